@@ -1,4 +1,4 @@
-"""Addresses of servers: taking URIs apart, naming them in messages, and keeping passwords out of every text."""
+"""Addresses of servers: parse URIs, name them in messages, and keep passwords out of all output."""
 
 import socket
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ CONNECT_SECONDS = 5  # an unreachable server is reported within this time
 
 @dataclass(frozen=True)
 class Tls:
-    """How a URI says whether its connections have TLS, and what goes over one before TLS begins.
+    """How a URI says whether its connections have TLS, and the messages before TLS begins.
 
-    `scheme` is that of a URI with TLS, where the scheme says it. `query` is what it says besides, without TLS and with
-    it; {certificate} stands for the file of the one to trust, where a client takes it from there. A client sends
-    `request` first and waits for the server's `answer`; both are empty where TLS begins at once.
+    `scheme` is the scheme of a URI with TLS, if the scheme says it. `query` has the parameters without TLS and with it;
+    {certificate} is replaced by the file of the certificate to trust, if a client reads it from there. A client sends
+    `request` first and waits for the server's `answer`; both are empty if TLS begins at once.
     """
 
     scheme: str = ""
@@ -38,10 +38,10 @@ class Tls:
 class Address:
     """An address of a database.
 
-    `name` is what transports call it, `setting` the variable (`LAB_...`, in lower case and without that) in which a
-    person names theirs, `meaning` the line that explains it, `variable` where a printed script expects it. `schemes`
-    are those of its URIs, `port` is the one of a URI that has none; files have no port. `tls` is None where no client
-    is known that uses TLS.
+    `name` is its name in transports. `setting` is the variable (`LAB_...`, without the prefix and in lower case) in
+    which a user names theirs, and `meaning` the line that explains it. `variable` is the variable in which a printed
+    script expects it. `schemes` are the schemes of its URIs, and `port` is the default port; files have no port. `tls`
+    is None if no known client uses TLS.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Address:
 
 
 def split(uri: str, address: Address) -> SplitResult:
-    """Take a URI apart. Raises LabError naming the setting when scheme or host is missing or the port is no number."""
+    """Parse a URI. Raises LabError naming the setting if scheme or host is missing or the port is not a number."""
     example = f"{address.schemes[0]}://user:password@127.0.0.1:{address.port}"
     try:
         parts = urlsplit(uri)
@@ -67,11 +67,11 @@ def split(uri: str, address: Address) -> SplitResult:
 
 
 def reach(parts: SplitResult, address: Address) -> None:
-    """Open and close a TCP connection. Raises LabError naming host and port when there is no answer within 5 s."""
+    """Open and close a TCP connection. Raises LabError naming host and port if there is no answer within 5 s."""
     host, port = parts.hostname or "", parts.port or address.port
     try:
         socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
-    except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's, such as "a..b"
+    except (OSError, UnicodeError) as error:  # UnicodeError: an invalid host name, such as "a..b"
         said = getattr(error, "strerror", None) or str(error)
         reason = "no answer within 5 s" if isinstance(error, TimeoutError) else said
         raise LabError(
@@ -80,7 +80,7 @@ def reach(parts: SplitResult, address: Address) -> None:
 
 
 def host_and_port(uri: str) -> str:
-    """Return where a URI leads, without user, password and what comes after."""
+    """Return the host and port of a URI, without user, password and path."""
     return urlsplit(uri).netloc.rpartition("@")[2]
 
 
@@ -88,7 +88,8 @@ def redact(text: str, uris: Iterable[str]) -> str:
     """Replace by `***` every password of the given URIs in a text, raw and percent-decoded, and every key given."""
     # Longest first: a password may be the beginning of another.
     for secret in sorted({secret for uri in uris for secret in _secrets(uri)}, key=len, reverse=True):
-        # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
+        # Very short passwords are replaced only where they occur as passwords; otherwise every "a" of a message would
+        # go.
         text = text.replace(secret, "***") if len(secret) > 3 else text.replace(f":{secret}@", ":***@")
     return text
 
@@ -96,7 +97,7 @@ def redact(text: str, uris: Iterable[str]) -> str:
 def _secrets(uri: str) -> set[str]:
     """Return the passwords in a URI, before the host or in the query, each as written and percent-decoded.
 
-    What is no URI is a secret itself: a key of an S3 server.
+    A string that is not a URI is itself a secret: a key of an S3 server.
     """
     if "://" not in uri:
         return {uri} - {""}

@@ -1,4 +1,4 @@
-"""What a transport needs of its module and of the siblings that it imports, as text: definitions and imports."""
+"""The parts of a transport's module and of its imported siblings that it uses, as text: definitions and imports."""
 
 import ast
 import importlib
@@ -16,13 +16,13 @@ _SIBLINGS = "harness.transports."
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of transports, or a sibling of theirs, as its text has it."""
+    """A module of transports, or a sibling, parsed from its text."""
 
     name: str
     source: str
-    defined: dict[str, ast.stmt]  # the module's own names
-    shared: dict[str, str]  # a name it imports -> the sibling that has it
-    imported: dict[str, tuple[str, str]]  # a name it imports from elsewhere -> `from` where, `import` what
+    defined: dict[str, ast.stmt]  # names that the module defines
+    shared: dict[str, str]  # imported name -> the sibling that defines it
+    imported: dict[str, tuple[str, str]]  # other imported name -> `from` where, `import` what
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Definition:
 
     @cached_property
     def used(self) -> set[str]:
-        """The names it refers to; what stands in its @transport(...) is not part of it."""
+        """The names it refers to, except those in @transport(...)."""
         ours = [decorator for decorator in getattr(self.node, "decorator_list", []) if _is_transport(decorator)]
         skipped = {id(child) for decorator in ours for child in ast.walk(decorator)}
         walked = ast.walk(self.node)
@@ -53,9 +53,10 @@ class Definition:
 
 
 def definitions(entry: Transport) -> list[Definition]:
-    """Return all that a transport and its `connect` refer to, directly or through others: siblings before others.
+    """Return all that a transport and its `connect` refer to, directly or indirectly: siblings before others.
 
-    Raises ValueError where two of them have one name: in one script the second would silently be taken for both.
+    Raises ValueError if two of them have the same name, because the second would silently replace the first in one
+    script.
     """
     own = _read(entry.function.__module__)
     home = own if "connect" in own.defined else _read(registry.client_of(own.name))
@@ -75,7 +76,7 @@ def definitions(entry: Transport) -> list[Definition]:
 
 
 def imports(needed: Iterable[Definition], more: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines that import what definitions use, none of this project, and `more`: from where, what."""
+    """Return the lines that import the definitions' names, none of this project, and `more`: from where, what."""
     wanted = {*more}
     for definition in needed:
         wanted |= {what for name, what in definition.module.imported.items() if name in definition.used}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from unicodedata import category
 
-CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
-MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
-BETWEEN = "; "  # between the parts of a mapping as text: name=value; name=value
-OR = " or "  # between several outcomes that are all right
+CONTROL = "_control"  # suffix of an A/A control's id; the id of the repeated transport precedes it
+MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything that the lab creates in a database
+BETWEEN = "; "  # separates the parts of a mapping as text: name=value; name=value
+OR = " or "  # separates several outcomes that are all right
 
 
 class Operation(StrEnum):
@@ -20,24 +20,24 @@ class Operation(StrEnum):
 
     WRITE = "write"  # a frame in memory becomes rows that another connection sees
     READ = "read"  # a table or store becomes a whole frame in memory
-    SCAN = "scan"  # Parquet files become the number of their rows that pass a filter
+    SCAN = "scan"  # Parquet files become the number of their rows that match a filter
     CREATE = "create"  # data in memory become a new store on disk
-    QUERY = "query"  # a store becomes a frame of its rows that pass a filter
-    LOAD = "load"  # a Parquet file becomes rows that another connection sees, a piece at a time
-    UNLOAD = "unload"  # a table becomes Parquet files, a piece at a time
+    QUERY = "query"  # a store becomes a frame of its rows that match a filter
+    LOAD = "load"  # a Parquet file becomes rows that another connection sees, in pieces
+    UNLOAD = "unload"  # a table becomes Parquet files, in pieces
     TRANSFORM = "transform"  # a tree of files becomes one file of another format
     JOB = "job"  # a query, a write or a transfer whose settings are the question; returns its answer
-    CALL = "call"  # an empty call: nothing but the round trip of a client
-    COPY = "copy"  # the bytes of a frame to another place: what the machine can do
+    CALL = "call"  # an empty call: only a client's round trip
+    COPY = "copy"  # a frame's bytes copied to another place: the machine's lower bound
 
 
 class Origin(StrEnum):
     """Where a transport comes from."""
 
     PUBLISHED = "published"  # a row of a published benchmark
-    BEYOND = "beyond"  # a transport the published benchmark does not have
-    LIMIT = "limit"  # what the server alone can do: a bound, not a transport
-    CONTROL = "control"  # another transport again, under a second id: the two must come out as a tie
+    BEYOND = "beyond"  # a transport that the published benchmark does not have
+    LIMIT = "limit"  # the server alone: a lower bound, not a transport
+    CONTROL = "control"  # a transport under a second id: the two must tie
 
 
 class Status(StrEnum):
@@ -50,42 +50,39 @@ class Status(StrEnum):
     KILLED = "killed"  # the worker process died by a signal
     UNAVAILABLE = "unavailable"  # this lab lacks something the transport needs
     UNSUPPORTED = "unsupported"  # the transport itself cannot do this case
-    AGAIN = "again"  # the machine or a person ended it, not the transport: it counts nowhere, and resume runs it again
+    AGAIN = "again"  # the machine or a person ended it, not the transport: it does not count, and resume runs it again
 
 
 class Fate(StrEnum):
-    """How the values of a hostile kind fare with a transport."""
+    """The fate of a hostile kind's values with a transport."""
 
-    EXACT = "exact"  # every value came through, and in the canonical dtype
-    CONVERTED = "converted"  # every value came through, in another dtype
-    CHANGED = "changed"  # at least one value is another one, and nobody was told
+    EXACT = "exact"  # every value arrived, in the canonical dtype
+    CONVERTED = "converted"  # every value arrived, in another dtype
+    CHANGED = "changed"  # at least one value changed silently
     REFUSED = "refused"  # the client or the server raised
     HANGS = "hangs"  # no end within the time limit
     CRASHES = "crashes"  # a signal ended the process
     UNAVAILABLE = "unavailable"  # this lab lacks something the transport needs
-    UNVERIFIABLE = "unverifiable"  # the reference client does not bring these values through
+    UNVERIFIABLE = "unverifiable"  # the reference client does not preserve these values
 
 
-# Of a write that breaks off: nothing is left; what was sent by then; what went over the connections that did not break.
+# What a broken-off write leaves: nothing; the rows sent so far; the rows of the connections that did not break.
 ATOMIC = ("yes", "no", "per connection")
 
 
 @dataclass(frozen=True)
 class Transport:
-    """What moves a dataframe: a plain function and what it declares about itself.
+    """A function that moves a dataframe, and its declarations.
 
     `id` is `<system>.<client>.<function>`: the system's folder, in it the client's module or folder, and the function.
-    `endpoint` names the address that `connect` is given where that is a database's (see `harness.address.Address`).
-    Transports of files and stores are given a folder instead.
-    `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`, `bytes`; `table` and
-    `sorted table` where they are in the server already; empty where nothing is.
-    `requires` are the Python modules the worker imports before the clock starts.
-    `needs` are what the lab must offer beyond the endpoint: `shared_io`, `s3`, workers of an engine (see ENGINES), or
-    what a server may offer.
-    `published` is the description of the row it reproduces, letter by letter; None when there is none.
-    `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
-    fare: `changed`, `refused`, `hangs` or `crashes`.
-    `atomic` says of a write of a frame what is left of it when a connection breaks (see ATOMIC); empty for others.
+    `endpoint` names the address for `connect` if that is a database's (see `harness.address.Address`). Transports of
+    files and stores get a folder instead. `frame` is the data's form in memory: `polars`, `pandas`, `pyarrow`, `dicts`,
+    `tuples`, `bytes`. It is `table` or `sorted table` if they are already on the server, and empty if there are none.
+    `requires` are the Python modules that the worker imports before the timing. `needs` are the lab's features beyond
+    the endpoint: `shared_io`, `s3`, workers of an engine (see ENGINES), or features of a server. `published` is the
+    exact description of the row it reproduces; None without one. `lossy` are the kinds of values (see
+    `harness.datasets.hostile`) that it is known not to preserve, and their fate: `changed`, `refused`, `hangs` or
+    `crashes`. `atomic` says what a write of a frame leaves if a connection breaks (see ATOMIC); empty for others.
     """
 
     id: str
@@ -109,18 +106,18 @@ class Transport:
 
     @property
     def moves_a_frame(self) -> bool:
-        """Whether it moves a whole frame into or out of a database, and is no bound and no control."""
+        """Whether it moves a whole frame into or out of a database, and is neither a bound nor a control."""
         moves = self.operation in (Operation.WRITE, Operation.READ) and self.frame in ("pandas", "polars")
         return moves and self.origin not in (Origin.LIMIT, Origin.CONTROL)
 
     @property
     def engine(self) -> str:
-        """The engine whose workers do the work; empty where this process does it alone."""
+        """The engine whose workers do the work; empty if this process does it alone."""
         return next((need for need in self.needs if need in ENGINES), "")
 
     @property
     def modules(self) -> set[str]:
-        """The top-level modules of what it requires."""
+        """The top-level modules of its requirements."""
         return {module.partition(".")[0] for module in self.requires}
 
 
@@ -134,10 +131,10 @@ class SharedFolder:
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of an engine: how many, and where its scheduler is.
+    """The workers of an engine: their number, and where its scheduler is.
 
-    `address` is empty where the engine starts workers of its own on this machine. `uri` is the address of the database
-    as they see it. `folder` is for the engine's own files, and goes with the run.
+    `address` is empty if the engine starts local workers on this machine. `uri` is the database's address as they see
+    it. `folder` is for the engine's own files, and is removed after the run.
     """
 
     number: int
@@ -146,12 +143,12 @@ class Workers:
     folder: str = ""
 
 
-_UNGUESSABLE = 16  # characters of an access key; a shorter one may be a word of any message
+_UNGUESSABLE = 16  # characters of an access key; a shorter one may be a word in any message
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the keys are in no string made of this."""
+    """An S3 server and its keys: `endpoint` is http(s)://host:port; the keys do not appear in its string forms."""
 
     endpoint: str
     region: str
@@ -160,7 +157,7 @@ class ObjectStore:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The keys that no text may show: the secret one, and an access key that nobody could guess."""
+        """The keys that no output may show: the secret one, and an access key that is not guessable."""
         return (self.secret_key, *([self.access_key] if len(self.access_key) >= _UNGUESSABLE else []))
 
 
@@ -182,7 +179,7 @@ class Dataset:
     content_hash: str
 
 
-ENGINES = ("dask", "ray", "spark")  # what a transport `needs` that is called with workers of one
+ENGINES = ("dask", "ray", "spark")  # the `needs` of transports that use an engine's workers
 Value = str | int | float
 
 
@@ -190,7 +187,7 @@ Value = str | int | float
 class Experiment:
     """A part of a suite: which transports (globs over ids) on which dataset, under every combination of parameters.
 
-    `origins` keeps only transports of these origins; none means all. `left_out` are the ids of transports not to run.
+    `origins` keeps only transports of these origins; empty means all. `left_out` are the ids of transports not to run.
     """
 
     name: str
@@ -202,17 +199,17 @@ class Experiment:
 
 
 def label(mapping: Mapping[str, object]) -> str:
-    """Return a mapping as it stands in a file and as people name a point: `files=8; page_cache=warm`."""
+    """Return a mapping as files store it and as people name a point: `files=8; page_cache=warm`."""
     return BETWEEN.join(f"{name}={value}" for name, value in mapping.items())
 
 
 def texts(label: str) -> dict[str, str]:
-    """Return the mapping of a label in a file, its values as texts. Raises ValueError for another text."""
+    """Return the mapping of a label in a file, its values as strings. Raises ValueError for other strings."""
     return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
 
 
 def require_utf_8(path: Path, what: str) -> None:
-    """Raise ValueError, which says what to rename, for a path that is no UTF-8: not every library opens it."""
+    """Raise ValueError, which says what to rename, for a path that is not UTF-8: not every library opens it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -220,7 +217,7 @@ def require_utf_8(path: Path, what: str) -> None:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return what others wrote as it may be shown: what a terminal would obey, or cannot show, as its number.
+    """Return other people's text ready to show: characters that a terminal obeys or cannot show become their number.
 
     Spaces of any width stay, and the characters of `keep`.
     """
@@ -242,13 +239,13 @@ class Case:
 
     @property
     def label(self) -> str:
-        """The parameters as one text, as it stands in the results: `files=8; page_cache=warm`."""
+        """The parameters as one string, as in the results: `files=8; page_cache=warm`."""
         return label(self.parameters)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One execution of a case: pass number (from 1) and its place in the whole shuffled order (from 1)."""
+    """One execution of a case: pass number (from 1) and its position in the whole shuffled order (from 1)."""
 
     case: Case
     pass_number: int
@@ -256,16 +253,17 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells a run from all others of its suite run: transport, experiment, parameters and pass of its row."""
+        """Identifies a run among all others of its suite run: transport, experiment, parameters and pass of its row."""
         return self.case.transport.id, self.case.experiment, self.case.label, self.pass_number
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one call cost. Seconds are wall time on the monotonic clock; bytes are peaks above the start of the call.
+    """The measured cost of one call. Seconds are monotonic wall time; bytes are peaks above the call's start.
 
-    Steal is what the host gave to others while this machine had work, over all its cores; throttled is what a CPU limit
-    held back. What the operating system does not tell is None (outside Linux: both, and the split of memory).
+    Steal is the time that the host gave to others while this machine had work, over all its cores. Throttled is the
+    time that a CPU limit held back. A value that the operating system does not report is None (outside Linux: both, and
+    the split of memory).
     """
 
     seconds: float
@@ -281,9 +279,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: status, one line of explanation, how the values came back, and the numbers of an ok run.
+    """How a run ended: status, one line of explanation, how the values arrived, and the numbers of an ok run.
 
-    `details` are further facts of a run of its suite: names and numbers, units in the names.
+    `details` are further facts that its suite records: names and numbers, with units in the names.
     """
 
     status: Status
@@ -295,10 +293,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finding:
-    """How one kind of values fared with one transport; `wanted` is what it should, "" where it should come through.
+    """The fate of one kind of values with one transport; `wanted` is the right fate, "" if the values should arrive.
 
-    `wanted` is what the transport declares in `lossy`, or `refused` where the server can hold no such value. Where
-    several outcomes are right, they stand side by side: `refused or exact or converted`.
+    `wanted` is the transport's declaration in `lossy`, or `refused` if the server can hold no such value. Several right
+    outcomes are joined: `refused or exact or converted`.
     """
 
     transport: Transport
@@ -309,7 +307,7 @@ class Finding:
 
     @property
     def as_wanted(self) -> bool:
-        """Say whether it fared as it should; what could not be tried neither confirms nor refutes."""
+        """Return whether the fate was right; a pair that could not be tried counts as neither right nor wrong."""
         if self.fate is Fate.UNAVAILABLE:
             return True
         return self.fate in (self.wanted.split(OR) if self.wanted else (Fate.EXACT, Fate.CONVERTED))
@@ -317,9 +315,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Server:
-    """A database server that answered: what it is, what it offers, and settings that differ from its defaults.
+    """A database server that answered: its description, its features, and settings that differ from its defaults.
 
-    `program` says which program of a person's own it is, where the embedded lab was told to start that one.
+    `program` names the user's installed program, if the embedded lab was configured to start it.
     """
 
     version: str
@@ -329,17 +327,17 @@ class Server:
 
 
 class LabError(Exception):
-    """Something the person at the keyboard can act on: what was expected, what was found, what to do."""
+    """An error that the user can act on: what was expected, what was found, what to do."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> LabError:
-    """Say that there is no such thing of this name: the one that was probably meant, and all there are."""
+    """Describe an unknown name: the name that was probably meant, and all known ones."""
     names = list(known)
     return LabError(f'no {what} "{name}".{did_you_mean(name, names)} Choose from: {", ".join(names)}')
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question for the known name that a person probably meant; empty where none is near enough."""
+    """Return a question with the known name that the user probably meant; empty if none is close enough."""
     by_letters = {re.sub(r"[\W_]", "", one).casefold(): one for one in known}
     near = difflib.get_close_matches(re.sub(r"[\W_]", "", name).casefold(), by_letters, n=1, cutoff=0.7)
     return f' Did you mean "{by_letters[near[0]]}"?' if near else ""

@@ -1,6 +1,6 @@
-"""What the parts of one call took, where a client allows to tell them apart. Standard library only.
+"""The times of the parts of one call, if a client can separate them. Standard library only.
 
-A transport says `with phase("encode"):` around a part of its work. The names: `encode` (frame to bytes), `send` (bytes
+A transport uses `with phase("encode"):` around a part of its work. The names: `encode` (frame to bytes), `send` (bytes
 until the server has accepted them), `receive` (query until all bytes are here), `decode` (bytes to frame).
 """
 
@@ -13,7 +13,7 @@ _SECONDS: dict[str, float] = {}
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Add the wall time of a part of the call to the phase of this name (one that overlaps another counts in both)."""
+    """Add the wall time of a part of the call to the phase of this name; overlapping phases both count it."""
     started = time.perf_counter()
     try:
         yield
@@ -22,7 +22,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Begin anew: what a warm-up took is no part of the measured call."""
+    """Reset: a warm-up's phases are not part of the measured call."""
     _SECONDS.clear()
 
 

@@ -29,11 +29,11 @@ __all__ = [
 
 
 class Unsupported(Exception):
-    """Raised by a transport that cannot do a case at all; its text is the reason."""
+    """Raised by a transport that cannot do a case at all; its message is the reason."""
 
 
 def is_unsupported(error: BaseException) -> bool:
-    """Say whether a transport could not do a case at all: itself says so, or arrow-wire, our own library."""
+    """Return whether an error means that a transport, or our library arrow-wire, cannot do a case at all."""
     wire = sys.modules.get("arrow_wire")
     return isinstance(error, Unsupported) or (wire is not None and isinstance(error, wire.UnsupportedType))
 
@@ -59,28 +59,34 @@ def transport(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a transport of a dataframe; the function itself is returned unchanged.
 
-    Its id is `<system>.<client>.<function>`: the folder of the system, and in it the module of the client, or the
-    client's folder, whatever the module in that is called.
+    Its id is `<system>.<client>.<function>`: the folder of the system, the module or folder of the client in it, and
+    the function. The name of a module within a client's folder is not part of the id.
 
-    The module around it, or else `client.py` in its client's folder, has `connect`, a (sync or async) context manager
-    that is given an address (databases) or a folder (files, stores) and yields what the functions are called with
-    first. What follows depends on the operation:
-    `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
-    `load(connection, source, table)` from a Parquet file, `unload(connection, table, destination)` into an empty folder
-    for Parquet files, `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of
-    stores `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. Bounds are `call(connection)`,
-    `copy(connection, data) -> data`, `write(connection, source, table)` from one table into another (frame `table`) and
-    `read(connection, table) -> number of rows` thrown away (no frame).
-    `connect` of one that needs workers of an engine is given these as well: `connect(uri, workers)`.
-    Both may name their address with `ENDPOINT` (default: the name of the system's folder).
+    The transport's module, otherwise `client.py` in its client's folder, has `connect`, a (sync or async) context
+    manager. It gets an address (databases) or a folder (files, stores) and yields the functions' first argument.
+    `connect` of a transport that needs an engine's workers also gets these: `connect(uri, workers)`. Both modules may
+    name their address with `ENDPOINT` (default: the name of the system's folder).
+
+    The other arguments depend on the operation:
+
+    - `write(connection, frame, table)`
+    - `read(connection, table) -> frame`
+    - `load(connection, source, table)` from a Parquet file
+    - `unload(connection, table, destination)` into an empty folder for Parquet files
+    - `scan(connection, files) -> number of rows`
+    - `transform(connection, source, destination)`
+    - `job(connection, **arguments) -> answer`
+    - stores: `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`
+    - bounds: `call(connection)`, `copy(connection, data) -> data`, `write(connection, source, table)` from one table
+      into another (frame `table`), `read(connection, table) -> number of rows`, which are discarded (no frame)
+
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
-    run.
-    `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":
-    "infinity"}`. The tests expect exactly these to fail, and tables and docs name them.
-    `atomic` says that a write leaves rows when a connection breaks: "no" or "per connection". The tests break one
-    connection of each write.
-    With `control` the function is registered a second time, under its id with `_control` at the end: an A/A pair, of
-    which every report says whether it came out as a tie.
+    run. `lossy` gives the fate of the kinds of values that are known not to arrive unchanged: `{"changed": "nulls nan",
+    "refused": "infinity"}`. The tests expect exactly these to fail, and tables and docs name them. `atomic` says that a
+    write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each write.
+    With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A pair, for
+    which every report says whether it tied.
+
     Raises ValueError for an unknown operation, an id that is already taken, a kind of value with two fates, or another
     `atomic`.
     """
@@ -128,7 +134,7 @@ def _control_of(entry: Transport) -> Transport:
 
 
 def _atomic(entry: Transport) -> str:
-    """Return what is left of a write of a frame that breaks off: nothing, unless something is declared."""
+    """Return what a broken-off write of a frame leaves: nothing, unless declared otherwise."""
     if entry.atomic and entry.atomic not in ATOMIC:
         raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {entry.atomic!r}")
     return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")
@@ -143,7 +149,7 @@ def _fates(lossy: dict[str, str]) -> dict[str, str]:
 
 
 def catalogue() -> dict[str, Transport]:
-    """Return every transport by id, in the order of their ids; imports all transport modules, but no client."""
+    """Return every transport by id, in order; imports all transport modules, but no client."""
     package = importlib.import_module(_PACKAGE)
     for module in pkgutil.walk_packages(package.__path__, prefix=f"{_PACKAGE}."):
         if not module.ispkg:
@@ -154,7 +160,7 @@ def catalogue() -> dict[str, Transport]:
 def one(transport_id: str, module: str = "") -> Transport:
     """Return the transport with this id. Raises LabError naming the nearest id.
 
-    Only `module`, in which it stands, is imported; where the caller does not know it, the modules of its client.
+    Only its `module` is imported or, if the caller does not know it, the modules of its client.
     """
     for name in [module] if module else _modules(transport_id):
         importlib.import_module(name)
@@ -164,7 +170,7 @@ def one(transport_id: str, module: str = "") -> Transport:
 
 
 def _modules(transport_id: str) -> list[str]:
-    """Return the modules of a transport's client; none where there is no such client."""
+    """Return the modules of a transport's client; empty without such a client."""
     client = f"{_PACKAGE}.{transport_id.rpartition('.')[0]}"
     try:
         found = importlib.import_module(client)
@@ -176,10 +182,10 @@ def _modules(transport_id: str) -> list[str]:
 
 
 def select(pattern: str = "*", among: str = "*") -> list[Transport]:
-    """Return the transports whose id matches a glob, or one of several separated by commas, in the order of their ids.
+    """Return the transports whose id matches a glob, or one of several comma-separated globs, in the order of ids.
 
-    `among` (globs likewise) says which transports there are to choose from. Raises LabError when a pattern matches none
-    of them, naming the nearest id.
+    `among` (globs as well) limits the transports to choose from. Raises LabError, naming the nearest id, if a pattern
+    matches none of them.
     """
     entries = {name: entry for name, entry in catalogue().items() if _matches(name, among)}
     chosen: set[str] = set()
@@ -201,13 +207,13 @@ def _globs(patterns: str) -> re.Pattern[str]:
 
 
 def connect_of(entry: Transport) -> Callable[..., Any]:
-    """Return the `connect` of a transport: that of its module, else that of its client's folder."""
+    """Return the `connect` of a transport: its module's, otherwise its client folder's."""
     connect: Callable[..., Any] | None = getattr(sys.modules[entry.function.__module__], "connect", None)
     return connect or _beside(entry.function, "connect")
 
 
 def _beside(function: Callable[..., Any], name: str) -> Any:
-    """Return what a name stands for in a transport's module, else in `client.py` of its client's folder, else None."""
+    """Return a name's value in a transport's module, otherwise in its client folder's `client.py`, otherwise None."""
     client = client_of(function.__module__)
     if name in function.__globals__ or not client:
         return function.__globals__.get(name)
@@ -215,14 +221,14 @@ def _beside(function: Callable[..., Any], name: str) -> Any:
 
 
 def client_of(module: str) -> str:
-    """Return the module `client` of the folder in which a module of a client stands, or nothing where there is none."""
+    """Return the module `client` of the folder with a client's module, or None without one."""
     folder = module.rpartition(".")[0]
     inside = module.startswith(f"{_PACKAGE}.") and folder.count(".") > _PACKAGE.count(".") + 1
     return f"{folder}.client" if inside and importlib.util.find_spec(f"{folder}.client") else ""
 
 
 def _unknown(pattern: str, among: Iterable[str]) -> LabError:
-    """Say that no transport has this name: which ones have it in their names, or the one that was probably meant."""
+    """Report an unknown transport name: which names contain it, or the one that was probably meant."""
     word, names = pattern.strip("*"), list(among)
     if having := [name for name in names if word and word in name]:
         count = f"{len(having)} transports have" if len(having) > 1 else f"{having[0]} has"

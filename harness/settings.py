@@ -13,10 +13,10 @@ from harness.model import LabError, require_utf_8
 from harness.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parent.parent
-# Otherwise the lab is an installed package, and ROOT the folder of all packages: nothing is to be left there.
+# Otherwise the lab is an installed package and ROOT the folder of all packages, where the lab must not write.
 CHECKOUT = (ROOT / "pyproject.toml").is_file()
-_PLACE = ROOT if CHECKOUT else Path()  # the current folder
-LONGEST_SECONDS = 7 * 24 * 3600  # that anything may be asked to take: a week
+_PLACE = ROOT if CHECKOUT else Path()  # otherwise the current folder
+LONGEST_SECONDS = 7 * 24 * 3600  # maximum of any time limit: a week
 _TEMPORARY = Path("/tmp")
 _CACHE = Path("~/.cache/dataframe-io-lab")
 
@@ -25,7 +25,7 @@ _INSTALLED = {name: at for name, system in SYSTEMS.items() if (at := system.inst
 
 
 class _Settings(BaseSettings):
-    """Settings of the lab, read from variables named LAB_<NAME>; the addresses of databases come from their rooms."""
+    """Settings of the lab, read from variables named LAB_<NAME>; the databases' packages define their addresses."""
 
     model_config = SettingsConfigDict(env_prefix="LAB_", env_ignore_empty=True, frozen=True)
 
@@ -98,7 +98,7 @@ class _Settings(BaseSettings):
             return None
         require_utf_8(path, "folder")
         try:
-            return path.expanduser().absolute()  # workers have working directories of their own
+            return path.expanduser().absolute()  # workers have other working directories
         except RuntimeError:
             raise ValueError(
                 f"found no home folder for {path}: this user has none in /etc/passwd; set HOME, or this"
@@ -106,35 +106,35 @@ class _Settings(BaseSettings):
 
     @property
     def lock_folder(self) -> Path:
-        """Where the machine's lock lies: the same for every checkout and user, whatever their TMPDIR."""
+        """Where the machine's lock is: the same for every checkout and user, whatever their TMPDIR."""
         return self.lock_dir or (_TEMPORARY if _TEMPORARY.is_dir() else Path(tempfile.gettempdir()))
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """The addresses of databases that are set, by the names that transports know them by."""
+        """The databases' addresses that are set, by their names in transports."""
         named = {address.name: getattr(self, address.setting) for address in _ADDRESSES}
         return {name: uri for name, uri in named.items() if uri}
 
     @property
     def installed(self) -> dict[str, Path]:
-        """Where servers are that a person has installed and set, by database."""
+        """Where the user's installed servers are, by database, if set."""
         named = {name: getattr(self, at.setting) for name, at in _INSTALLED.items()}
         return {name: place for name, place in named.items() if place}
 
     @property
     def endpoints_of_workers(self) -> dict[str, str]:
-        """The addresses of databases that are others for the workers of a cluster, likewise."""
+        """The databases' addresses that differ for a cluster's workers, by the same names."""
         named = {address.name: getattr(self, setting_of_workers(address)) for address in _ADDRESSES}
         return {name: uri for name, uri in named.items() if uri}
 
 
 def setting_of_workers(address: Address) -> str:
-    """Return the setting of a database's address as the workers of a cluster see it."""
+    """Return the setting of a database's address as a cluster's workers see it."""
     return f"cluster_{address.setting}"
 
 
 def _fields_of(address: Address) -> dict[str, Any]:
-    """Return the fields of the settings that an address has."""
+    """Return the settings' fields for an address."""
     as_seen = f"The same address as the workers of a cluster see it, if different from LAB_{address.setting.upper()}"
     return {
         address.setting: (str | None, Field(None, description=address.meaning)),
@@ -155,7 +155,7 @@ else:
 
 
 def load() -> Settings:
-    """Read the settings from the environment. Raises LabError naming the first one that is wrong."""
+    """Read the settings from the environment. Raises LabError naming the first wrong one."""
     variables.namespace()  # raises LabError
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them

@@ -9,7 +9,7 @@ from harness.excerpt import definitions, imports
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 
-# The kinds of values that a transport loses where the client is in another time zone, or everywhere.
+# The kinds of values that a transport loses if the client is in another time zone, or always.
 ZONE, TYPE = "timestamps_elsewhere", "timestamps"
 _URIS = {address.name: address.variable for system in SYSTEMS.values() for address in system.addresses}
 _LOAD = {
@@ -39,7 +39,7 @@ _BUCKET = """import os
     names = ("endpoint", "region", "access_key", "secret_key", "bucket")
     s3 = SimpleNamespace(**{name: os.environ[f"LAB_S3_{name.upper()}"] for name in names})"""
 
-# The workers of an engine: how many, what they call the database, where a scheduler is ("": workers of one's own).
+# The workers of an engine: their number, their address of the database, the scheduler's address ("": local workers).
 _WORKERS = """from tempfile import mkdtemp
     from types import SimpleNamespace
 
@@ -55,9 +55,9 @@ def script(entry: Transport) -> str:
 
 
 def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> str:
-    """Return all that a transport and its `connect` refer to, after the imports, with `more` of these.
+    """Return everything that a transport and its `connect` refer to, after the imports and `more` imports.
 
-    `called_with` says that the script is called with arguments, which `sys` has.
+    `called_with`: the script gets arguments, which it reads from `sys`.
     """
     needed = definitions(entry)
     used = {name for definition in needed for name in definition.used}
@@ -83,7 +83,7 @@ def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> 
 
 
 def variable(entry: Transport) -> str:
-    """Return the name of the variable in which a script expects the address of its database."""
+    """Return the name of the variable in which a script expects its database's address."""
     return _URIS[entry.endpoint]
 
 
@@ -113,7 +113,7 @@ _SHARED_FOLDER = dedent('''\
 
 @dataclass(frozen=True)
 class _Shape:
-    """How the script of a transport is called and what it does: arguments, usage, what it loads, calls and prints."""
+    """How a transport's script is called and what it does: arguments, usage, what it loads, calls and prints."""
 
     arguments: tuple[str, ...]
     usage: str
@@ -202,7 +202,7 @@ def _store_shape(entry: Transport) -> _Shape:
 def _docstring(entry: Transport) -> str:
     shape = _shape(entry)
     modules = entry.modules
-    if "pyarrow" in shape.load:  # which makes Python objects for a transport that itself does without
+    if "pyarrow" in shape.load:  # this builds Python objects for a transport that does not need them
         modules.add("pyarrow")
     needed = ", ".join(sorted(modules - set(sys.stdlib_module_names))) or "nothing else"
     usage = f"Usage: python script.py {' '.join(map(_as_given, shape.arguments))}"
@@ -211,7 +211,7 @@ def _docstring(entry: Transport) -> str:
 
 
 def _as_given(argument: str) -> str:
-    """Return an argument as a usage line names it; one that has a default may be left out."""
+    """Return an argument for a usage line; one with a default is optional."""
     name, default, _ = argument.lstrip("*").upper().partition("=")
     return f"[{name}]" if default else name
 

@@ -1,1 +1,1 @@
-"""What is compared, pure: canonical frames, the comparison of every value, sums of rows, and stores read back."""
+"""The pure checks: canonical frames, comparison of every value, row sums, and stores read back."""

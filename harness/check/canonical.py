@@ -1,10 +1,9 @@
-"""The canonical frame of a dataset in pandas and polars, and the way back to it from whatever a transport returned.
+"""The canonical frame of a dataset in pandas and polars, and the conversion of any returned frame to it.
 
-Canonical dtypes are what a careful user would hand over: in polars String for a UUID (polars has no UUID type), Date,
-Int32, Int64, String, Float64; in pandas 3 `str`, `datetime64[us]` (pandas has no date dtype), int32, int64, `str`,
-float64. Where there are nulls, integers and booleans of pandas have its nullable dtypes (Int32, Int64, boolean); a
-float64 column has only NaN for a null.
-All conversions here happen outside the clock.
+Canonical dtypes are those that a careful user would pass. In polars: String for a UUID (polars has no UUID type), Date,
+Int32, Int64, String, Float64. In pandas 3: `str`, `datetime64[us]` (pandas has no date dtype), int32, int64, `str`,
+float64. pandas integers and booleans with nulls have nullable dtypes (Int32, Int64, boolean). A float64 column marks a
+null with NaN. All conversions here happen outside the timed call.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
-_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy holds these where none is null
-# numpy has a null of these; Python itself has no nanoseconds and no year 10000, at which polars panics.
+_LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # days since 1970: datetime64[us] counts microseconds in 64 bits
+_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy can hold these without nulls
+# numpy has a null for these. Python has no nanoseconds and no year 10000, on which polars panics.
 _WITH_NAT = frozenset({*NANOSECONDS, "timestamp", "timestamp_tz", "duration"})
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "map": "dict"}
 _OBJECTS |= {"time": "time", "binary": "bytes"}
 
 
 class NotConvertible(ValueError):
-    """A returned column cannot be turned into its canonical type without changing values."""
+    """A returned column cannot be converted to its canonical type without changing values."""
 
 
 def load_frame(path: str | Path, frame: str, logical_types: dict[str, str]) -> Any:
@@ -55,10 +54,10 @@ def load_frame(path: str | Path, frame: str, logical_types: dict[str, str]) -> A
 def _load_polars(path: str | Path, logical_types: dict[str, str]) -> pl.DataFrame:
     import polars as pl
 
-    # By their places: polars would take a name such as * or ^.*$ for a pattern.
+    # By position: polars would read a name such as * or ^.*$ as a pattern.
     places = {name: place for place, name in enumerate(pl.read_parquet_schema(path))}
     columns = [places[name] for name in logical_types]
-    # memory_map off: pages of the file would show as file-backed memory of the process under measurement.
+    # memory_map off: the file's pages would count as file-backed memory of the measured process.
     return pl.read_parquet(path, columns=columns, memory_map=False).rechunk()
 
 
@@ -75,7 +74,7 @@ def _load_pandas(path: str | Path, logical_types: dict[str, str]) -> pd.DataFram
 
 
 def as_pandas(frame: pl.DataFrame, logical_types: dict[str, str]) -> pd.DataFrame:
-    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for a date it cannot hold."""
+    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for too late dates."""
     import pandas as pd
 
     return pd.DataFrame({name: _as_pandas_column(frame[name], logical) for name, logical in logical_types.items()})
@@ -85,7 +84,7 @@ def _as_pandas_column(series: pl.Series, logical: str) -> Any:
     import numpy as np
     import pandas as pd
 
-    if logical == "date":  # through numpy: Python has no date before year 1 or after year 9999
+    if logical == "date":  # through numpy, because Python has no date before year 1 or after year 9999
         days = series.to_physical().to_list()
         if any(day is not None and abs(day) > _LAST_DAY_OF_PANDAS for day in days):
             raise OverflowError(f"{series.name}: datetime64[us] of pandas has no such date")
@@ -106,9 +105,9 @@ def _as_pandas_column(series: pl.Series, logical: str) -> Any:
 def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
     """Turn a returned pandas, polars or Arrow frame into the canonical polars frame.
 
-    Returns the frame and, for every column that came back with another dtype than the canonical one, that dtype.
-    Raises NotConvertible for anything but a whole frame in memory (the work of a lazy one would fall outside the
-    clock), when columns are missing or surplus, or a value does not survive the conversion.
+    Returns the frame, and the dtype of every column that arrived with another dtype than the canonical one. Raises
+    NotConvertible for anything but a whole frame in memory, because a lazy frame's work would happen outside the timed
+    call. Raises it too if columns are missing or surplus, or a value does not survive the conversion.
     """
     import polars as pl
 
@@ -132,7 +131,7 @@ def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataF
 
 
 def _without_wide(table: Any) -> Any:
-    """Return a table of Arrow with its decimals of more digits than polars has as texts."""
+    """Return an Arrow table whose decimals with too many digits for polars are strings."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
@@ -142,7 +141,7 @@ def _without_wide(table: Any) -> Any:
 
 
 def library_of(returned: Any) -> str:
-    """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible for all else."""
+    """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible otherwise."""
     found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
     if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
         raise NotConvertible(f"expected a whole dataframe in memory, found {'.'.join(found)}")
@@ -150,7 +149,7 @@ def library_of(returned: Any) -> str:
 
 
 def _pandas_dtype_of(series: pd.Series, logical: str) -> str:
-    """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
+    """Name a column's dtype; for unexpected objects also the type of the first one."""
     wanted = _OBJECTS.get(plain(logical))
     first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
     found = type(first).__name__
@@ -158,19 +157,19 @@ def _pandas_dtype_of(series: pd.Series, logical: str) -> str:
 
 
 def _from_pandas(series: pd.Series, logical: str) -> pl.Series:
-    """Turn one pandas column into its canonical one; what is missing is null, but a NaN among floats stays NaN."""
+    """Turn one pandas column into its canonical one; a missing value is null, but NaN in a float column stays NaN."""
     import polars as pl
 
     try:
-        if str(series.dtype).startswith("decimal256"):  # of Arrow, which polars has not
+        if str(series.dtype).startswith("decimal256"):  # an Arrow type that polars lacks
             series = series.astype(object)
         if series.dtype != object:
             return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=logical not in FLOATS).to_series(), logical)
-        # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
+        # None, NaN, NA and NaT all mean "missing" in an object column, except that NaN in a float column is a value.
         missing = series.isna().tolist() if logical not in FLOATS else [value is None for value in series]
         values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
         return _canonical(pl.Series(series.name, values, dtype=pl.Object), logical)
-    except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
+    except NotImplementedError as error:  # Arrow's exception for an unknown dtype
         raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {logical}: {error}") from None
 
 
@@ -178,7 +177,9 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     import polars as pl
 
     try:
-        if isinstance(series.dtype, pl.BaseExtension) and logical != "uuid":  # such as ADBC's numeric: text with a name
+        if (
+            isinstance(series.dtype, pl.BaseExtension) and logical != "uuid"
+        ):  # such as ADBC's numeric: a named string type
             series = series.ext.storage()
         if series.dtype == pl.Object:
             series = _from_objects(series, logical)
@@ -196,7 +197,7 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
         if plain(logical) == "array" and (made := of_lists(series, logical)) is not None:
             return made
         cast = series.cast(target, strict=True)
-        if logical == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
+        if logical == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 identifies one 32-bit float
             return cast
         survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
     except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -223,30 +224,32 @@ def _from_objects(series: pl.Series, logical: str) -> pl.Series:
 
 
 def _from_values(name: str, values: list[Any], logical: str) -> pl.Series:
-    """Turn Python objects, or the texts of such values, into a canonical column of a type that no benchmark has."""
+    """Turn Python objects, or strings of such values, into a canonical column of a type that no benchmark has."""
     import polars as pl
 
     made = [None if value is None else canonical_value(value, logical) for value in values]
     series = pl.Series(name, made, polars_dtype(logical), strict=True)
-    if plain(logical) == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
+    if (
+        plain(logical) == "decimal" and series.to_list() != made
+    ):  # polars truncates values with more digits than the type
         raise ValueError("digits are lost")
     return series
 
 
 def _of_texts(series: pl.Series, logical: str) -> pl.Series | None:
-    """Return days, moments with nanoseconds and bytes that came as texts; None for other logical types."""
+    """Return dates, timestamps with nanoseconds and bytes that arrived as strings; None for other logical types."""
     if logical == "date":
         return series.str.to_date("%Y-%m-%d", strict=True)
-    if logical in NANOSECONDS:  # of which Python would keep microseconds
+    if logical in NANOSECONDS:  # Python would keep only microseconds
         moments = series.str.to_datetime(time_unit="ns", strict=True)
         return moments.dt.replace_time_zone("UTC") if logical == "timestamp_tz_ns" else moments
     return _bytes(series) if logical == "binary" else None
 
 
 def _bytes(series: pl.Series) -> pl.Series:
-    """Turn texts into bytes: those of Postgres are hexadecimal with a mark, those of ClickHouse the bytes themselves.
+    """Turn strings into bytes: Postgres' strings are hexadecimal with a prefix, ClickHouse's the bytes themselves.
 
-    The latter may be no UTF-8, at which polars panics where it makes texts of Python of them.
+    ClickHouse's may not be UTF-8, on which polars panics when it converts them to Python strings.
     """
     import polars as pl
 

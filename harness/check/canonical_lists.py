@@ -1,4 +1,4 @@
-"""Columns of polars that came in another form than lists, structs or UUIDs are canonical in."""
+"""polars columns of lists, structs or UUIDs that arrived in another form than the canonical one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUPS = r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5"
 
 
 def shape(dtype: Any) -> Any:
-    """Return what lists, structs and maps a dtype is made of, whatever is in them."""
+    """Return the nesting of lists, structs and maps in a dtype, whatever their items."""
     import polars as pl
 
     if isinstance(dtype, pl.Struct):
@@ -24,16 +24,16 @@ def shape(dtype: Any) -> Any:
 
 
 def entries_of(dtype: Any) -> Any:
-    """Return the dtype that the entries of a map have."""
+    """Return the dtype of a map's entries."""
     import polars as pl
 
     return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
 
 
 def without_items(series: pl.Series, logical: str) -> pl.Series:
-    """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
+    """Return lists with another shape if all are empty, so that nothing is lost. Raises ValueError otherwise.
 
-    A cast would make a list of each item, and a null of each field that is missing.
+    A cast would turn each item into a list, and each missing field into a null.
     """
     import polars as pl
 
@@ -44,16 +44,16 @@ def without_items(series: pl.Series, logical: str) -> pl.Series:
 
 
 def of_lists(series: pl.Series, logical: str) -> pl.Series | None:
-    """Return lists of UUIDs that came as 16 bytes, and of bytes that came as texts; None for all else.
+    """Return lists of UUIDs that arrived as 16 bytes, and of bytes that arrived as strings; None for other columns.
 
-    Raises ValueError for UUIDs that are none.
+    Raises ValueError for invalid UUIDs.
     """
     import polars as pl
 
     dtype, item = series.dtype, logical
     while isinstance(dtype, pl.List | pl.Array):
         dtype, item = dtype.inner, items(item)  # type: ignore[assignment]
-    if item == "binary" and dtype == pl.String:  # they may be no UTF-8: there is no way back
+    if item == "binary" and dtype == pl.String:  # they may not be UTF-8, which cannot be undone
         return series.cast(polars_dtype(logical))
     if item == "uuid" and dtype not in (pl.Binary, pl.String, pl.Null):
         raise ValueError(f"UUIDs came as {dtype}")
@@ -71,12 +71,12 @@ def _uuids_in(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def uuid_texts(series: pl.Series) -> pl.Series:
-    """Turn 16-byte binary UUIDs (network byte order) into their 36-character text."""
+    """Turn 16-byte binary UUIDs (network byte order) into their 36-character strings."""
     import polars as pl
 
     storage = series.ext.storage() if isinstance(series.dtype, pl.BaseExtension) else series
     digits = storage.cast(pl.Binary).bin.encode("hex").alias("digits").to_frame()
-    # Slices, not a regular expression: five times as fast over a whole column.
+    # Slices are five times as fast as a regular expression over a whole column.
     groups = (
         pl.col("digits").str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, None))
     )
@@ -84,5 +84,5 @@ def uuid_texts(series: pl.Series) -> pl.Series:
 
 
 def with_dashes(texts: pl.Series) -> pl.Series:
-    """Return UUIDs with the dashes that some came without."""
+    """Return UUIDs with dashes, also those that arrived without."""
     return texts.str.replace(*_GROUPS)

@@ -1,4 +1,4 @@
-"""Single values that came as Python objects or texts, as polars takes them: of logical types that no benchmark has."""
+"""Single values that arrived as Python objects or strings, as polars accepts them, for types that no benchmark has."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
 
-_EXACT = Context(prec=1_000)  # digits of a number while its places are counted
+_EXACT = Context(prec=1_000)  # precision while a number is rounded to its scale
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
 
 def canonical_value(value: Any, logical: str) -> Any:
-    """Return what polars takes for one object or text of a type that no benchmark has. Raises ValueError, TypeError."""
+    """Return what polars accepts for one object or string of such a type. Raises ValueError, TypeError."""
     if logical in INTEGERS:
         return _integer(value)
     return _MADE[plain(logical)](value, logical)
@@ -34,16 +34,16 @@ def _decimal(value: Any, logical: str) -> Decimal | str:
 
 
 def decimal_text(value: Any, logical: str) -> str:
-    """Return a decimal as the one text that all equal ones have. Raises ValueError where it has more digits."""
+    """Return the one string that all equal decimals share. Raises ValueError if the decimal has more digits."""
     number, (precision, scale) = Decimal(value), digits(logical)
-    made = _EXACT.plus(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT))  # no database has a -0 of these
+    made = _EXACT.plus(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT))  # no database has a decimal -0
     if made != number or len(made.as_tuple().digits) > precision:
         raise ValueError("digits are lost")
     return format(made, "f")
 
 
 def texts_of(decimals: Any) -> Any:
-    """Return a column of decimals of Arrow as one of texts, with all their digits."""
+    """Return an Arrow column of decimals as one of strings, with all their digits."""
     import pyarrow as pa
 
     texts = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
@@ -62,7 +62,7 @@ def _binary(value: Any, logical: str) -> bytes:
 
 def _moment(value: Any, logical: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy makes of one
+    if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy returns
         raise TypeError(f"a moment came as {type(value).__name__}")
     if not logical.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
@@ -82,18 +82,18 @@ def _array(value: Any, logical: str) -> list[Any]:
 
 
 def _item(item: Any, logical: str) -> Any:
-    """Return one item of an array as polars takes it."""
+    """Return one item of an array as polars accepts it."""
     if item is None or logical in FLOATS:
         return item
-    if logical in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
+    if logical in INTEGERS:  # numpy has no integer null: it turns all integers into floats and the null into NaN
         return None if item != item else int(item) if item == int(item) else item
-    if logical.startswith("timestamp") and item != item:  # NaT of pandas
+    if logical.startswith("timestamp") and item != item:  # pandas' NaT
         return None
     return item if logical in ("text", "date") else canonical_value(item, logical)
 
 
 def _map(value: Any, logical: str) -> dict[Any, Any]:
-    """Return a map, which Arrow gives as pairs, with its entries in their order."""
+    """Return a map, which Arrow returns as pairs, with its entries in order."""
     keys, values = mapped(logical)
     pairs = list(value.items() if isinstance(value, dict) else value)
     made = {_item(key, keys): _item(item, values) for key, item in pairs}
@@ -111,13 +111,13 @@ def _struct(value: Any, logical: str) -> dict[str, Any]:
 
 
 def _document(document: Any) -> str:
-    """Return a JSON document in the one form that all equal ones have: no spaces, keys in order."""
+    """Return a JSON document in the one form that all equal documents share: no spaces, sorted keys."""
     compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_of_numpy)
     return compact.encode(document)
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return a number or an array of numpy as Python's own, which JSON knows. Raises TypeError for all else."""
+    """Return a numpy number or array as Python's own type, which JSON supports. Raises TypeError for other values."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} is nothing that stands in JSON")
     return value.tolist()

@@ -9,12 +9,12 @@ import polars as pl
 
 from harness.check.canonical_lists import entries_of
 
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of Python, since 1970-01-01
-_LONGEST_VALUE = 60  # characters of a value in a difference
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # Python's date range in days since 1970-01-01
+_LONGEST_VALUE = 60  # characters of a value shown in a difference
 
 
 class Columns(Protocol):
-    """What verification needs of the expected frame: a polars frame has it, and what reads columns one at a time."""
+    """The part of the expected frame that verification uses; a polars frame has it, and so does a column reader."""
 
     @property
     def schema(self) -> pl.Schema: ...
@@ -32,13 +32,12 @@ def differences(
     one_missing: bool = False,
     with_values: bool = True,
 ) -> list[str]:
-    """Return what differs, one line a column; an empty list means that every value is equal.
+    """Return the differences, one line a column; an empty list means that every value is equal.
 
-    Both frames are canonical (same columns and dtypes); `expected` is in key order, `actual` in any. Without a key
-    whole rows are matched, in any order of both, and those that repeat another one are counted. With `one_missing` a
-    NaN among floats is a null, as in pandas. Lines are without values where these are not to be told.
-    Where the number of rows differs, only that is said. Raises ValueError when the columns or dtypes differ:
-    canonicalise both first.
+    Both frames are canonical (same columns and dtypes). `expected` is in key order, `actual` in any order. Without a
+    key, whole rows are matched in any order, and repeated rows are counted. With `one_missing`, NaN in a float column
+    counts as null, as in pandas. Lines omit values if these must not be shown. If the numbers of rows differ, only that
+    is reported. Raises ValueError if the columns or dtypes differ: canonicalise both first.
     """
     if expected.schema != actual.schema:
         raise ValueError(
@@ -48,7 +47,7 @@ def differences(
         return [f"expected {expected.height} rows, found {actual.height}"]
     if not row_key:
         return _different_rows(expected, actual, one_missing)
-    # One column at a time is brought into key order, so that no second copy of the frame is ever in memory.
+    # Sort one column at a time into key order, so that memory never holds a second copy of the frame.
     order = actual.select(pl.arg_sort_by(row_key, nulls_last=True)).to_series()
     lines = (
         _difference(expected, name, actual[name].gather(order), row_key, one_missing, with_values)
@@ -58,7 +57,7 @@ def differences(
 
 
 def equal_as_they_stand(expected: pl.DataFrame, actual: pl.DataFrame, one_missing: bool = False) -> bool:
-    """Say whether every value is equal to the one at its place: no row has to be looked for then. See `differences`."""
+    """Return whether every value equals the one at its position, so that no row must be searched. See `differences`."""
     return expected.schema == actual.schema and all(
         _bits(expected[name], one_missing).equals(_bits(actual[name], one_missing), null_equal=True)
         for name in expected.columns
@@ -81,14 +80,14 @@ def _difference(
 
 
 def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) -> list[str]:
-    """Say how many rows are not among those expected, and of which columns the values are not, whatever their row."""
+    """Report how many rows are not among those expected, and which columns' values differ regardless of rows."""
     wanted, found = (
         pl.DataFrame([_bits(frame[name], one_missing).alias(str(place)) for place, name in enumerate(expected.columns)])
         for frame in (expected, actual)
     )
     hashes = [frame.hash_rows().alias("row") for frame in (wanted, found)]
     if wanted[hashes[0].arg_sort()].equals(found[hashes[1].arg_sort()]) or wanted.sort("*").equals(found.sort("*")):
-        return []  # rows of one hash that are not equal: nobody has seen any, and the second order does not need it
+        return []  # unequal rows with one hash: not observed so far, and the second order does not need it
     changed = [
         name
         for name, column, other in zip(expected.columns, wanted, found, strict=True)
@@ -101,7 +100,7 @@ def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) 
 
 
 def _shown(series: pl.Series, place: int) -> str:
-    """Return a value as Python prints it, also one that Python has not: its dates are those of the years 1 to 9999."""
+    """Return a value as Python prints it, even one that Python lacks: Python's dates are the years 1 to 9999."""
     if getattr(series.dtype, "time_unit", "") == "ns" and (count := series.to_physical()[place]) is not None:
         return f"nanosecond {count} since 1970"
     if series.dtype in (pl.Date, pl.Datetime):
@@ -114,9 +113,9 @@ def _shown(series: pl.Series, place: int) -> str:
 
 
 def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
-    """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts.
+    """Return a column that is equal exactly where the values are: floats by their bits, categories by their strings.
 
-    Maps are lists of their entries.
+    Maps become lists of their entries.
     """
     if isinstance(series.dtype, pl.Categorical):
         return series.cast(pl.String)
@@ -128,12 +127,12 @@ def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
 
 
 def _as_integer(dtype: pl.DataType) -> Any:
-    # By dtype: with `signed` alone polars 2.1 leaves a float a float, and 0.0 would equal -0.0.
+    # By dtype: with `signed` alone polars 2.1 keeps a float, and 0.0 would equal -0.0.
     return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
 
 
 def _has_other_bits(dtype: Any) -> bool:
-    """Say whether there are floats or maps in a dtype."""
+    """Return whether a dtype contains floats or maps."""
     if isinstance(dtype, pl.List):
         return _has_other_bits(dtype.inner)
     if isinstance(dtype, pl.Struct):
@@ -142,13 +141,13 @@ def _has_other_bits(dtype: Any) -> bool:
 
 
 def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """Return values with the bits of floats in their place, in lists and structs of any depth; fields are numbered."""
+    """Return values with bits instead of floats, in lists and structs of any depth; fields are numbered."""
     if isinstance(dtype, pl.Map):
         return _bits_inside(values.map.entries(), entries_of(dtype))
     if isinstance(dtype, pl.List):
         return values.list.eval(_bits_inside(pl.element(), dtype.inner))
     if isinstance(dtype, pl.Struct):
-        numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
+        numbers = [str(number) for number in range(len(dtype.fields))]  # polars reads a name such as * as a pattern
         numbered = values.struct.rename_fields(numbers).struct
         parts = zip(numbers, dtype.fields, strict=True)
         made = pl.struct(_bits_inside(numbered.field(number), of.dtype).alias(number) for number, of in parts)
@@ -157,7 +156,7 @@ def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
-    """Return `actual` with a null for each NaN among floats where a null is expected: pandas has one for both."""
+    """Return `actual` with null for each float NaN where null is expected: pandas has one marker for both."""
     wanted = actual.select(row_key).join(expected, on=row_key, how="left", maintain_order="left")
     floats = [name for name in expected.columns if expected.schema[name].is_float()]
     return actual.with_columns(
@@ -167,9 +166,9 @@ def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[
 
 
 def came_back(converted: dict[str, str] | None) -> str:
-    """Say how a verified frame came back: `exact`, or `converted` with each column and the dtype it had.
+    """Describe how a verified frame arrived: `exact`, or `converted` with each column and its dtype.
 
-    Nothing is said where no frame came back (None).
+    Returns an empty string if no frame arrived (None).
     """
     if converted is None:
         return ""

@@ -1,9 +1,9 @@
-"""The logical types of columns: what each is in the canonical frame of polars and of pandas.
+"""The logical types of columns, and the canonical dtype of each in polars and pandas.
 
-One may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
-`array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
-`nested({"a": "int32"})` is a struct of these fields, `map(["text", "int32"])` maps texts to numbers.
-A decimal of more than 38 digits is a text in polars, which has none.
+A type may have parameters: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`).
+`array(text)` is a list of strings (`array` is `array(int32)`), `array(array(text))` a list of lists. `nested({"a":
+"int32"})` is a struct of these fields, and `map(["text", "int32"])` maps strings to numbers. A decimal of more than 38
+digits is a string in polars, which has no such type.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Logical type of a column -> canonical dtype as each library prints it.
+# Logical type -> canonical dtype as each library prints it.
 POLARS_DTYPES = {
     "uuid": "String",
     "date": "Date",
@@ -74,8 +74,8 @@ PANDAS_DTYPES = {
 }
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = frozenset({"float32", "float64"})
-NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # moments that microseconds do not count
-MOST_DIGITS = 38  # of a decimal of polars
+NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # timestamps finer than microseconds
+MOST_DIGITS = 38  # of a polars decimal
 OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
 _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
     name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
@@ -84,12 +84,12 @@ _FORM = re.compile(r"(\w+)\((.+)\)")
 
 
 def plain(logical: str) -> str:
-    """Return a logical type without its form: `decimal` of `decimal(12, 2)`."""
+    """Return a logical type without its parameters: `decimal` for `decimal(12, 2)`."""
     return logical.partition("(")[0]
 
 
 def digits(logical: str) -> tuple[int, int]:
-    """Return the digits of a type of decimals, and how many of them stand after the point."""
+    """Return the digits of a decimal type, and how many of them are after the point."""
     if form := _FORM.fullmatch(logical):
         precision, scale = form[2].split(",")
         return int(precision), int(scale)
@@ -97,26 +97,26 @@ def digits(logical: str) -> tuple[int, int]:
 
 
 def fields(logical: str) -> dict[str, str]:
-    """Return the fields of a struct of this logical type: their names and logical types."""
+    """Return the fields of a struct of this logical type: names and logical types."""
     form = _FORM.fullmatch(logical)
     found: dict[str, str] = json.loads(form[2]) if form else {"a": "int32", "b": "text"}
     return found
 
 
 def mapped(logical: str) -> tuple[str, str]:
-    """Return the logical types of the keys and of the values of a map of this logical type."""
+    """Return the logical types of a map's keys and values."""
     form = _FORM.fullmatch(logical)
     keys, values = json.loads(form[2]) if form else ("text", "int32")
     return keys, values
 
 
 def map_of(keys: str, values: str) -> str:
-    """Return the logical type of maps of these keys and values."""
+    """Return the logical type of maps with these keys and values."""
     return f"map({json.dumps([keys, values], ensure_ascii=False)})"
 
 
 def is_wide(logical: str) -> bool:
-    """Say whether a logical type is of decimals with more digits than polars has."""
+    """Return whether a logical type is a decimal with more digits than polars has."""
     return plain(logical) == "decimal" and digits(logical)[0] > MOST_DIGITS
 
 
@@ -126,14 +126,14 @@ def nested(of: Mapping[str, str]) -> str:
 
 
 def stored(logical: str, instead: Mapping[str, str]) -> str:
-    """Return what stands in the table of a database that has other types `instead` of some, also within lists."""
+    """Return the type in a database's tables, which have other types `instead` of some, also within lists."""
     if depth(logical) and "(" in logical:
         return f"array({stored(items(logical), instead)})"
     return instead.get(logical, logical)
 
 
 def without_fields(logical: str) -> str:
-    """Return a logical type in which the fields of structs are called field_1 and so on, at any depth."""
+    """Return a logical type whose struct fields are renamed field_1 and so on, at any depth."""
     if plain(logical) == "array":
         return f"array({without_fields(items(logical))})"
     if plain(logical) == "map":
@@ -146,7 +146,7 @@ def without_fields(logical: str) -> str:
 
 
 def depth(logical: str) -> int:
-    """Return how deep the lists of a type are: 2 of lists of lists, 0 of what is none."""
+    """Return the depth of a type's lists: 2 for lists of lists, 0 for other types."""
     return 1 + depth(items(logical)) if plain(logical) == "array" else 0
 
 
@@ -157,7 +157,7 @@ def items(logical: str) -> str:
 
 
 def pandas_dtype(logical: str, nulls: bool) -> str:
-    """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
+    """Return the canonical pandas dtype of a column, which depends on whether it has nulls."""
     usual = PANDAS_DTYPES[plain(logical)]
     return _PANDAS_WITH_NULLS.get(logical, usual) if nulls else usual
 

@@ -1,7 +1,7 @@
-"""What the rows of Parquet files are, whatever their order: counts and sums of hashes, through a reader of choice.
+"""Order-independent sums of Parquet rows: counts and sums of hashes, through a chosen reader.
 
-Two sets of rows with the same sums are taken to be equal: the hashes have 64 bits. The reader is never the engine that
-wrote the file.
+Two sets of rows with the same sums count as equal: the hashes have 64 bits. The reader is never the engine that wrote
+the file.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _ROWS = "all columns together"
 
 @dataclass(frozen=True)
 class RowSums:
-    """Number of rows, and by column (and over whole rows) the sum of the hashes of its values, modulo 2**64."""
+    """The number of rows, and per column (and over whole rows) the sum of its values' hashes, modulo 2**64."""
 
     rows: int
     sums: dict[str, int]
 
 
 def by_duckdb(files: Sequence[str], sql_types: dict[str, str], marker: str) -> RowSums:
-    """Read with DuckDB. `sql_types` are those of the columns; of `filename` what follows `marker` counts."""
+    """Read with DuckDB. `sql_types` are the columns' types; of `filename` only the part after `marker` counts."""
     import duckdb
 
     values = {name: f"CAST({name} AS {sql_type})" for name, sql_type in sql_types.items()}
@@ -59,7 +59,7 @@ def _as_sums(names: Any, found: Sequence[Any]) -> RowSums:
 
 
 def differences(expected: RowSums, found: RowSums) -> list[str]:
-    """Return what differs, one line a column; whole rows last. An empty list means that all rows are equal."""
+    """Return the differences, one line a column, whole rows last; an empty list means that all rows are equal."""
     if expected.rows != found.rows:
         return [f"expected {expected.rows} rows, found {found.rows}"]
     return [f"{name}: other values than expected" for name, value in expected.sums.items() if found.sums[name] != value]

@@ -1,4 +1,4 @@
-"""Stores on disk, read for verification by another library than the one that wrote them, where there is one."""
+"""Stores on disk, read for verification by a library other than the writer's where one exists."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def fetch(client: str, folder: Path, columns: list[str]) -> pa.Table:
-    """Return these columns of everything in the store that `client` made in a folder. Raises KeyError for others.
+    """Return these columns of the store that `client` made in a folder. Raises KeyError for other clients.
 
-    Stores of Parquet files are read by DuckDB, SQLite through ADBC. A DuckDB file and a Lance dataset have no other
-    reader than their own library.
+    DuckDB reads stores of Parquet files, and ADBC reads SQLite. Only DuckDB and Lance themselves can read a DuckDB file
+    and a Lance dataset.
     """
     return _READERS[client](folder, columns)
 
@@ -59,7 +59,7 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-_TABLE = "benchmark"  # the published benchmark's name of the table
+_TABLE = "benchmark"  # the published benchmark's table name
 _READERS: dict[str, Callable[[Path, list[str]], pa.Table]] = {
     **dict.fromkeys(("parquetdb", "pyarrow", "polars", "delta"), _parquet_files),
     "sqlite": _sqlite,

@@ -1,16 +1,16 @@
-"""What stands in a table of any size, as sums that the client and the server each compute where the rows are.
+"""Sums that identify a table of any size; client and server each compute them from their own rows.
 
-By column the sum of the CRC32 of every value that is no null, which two values that changed places leave as it is;
-over whole rows the sum of the first 64 bits of their MD5, which they do not. Sums of parts add up, so that whoever
-makes rows sums them as they are made, and the order of rows is nothing. Both are taken over canonical bytes:
+Per column: the sum of the CRC32 of every non-null value. It does not change if two values swap rows. Over whole rows:
+the sum of the first 64 bits of their MD5, which does change. Sums of parts add up, so a producer can sum rows while it
+makes them, in any order. Both use canonical bytes:
 
 - integers, dates (days since 1970) and timestamps (microseconds since 1970) big-endian, in two's complement;
 - floats as IEEE 754, big-endian; every NaN is 0x7ff8000000000000;
-- booleans one byte, UUIDs sixteen, texts UTF-8;
-- in a row a null is the byte 0, any other value the byte 1 and its bytes, with the length in four bytes before a text.
+- booleans one byte, UUIDs sixteen, strings UTF-8;
+- in a row a null is the byte 0, any other value the byte 1 and its bytes, with four bytes of length before a string.
 
-CRC32 is that of zlib (ISO 3309), of Postgres 18's `crc32` and of ClickHouse's `CRC32`. What is found with probability
-1 - 2**-64 is a changed row; the column that it is in, with 1 - 2**-32.
+CRC32 is that of zlib (ISO 3309), of Postgres 18's `crc32` and of ClickHouse's `CRC32`. The sums detect a changed row
+with probability 1 - 2**-64, and its column with 1 - 2**-32.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ LOGICAL_TYPES = frozenset(
     {"boolean", "int16", "int32", "int64", "float64", "date", "timestamp", "timestamp_tz", "uuid", "text"}
 )
 _MODULUS = 2**64
-_ALONE_ROWS = 2_000_000  # of less the sums are made here: other processes take longer to start
-_BATCH_ROWS = 1 << 17  # of which the bytes of whole rows are held at once
+_ALONE_ROWS = 2_000_000  # fewer rows are summed in this process: starting others takes longer
+_BATCH_ROWS = 1 << 17  # rows whose whole bytes are in memory at once
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Rows, and by column its nulls and the sum of CRC32; `columns` is empty where a server has none. Adds up."""
+    """The number of rows, and per column its nulls and CRC32 sum; `columns` is empty if a server has none. Adds up."""
 
     rows: int
     nulls: Mapping[str, int]
@@ -74,7 +74,7 @@ def require(logical_types: Mapping[str, str]) -> None:
 
 
 def differences(expected: Sums, found: Sums) -> list[str]:
-    """Return what differs, one line a column; an empty list means that the rows are the same."""
+    """Return the differences, one line a column; an empty list means that the rows are the same."""
     if expected.rows != found.rows:
         return [f"expected {expected.rows} rows, found {found.rows}"]
     wrong = [
@@ -99,7 +99,7 @@ def of_table(table: pa.Table, logical_types: Mapping[str, str]) -> Sums:
 
 
 def of_parquet(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
-    """Sum the Parquet file of a dataset, a piece at a time. Raises LabError, see `require`."""
+    """Sum a dataset's Parquet file, in pieces. Raises LabError, see `require`."""
     return of_files([path], logical_types, _as_it_is)
 
 
@@ -113,7 +113,7 @@ def of_files(files: Iterable[str | Path], logical_types: Mapping[str, str], made
     one = partial(_of_group, logical_types=dict(logical_types), made=made)
     if sum(metadata.num_rows for metadata in about.values()) < _ALONE_ROWS:
         return reduce(add, map(one, groups), _nothing(logical_types))
-    # Forked children could wait for ever for a lock that a thread of this process held (of polars, of Arrow).
+    # Forked children could wait forever for a lock that a thread of this process (polars, Arrow) held.
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
         return reduce(add, processes.map(one, groups, chunksize=4), _nothing(logical_types))
 
@@ -136,7 +136,7 @@ def _as_it_is(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.Rec
 
 
 def of_ipc(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
-    """Sum an Arrow file of a canonical frame, a piece at a time. Raises LabError, see `require`."""
+    """Sum an Arrow file of a canonical frame, in pieces. Raises LabError, see `require`."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
@@ -148,7 +148,7 @@ def of_ipc(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
 
 
 def of_batches(batches: Iterable[pa.RecordBatch], logical_types: Mapping[str, str]) -> Sums:
-    """Sum what comes in pieces; see `of_table`."""
+    """Sum a table that arrives in batches; see `of_table`."""
     require(logical_types)
     total = _nothing(logical_types)
     for batch in batches:
@@ -242,7 +242,7 @@ def _crc_of_texts(column: pa.Array) -> int:
 
 
 def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
-    """Return what stands in a row for each value of fixed width, as Arrow binary."""
+    """Return the row bytes of each fixed-width value, as Arrow binary."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

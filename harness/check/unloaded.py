@@ -1,6 +1,6 @@
-"""Parquet files that a transport left, as sums of canonical values, a piece at a time; see `harness.check.sums`.
+"""Parquet files that a transport wrote, as sums of canonical values, in pieces; see `harness.check.sums`.
 
-Types are free: whatever holds the same values is right. They are recorded like those of a frame that was read.
+Any types are right that hold the same values. They are recorded like those of a frame from a read.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def files_in(folder: str | Path) -> list[Path]:
 
 
 def summed(folder: str | Path, logical_types: Mapping[str, str]) -> tuple[Sums, dict[str, str]]:
-    """Sum all rows of a folder's Parquet files; return also the columns of other types than canonical, with these.
+    """Sum all rows of a folder's Parquet files; return also the columns with other than canonical types, and these.
 
-    Raises NotConvertible: other columns than expected, a value that its canonical type does not hold.
+    Raises NotConvertible for other columns than expected, and for a value that its canonical type cannot hold.
     """
     files = files_in(folder)
     converted: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _is_canonical(type_: pa.DataType, logical: str) -> bool:
 
 
 def canonical(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.RecordBatch:
-    """Return a batch with the columns of a canonical frame. Raises NotConvertible for what they do not hold."""
+    """Return a batch with the columns of a canonical frame. Raises NotConvertible for values these cannot hold."""
     try:
         return pa.RecordBatch.from_pydict(
             {name: _column(batch.column(name), logical) for name, logical in logical_types.items()}

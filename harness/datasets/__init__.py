@@ -1,1 +1,1 @@
-"""Datasets: a name becomes seeded data, kept as Parquet with a manifest."""
+"""Datasets: a name becomes seeded data, stored as Parquet with a manifest."""

@@ -1,8 +1,8 @@
 """`analytics_metrics`: the table of "Postgres vs ClickHouse for bulk dataframe IO" (K. Arkhipenko, 2026-04-07).
 
-The article gives the columns but neither generator nor values. Ours: random version-4 UUIDs, dates within 2025, texts
-of 5 to 21 characters with 12 to 20,000 distinct values, integers below one million, floats in [0, 1000).
-There are no nulls, no empty texts and nothing that needs quoting: that is the subject of hostile data, not of this.
+The article gives the columns but neither generator nor values. Ours are random version-4 UUIDs, dates within 2025,
+integers below one million and floats in [0, 1000). Strings have 5 to 21 characters and 12 to 20,000 distinct values.
+There are no nulls, no empty strings and nothing that needs quoting, because hostile data cover these.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from harness.datasets.specification import Specification
 
-CHUNK_ROWS = 100_000  # made at a time: keeps memory flat whatever the number of rows
+CHUNK_ROWS = 100_000  # rows generated at a time: keeps memory flat whatever the number of rows
 
-# Column -> (word, distinct values). The word and a zero-padded number make the text.
+# Column -> (word, distinct values). A string is the word and a zero-padded number.
 _DIMENSIONS = {
     "dimension_a": ("country", 12),
     "dimension_b": ("campaign", 1_000),
@@ -29,7 +29,7 @@ _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.
 
 
 def _uuids(raw: np.ndarray) -> pa.Array:
-    """Turn random words, shape (rows, 2) of uint64, into the text of version-4 UUIDs."""
+    """Turn random words, shape (rows, 2) of uint64, into version-4 UUID strings."""
     octets = raw.astype(">u8").view(np.uint8).reshape(len(raw), 16)
     octets[:, 6] = octets[:, 6] & 0x0F | 0x40
     octets[:, 8] = octets[:, 8] & 0x3F | 0x80
@@ -48,7 +48,7 @@ def _texts(raw: np.ndarray, word: str, distinct: int) -> pa.Array:
 
 
 def _chunk(rows: int, seed: int, number: int) -> pa.RecordBatch:
-    # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
+    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
     source = np.random.PCG64(np.random.SeedSequence([seed, number]))
 
     def words(columns: int = 1) -> np.ndarray:

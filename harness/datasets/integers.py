@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from harness.datasets.specification import Specification
 
-CHUNK_ROWS = 100_000  # made at a time: 80 MB, whatever the number of rows
+CHUNK_ROWS = 100_000  # rows generated at a time: 80 MB, whatever the number of rows
 MAXIMUM = 1_000_000
 LOGICAL_TYPES = {f"col{number}": "int64" for number in range(100)}
 
 
 def _chunk(rows: int, seed: int, number: int) -> pa.RecordBatch:
-    # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
+    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
     source = np.random.PCG64(np.random.SeedSequence([seed, number]))
     columns = {name: (source.random_raw(rows) % (MAXIMUM + 1)).astype(np.int64) for name in LOGICAL_TYPES}
     return pa.RecordBatch.from_pydict(columns)
@@ -35,9 +35,9 @@ SPECIFICATION = Specification(
     name="integers",
     version=1,
     logical_types=LOGICAL_TYPES,
-    # No column is a key. Three random columns together are: two of a million rows are equal in them once in two
-    # million datasets, and the default one is tested.
+    # No column is a key, but three random columns together are. Two of a million rows are equal in them once in two
+    # million datasets, and the default dataset is tested.
     row_key=("col0", "col1", "col2"),
-    bytes_a_row=850,  # 8 bytes a value and some more; measured 653 at a million rows
+    bytes_a_row=850,  # 8 bytes a value and a margin; measured 653 at a million rows
     build=build,
 )

@@ -1,4 +1,4 @@
-"""A dataset in the order of its row key, without holding a large one in memory."""
+"""A dataset in row key order, without holding a large one in memory."""
 
 from functools import cached_property
 
@@ -9,14 +9,14 @@ from harness.check.logical_types import polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 
-_KEPT_ROWS = 250_000  # of which the frame takes some 60 MB, twice
+_KEPT_ROWS = 250_000  # the frame takes about 60 MB at this size, twice
 
 
 class OrderedColumns:
-    """The columns of a dataset in key order, or as they are where there is no key, each read from disk when asked for.
+    """A dataset's columns in key order, or as built without a key, each read from disk on request.
 
-    Of a large one only the order is kept: 4 bytes a row, where the frame itself would take some 250. Has the part of a
-    polars frame that verification needs: `schema`, `height`, `columns` and a column by name.
+    For a large dataset it keeps only the order: 4 bytes a row, where the frame would take about 250. It has the
+    interface of a polars frame that verification uses: `schema`, `height`, `columns` and a column by name.
     """
 
     def __init__(self, dataset: Dataset, spec: Specification) -> None:
@@ -39,7 +39,7 @@ class OrderedColumns:
 
     @cached_property
     def as_built(self) -> pl.DataFrame | None:
-        """The frame in the order in which it was built; None of a large one."""
+        """The frame in the order in which it was built; None for a large one."""
         return load_frame(self._path, "polars", self._logical_types) if self.height <= _KEPT_ROWS else None
 
     def _in_order(self, built: pl.Series) -> pl.Series:

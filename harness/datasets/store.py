@@ -17,11 +17,11 @@ from harness.datasets.specification import Specification
 from harness.model import Dataset, LabError, unknown
 
 ROW_GROUP_ROWS = 100_000
-_FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # what a manifest must say
+_FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # required facts of a manifest
 
 
 def specification(name: str) -> Specification:
-    """Return the dataset of this name, the module of the same name beside this file or in `shapes`. Raises LabError."""
+    """Return the dataset of this name, from the module of that name in this folder or in `shapes`. Raises LabError."""
     known = specifications()
     if name not in known:
         raise unknown("dataset", name, known)
@@ -29,7 +29,7 @@ def specification(name: str) -> Specification:
 
 
 def specifications() -> dict[str, Specification]:
-    """Return every dataset by name: the modules beside this file, or in `shapes`, that have a SPECIFICATION."""
+    """Return every dataset by name: the modules in this folder or in `shapes` that have a SPECIFICATION."""
     here = Path(__file__).parent
     found = {path.stem: path.parent for path in sorted([*here.glob("*.py"), *here.glob("shapes/*.py")])}
     packages = {here: "harness.datasets", here / "shapes": "harness.datasets.shapes"}
@@ -38,9 +38,9 @@ def specifications() -> dict[str, Specification]:
 
 
 def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:
-    """Return the dataset, building it when it is missing, damaged or of an older generator version.
+    """Return the dataset, building it if it is missing, damaged or of an older generator version.
 
-    Raises LabError when the folder cannot be written or the disk is too small.
+    Raises LabError if the folder is not writable or the disk is too small.
     """
     spec = specification(name)
     stem = folder / f"{name}-{rows}-{seed}"
@@ -52,7 +52,7 @@ def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:
 
 
 def content_hash(batches: Iterator[pa.RecordBatch]) -> str:
-    """Return the BLAKE2b-256 of the values in order: independent of Parquet, its codec and the machine."""
+    """Return the BLAKE2b-256 of the values in order, independent of Parquet, its codec and the machine."""
     digest = hashlib.blake2b(digest_size=32)
     for batch in batches:
         _feed(digest, batch)
@@ -62,9 +62,9 @@ def content_hash(batches: Iterator[pa.RecordBatch]) -> str:
 def _feed(digest: Any, batch: pa.RecordBatch) -> None:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         digest.update(f"{name}:{column.type}:{len(column)}:{column.null_count};".encode())
-        exact = pa.concat_arrays([column])  # a slice shares the buffers of the whole: these hold its own values only
+        exact = pa.concat_arrays([column])  # a slice shares the buffers of the whole: copy to keep only its own values
         for number, buffer in enumerate(exact.buffers()):
-            # The first buffer says which values are null; where none is, Arrow may leave it out or not.
+            # The first buffer is the validity bitmap; without nulls, Arrow may or may not omit it.
             if buffer is not None and (number or exact.null_count):
                 digest.update(buffer)
 
@@ -87,7 +87,7 @@ def _intact(parquet: Path, manifest: dict[str, Any]) -> bool:
 
 
 def file_hash(path: Path) -> str:
-    """Return the BLAKE2b-256 of a file's bytes: unlike the content hash quick to check (about 1 GB/s)."""
+    """Return the BLAKE2b-256 of a file's bytes, which is faster to check than the content hash (about 1 GB/s)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 

@@ -14,12 +14,12 @@ __all__ = ["adopt", "pages", "stale", "write"]
 
 
 def stale(app: typer.Typer) -> list[Path]:
-    """Return the pages whose file differs from what the code says, and those of clients that are gone."""
+    """Return the pages whose file differs from the code, and those of clients that no longer exist."""
     return _stale(dict(pages(app)))
 
 
 def write(app: typer.Typer) -> list[Path]:
-    """Write the stale pages, remove those of clients that are gone, and return both."""
+    """Write the stale pages, remove those of clients that no longer exist, and return both."""
     made = dict(pages(app))
     paths = _stale(made)
     for path in paths:
@@ -37,7 +37,7 @@ def _stale(made: dict[Path, str]) -> list[Path]:
 
 
 def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
-    """Yield path and text of every generated page; `app` is the command line, which stands above this room."""
+    """Yield path and text of every generated page; `app` is the command line, which this package may not import."""
     docs = ROOT / "docs"
     yield docs / "catalogue.md", catalogue.index()
     for name, text in catalogue.clients():

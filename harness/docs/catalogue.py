@@ -1,4 +1,4 @@
-"""The catalogue as pages: an index with a line for each client, a page a client, and the kinds of values."""
+"""The catalogue as pages: an index with a line for each client, a page per client, and the kinds of values."""
 
 import importlib
 import importlib.util
@@ -79,14 +79,14 @@ def kinds() -> str:
 
 
 def name(entry: Transport) -> str:
-    """Return how the page of a transport's client is called."""
+    """Return the name of the page of a transport's client."""
     return f"{entry.system}-{entry.client}"
 
 
 def introduction(entry: Transport) -> str:
-    """Return what a client's folder, its `client.py` or its module says of it.
+    """Return the docstring of a client's folder, its `client.py` or its module.
 
-    Raises LabError where none of them says anything: whoever adds a client has to.
+    Raises LabError if none of them has a docstring, which a new client must add.
     """
     package = f"harness.transports.{entry.system}.{entry.client}"
     for module in (package, f"{package}.client"):
@@ -120,7 +120,7 @@ def _page(entries: Sequence[Transport]) -> str:
 
 
 def _section(entry: Transport) -> str:
-    """Return what is known of one transport: its docstring, and what it declares."""
+    """Return the facts about one transport: its docstring and its declarations."""
     said = inspect.getdoc(entry.function) if entry.origin is not Origin.CONTROL else entry.summary
     facts = "".join(f"- {label}: {text}\n" for label, text in _facts(entry) if text)
     return f"### {entry.id.rpartition('.')[2]}\n\n`{entry.id}`\n\n{prose(said or '')}\n\n{facts}"
@@ -141,7 +141,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:
-    """Say of each database what is its own about a kind: types of columns, what it holds otherwise or not at all."""
+    """Describe each database's particulars of a kind: column types, values it stores differently or not at all."""
     for system in SYSTEMS.values():
         own = system.hostile.OWN.get(kind.name, Own())
         if of_system := held(kind, system.name):

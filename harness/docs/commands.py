@@ -1,4 +1,4 @@
-"""The reference of the command line, made from the application itself."""
+"""The command line reference, generated from the application itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from harness.report.markdown import table
 
 
 def page(app: typer.Typer, name: str) -> str:
-    """Return the page of all commands of an application that is called `name`: what each does, takes and offers."""
+    """Return the page of all commands of an application named `name`: descriptions, arguments and options."""
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     context = typer.Context(group, info_name=name)
@@ -38,7 +38,7 @@ def _section(command: Any, context: typer.Context) -> str:
 
 
 def _parameters(command: Any, context: typer.Context) -> Iterator[tuple[str, str]]:
-    """Yield what a command takes as `--help` prints it; --help itself, which all have, is left out."""
+    """Yield a command's parameters as `--help` prints them, without --help itself."""
     for parameter in command.params:
         record = parameter.get_help_record(context)
         if record is not None:

@@ -1,7 +1,7 @@
-"""The answers of README, between its two marks: what the reference runs say of the eight directions.
+"""README's answers, between its two marks: the reference runs' results for the eight directions.
 
-A row is a direction, with what most code does, the fastest transport that takes packages of PyPI alone, and the fastest
-of all. Each factor is against what most code does.
+A row is a direction. Its columns are the most common code, the fastest transport with only PyPI packages, and the
+fastest of all. Each factor is relative to the most common code.
 """
 
 import re
@@ -29,14 +29,14 @@ from harness.systems import SYSTEMS
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
 SUITE, CROSSINGS = "matrix", "crossings"
 NONE_EXACT = "none kept every type"
-_WIDTH = 80  # of a line of README; rows of a table are longer
+_WIDTH = 80  # width of a README line; table rows are longer
 _COLUMNS = ("what most code does", "fastest with PyPI packages", "fastest of all")
 _CONVERTED = "converted"
-_JOINED = "\N{NO-BREAK SPACE}"  # before what no line may begin with: a mark, a unit, a factor
+_JOINED = "\N{NO-BREAK SPACE}"  # joins a mark, a unit or a factor, which must not start a line
 
 
 def page() -> str:
-    """Return README.md with the part between its two marks made again."""
+    """Return README.md with the part between its two marks regenerated."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise LabError(f"README.md: expected the lines {BEGIN.strip()} and {END.strip()}, each once")
@@ -64,21 +64,21 @@ def _table(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
 
 
 def row(one: Leaders, cases: Sequence[Summary]) -> tuple[str, ...]:
-    """Return the cells of a direction: its name, what most code does, the fastest from PyPI, the fastest of all."""
+    """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
     usual = usual_of(one)
     fastest = (_against(case, usual) for case in (fastest_from_pypi(cases), one.fastest))
     return route(one), _cell(usual, call(usual)) if usual else "", *fastest
 
 
 def usual_of(one: Leaders) -> Summary | None:
-    """Return what most code does: of several usual transports the one that the suite names first."""
+    """Return the most common code: of several default transports the one that the suite names first."""
     return next((of.case for of in one.usual), None)
 
 
 def fastest_from_pypi(cases: Sequence[Summary]) -> Summary | None:
-    """Return the fastest transport that takes packages of PyPI alone; see `from_pypi`.
+    """Return the fastest transport with only PyPI packages; see `from_pypi`.
 
-    An exact one goes before one that converts: its dtypes are the canonical ones. None where neither ran.
+    An exact transport is preferred to one that converts: its dtypes are the canonical ones. None if neither ran.
     """
     ran = (case for case in cases if case.status == Status.OK and case.fidelity)
     installable = [case for case in ran if from_pypi(registry.one(case.transport))]
@@ -86,21 +86,21 @@ def fastest_from_pypi(cases: Sequence[Summary]) -> Summary | None:
 
 
 def call(case: Summary) -> str:
-    """Return the call that people write, as the summary of its transport spells it: `insert_df` of `write_pandas_df`.
+    """Return the call that users write, as spelled in its transport's summary: `insert_df` for `write_pandas_df`.
 
-    The name of the function ends as the call does; where its summary has no such word, that end is the name.
+    The function's name ends like the call. If the summary has no such word, that end is the name.
     """
     spelled = re.search(rf"\w*{_apart(case)}\b", registry.one(case.transport).summary)
     return f"`{spelled[0] if spelled else _apart(case)}`"
 
 
 def factor(case: Summary, usual: Summary) -> float:
-    """Return how many times as fast as what most code does a transport is: the ratio of their medians."""
+    """Return how many times as fast as the most common code a transport is: the ratio of their medians."""
     return usual.took / case.took
 
 
 def _against(case: Summary | None, usual: Summary | None) -> str:
-    """Return one of the fastest with its factor; that there is no exact one, where that is so."""
+    """Return one of the fastest with its factor, with a note if there is no exact one."""
     if case is None:
         return NONE_EXACT
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
@@ -110,7 +110,7 @@ def _against(case: Summary | None, usual: Summary | None) -> str:
 
 
 def _cell(case: Summary, named: str) -> str:
-    """Return a transport with its marks, its median and what is to be said of its values."""
+    """Return a transport with its marks, its median and a note on its values."""
     marked = f"{named}{_JOINED}{marks(case.lossy)}".rstrip(_JOINED)
     if not case.n:
         return f"{marked} {case.status}"
@@ -119,7 +119,7 @@ def _cell(case: Summary, named: str) -> str:
 
 
 def _apart(case: Summary) -> str:
-    """Return what sets a transport apart from its client's others: the end of its id."""
+    """Return the part of a transport's name that distinguishes it from its client's others: the end of its id."""
     return case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
 
 
@@ -128,7 +128,7 @@ def _times(value: float) -> str:
 
 
 def _how_much(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
-    """Say in two sentences between which factors the fastest lie, and the fastest from PyPI."""
+    """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
     of_all = _range((one.fastest, usual_of(one)) for one, _ in found)
     from_packages = _range((fastest_from_pypi(cases), usual_of(one)) for one, cases in found)
     said = [
@@ -139,13 +139,13 @@ def _how_much(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
 
 
 def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
-    """Return the smallest and the largest factor: `2.9× to 19×`; empty where nothing is compared."""
+    """Return the smallest and the largest factor: `2.9× to 19×`; empty without a comparison."""
     found = sorted(factor(case, usual) for case, usual in pairs if case and usual and usual.n)
     return " to ".join(dict.fromkeys(_times(found[place]) for place in (0, -1))) if found else ""
 
 
 def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]:
-    """Yield what the figures and the marks are."""
+    """Yield the explanation of the figures and marks."""
     shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
     if runs := sorted({case.n for case in shown if case.n}):
         yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone."
@@ -160,7 +160,7 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
 
 
 def _few_rows() -> str:
-    """Say below how many rows others win, by the reference run of that suite; nothing without such a run."""
+    """State below how many rows others win, from that suite's reference run; empty without such a run."""
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
         return ""
     suite, run, summaries = reference.of(CROSSINGS)
@@ -168,7 +168,7 @@ def _few_rows() -> str:
 
 
 def few_rows(found: Curves) -> str:
-    """Say in a sentence below how many rows transports from PyPI are the fastest; nothing where no run shows it."""
+    """State in a sentence below how many rows transports from PyPI are the fastest; empty if no run shows it."""
     lost = [(rows, one) for one in found.winners if (rows := _gives_way(one))]
     if not lost:
         return ""
@@ -181,7 +181,7 @@ def few_rows(found: Curves) -> str:
 
 
 def _gives_way(one: Winners) -> float | None:
-    """Return from how many rows on a transport that is not from PyPI is shown to win, where others did before."""
+    """Return the number of rows from which a transport that is not from PyPI wins, where others did before."""
     for each in one.crossings:
         if not from_pypi(registry.one(each.before)):
             return None
@@ -191,7 +191,7 @@ def _gives_way(one: Winners) -> float | None:
 
 
 def _made(environment: Facts) -> Iterator[str]:
-    """Say where the figures were made, as briefly as can be: the report has all of it."""
+    """Describe briefly where the figures were measured; the report has all details."""
     ran = environment["servers"]
     servers = ", ".join(f"{name} {server_in_words(ran[name])}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
@@ -203,5 +203,5 @@ def _made(environment: Facts) -> Iterator[str]:
 
 
 def _filled(text: str) -> str:
-    """Return a text in lines of README's width."""
+    """Return a text wrapped to README's width."""
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -1,4 +1,4 @@
-"""What is made from the reference runs: the page of results, and the answer table of README."""
+"""The pages generated from the reference runs: the page of results, and README's answer table."""
 
 from dataclasses import fields
 from functools import cache
@@ -21,7 +21,7 @@ from harness.suites.suite import Suite
 def adopt(folder: Path) -> Path:
     """Make a run the committed reference run of its suite, and return its new folder.
 
-    Raises LabError: not of the default size with all transports, or made by code that is in no commit.
+    Raises LabError for a run without the default size or without all transports, or of uncommitted code.
     """
     environment = folders.environment(folder)
     asked, code = environment["plan"], environment["code"]
@@ -32,7 +32,7 @@ def adopt(folder: Path) -> Path:
             f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
             f"size {asked['size']}, transports {transports}, code {'changed' if code['modified'] else 'committed'}"
         )
-    report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # by the code of now
+    report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # with the current code
     place = ROOT / "results" / "reference" / asked["suite"]
     folders.adopt(folder, place)
     return place
@@ -47,7 +47,7 @@ def of(name: str) -> tuple[Suite, StoredRun, list[Summary]]:
 
 
 def results() -> str:
-    """Return the index of the reference runs; each has its tables and pictures in a report of its own."""
+    """Return the index of the reference runs; each has a report with its tables and pictures."""
     parts = [f"# Reference runs\n\n{GENERATED}\n"]
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
@@ -63,7 +63,7 @@ def results() -> str:
 
 
 def left_out(name: str) -> str:
-    """Return as CSV which transports of a suite are no contenders, by its reference run."""
+    """Return as CSV the transports of a suite that are not contenders, according to its reference run."""
     suite, run, summaries = of(name)
     assert suite.answers
     names = [field.name for field in fields(contenders.NoContender)]

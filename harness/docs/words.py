@@ -1,4 +1,4 @@
-"""What generated pages have in common: their first words, and texts of the code as Markdown."""
+"""Code that generated pages share: their first words, and strings of the code as Markdown."""
 
 import re
 
@@ -7,11 +7,11 @@ _CODE = re.compile(r"(`[^`]*`)")
 
 
 def prose(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup in a docstring or help text; `code` stays code."""
+    """Escape characters in a docstring or help text that Markdown or HTML would read as markup; `code` stays code."""
     parts = _CODE.split(text)
     return "".join(part if number % 2 else _escaped(part) for number, part in enumerate(parts))
 
 
 def _escaped(text: str) -> str:
     text = re.sub(r"([\\*\[\]])", r"\\\1", text).replace("<", "&lt;")
-    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # within a word it is no emphasis
+    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # within a word it is not emphasis

@@ -1,5 +1,5 @@
-"""The lab without Docker: how a service from a wheel is started, guarded and removed; which there are the rooms say.
+"""The lab without Docker: start, guard and remove services from wheels, which the database packages define.
 
-`service.py` is what has to be known of a service, `keeper.py` the small process that guards each of them, `folders.py`
-keeps and clears their files.
+`service.py` describes a service. `keeper.py` is the small process that guards it. `folders.py` creates and removes
+their files.
 """

@@ -1,8 +1,8 @@
-"""The folders of the embedded labs: one fresh folder per lab, locked while somebody uses it, removed when left over.
+"""The folders of the embedded labs: one fresh folder per lab, locked while in use, removed when left over.
 
-The lock is a flock on a file in the folder, held by the lab's process and by its keepers: when all of them are gone,
-even by `kill -9`, the kernel has released it, and the next lab can tell a left-over from a neighbour. A file that is
-open for writing, not the folder: NFS makes a lock of a file's bytes out of flock, and locks nothing else.
+The lock is a flock on a file in the folder, held by the lab's process and by its keepers. When all of them are gone,
+even by `kill -9`, the kernel has released it. The next lab can then tell a left-over folder from one in use. The lock
+is on a file open for writing, not on the folder: NFS turns flock into a lock of a file's bytes, and locks nothing else.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ GRACE_SECONDS = 3.0
 
 
 def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collection[str]) -> tuple[Path, int]:
-    """Remove left-overs below `root` and make a lab folder; returns it with the descriptor that holds its lock.
+    """Remove left-over folders below `root` and create a lab folder; return it with its lock's descriptor.
 
-    `release(folder)` is called for each left-over before it is removed; `programs`: see `end_processes_in`. Raises
-    OSError if `root` cannot be used.
+    `release(folder)` is called for each left-over folder before it is removed. `programs`: see `end_processes_in`.
+    Raises OSError if `root` cannot be used.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with _locked(root, fcntl.LOCK_EX):  # a folder that its maker has not locked yet would look like a left-over
+    with _locked(root, fcntl.LOCK_EX):  # a folder that its creator has not locked yet would look left over
         for folder in filter(_ours, root.glob(f"{PREFIX}*")):
             with suppress(BlockingIOError, FileNotFoundError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 end_processes_in(folder, programs)
                 release(folder)
                 remove_folder(str(folder))
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        folder.chmod(0o755)  # the account that a service runs as has to pass through
+        folder.chmod(0o755)  # the account of a service must pass through
         lock = _opened(folder)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return folder, lock
 
 
 def _opened(folder: Path) -> int:
-    """Open the file of a folder's lock, which may not be there yet."""
+    """Open the file of a folder's lock, which may not exist yet."""
     return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _ours(folder: Path) -> bool:
-    """Say whether this user made a folder: what others left says nothing to be trusted of what it holds elsewhere."""
+    """Return whether this user created a folder: other users' files are not trusted about resources elsewhere."""
     with suppress(FileNotFoundError):
         found = folder.lstat()
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
@@ -57,19 +57,20 @@ def _ours(folder: Path) -> bool:
 
 
 def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = False) -> None:
-    """End the services that still work inside a folder: a keeper or a server that was killed leaves some.
+    """End the services that still work inside a folder, left by a killed keeper or server.
 
-    A busy process of a server may outlive its killed parent until its query ends, and a new server refuse to start
-    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang.
+    A server's busy process may outlive its killed parent until its query ends, and a new server may refuse to start
+    meanwhile. The function sends SIGTERM, then after GRACE_SECONDS SIGKILL; with `at_once` only SIGKILL, for services
+    that hang.
 
-    Services are known by their HOME, which lies in the folder; `programs`, whose titles overwrite what they were given,
-    by their names and working folder. A shell that somebody left standing there is not touched.
+    Services are identified by their HOME, which is in the folder. Programs in `programs` overwrite their environment
+    with titles, so their names and working folders identify them. A user's shell in the folder is not touched.
     """
     import psutil
 
     place = folder.resolve()
 
-    def works_there(process: psutil.Process) -> bool:  # a zombie has neither: it counts as ended
+    def works_there(process: psutil.Process) -> bool:  # a zombie has neither, so it counts as ended
         with suppress(psutil.Error, OSError):
             if process.name() in programs:
                 return Path(process.cwd()).is_relative_to(place)
@@ -90,7 +91,7 @@ def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = Fa
 
 @contextmanager
 def _locked(folder: Path, operation: int) -> Iterator[None]:
-    """Hold a lock on a folder; raises BlockingIOError under LOCK_NB when another process holds it."""
+    """Hold a lock on a folder. Raises BlockingIOError under LOCK_NB if another process holds it."""
     descriptor = _opened(folder)
     try:
         fcntl.flock(descriptor, operation)

@@ -1,20 +1,21 @@
 """The keeper: a small process that runs one service of the lab and stops it when the lab is gone.
 
-The lab (the parent) holds the other end of the keeper's standard input. As soon as something arrives there, or it
-ends because the parent ended, even by `kill -9`, the keeper stops the service in an orderly way and removes its folder.
+The lab (the parent) holds the other end of the keeper's standard input. Data there, or its end, make the keeper stop
+the service in an orderly way and remove its folder. It ends whenever the parent ends, even by `kill -9`.
 
     lab ──pipe──> keeper (own session) ──> service (own session)
 
-- Standard input: one line, the `Task` as JSON; whatever follows, end of file included, asks for a stop.
+- Standard input: one line, the `Task` as JSON; anything after it, end of file included, requests a stop.
 - Standard output: one line, the service's pid, once all preparing commands are done and the service is started.
 - Exit status: 0 after a stop; otherwise the status of the command that ended by itself. Its folder is then kept, so
   that the parent can read the log and start the service again on the same data.
 
-Own sessions keep the terminal's Ctrl-C away from the services until the lab has decided to stop. On Linux the kernel
-stops the service of a keeper that was itself killed by `kill -9`; elsewhere the lab looks for it (`folders.py`).
+Separate sessions keep the terminal's Ctrl-C away from the services until the lab has decided to stop. On Linux the
+kernel stops the service of a keeper that was itself killed by `kill -9`. On other systems the lab searches for it
+(`folders.py`).
 
-The file is run by its path in an isolated interpreter (`python -I -S`), which starts in some 40 ms: it imports the
-standard library only, and nothing of the harness. What the lab does with its keepers is in `keepers.py`.
+The file is run by its path in an isolated interpreter (`python -I -S`), which starts in about 40 ms. It imports only
+the standard library, and nothing of the harness. The lab's side is in `keepers.py`.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ LOCK = ".lock"  # in a lab's folder: see folders.py
 
 
 class ServiceError(RuntimeError):
-    """A service of the embedded lab cannot be found, started or revived; the text says what to do."""
+    """A service of the embedded lab cannot be found, started or restarted; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command, the text it reads on its standard input, and the file (if not the log) its standard output goes to."""
+    """A command, its standard input, and the file (if not the log) for its standard output."""
 
     arguments: Sequence[str]
     text: str = ""
@@ -53,11 +54,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Task:
-    """All that a keeper needs to know of its service; travels as one line of JSON.
+    """A keeper's description of its service, sent as one line of JSON.
 
-    `folder` is the working folder of every command and is removed after a stop, as is its parent once it is empty.
+    `folder` is the working folder of every command. It is removed after a stop, as is its parent once it is empty.
     `stop` lists (signal name, seconds to wait); SIGKILL follows. `account` is the (uid, gid) to run as, None for the
-    caller's own; `environment` None inherits the caller's.
+    caller's own. `environment` None inherits the caller's.
     """
 
     folder: str
@@ -69,12 +70,12 @@ class Task:
     environment: dict[str, str] | None = None
 
     def stop_seconds(self) -> float:
-        """Longest time in seconds that an orderly stop can take, the removal of the folder included."""
+        """The maximum time in seconds of an orderly stop, including the removal of the folder."""
         return sum(seconds for _, seconds in self.stop) + REMOVE_SECONDS
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder whose last writers may be about to end; waits for them at most REMOVE_SECONDS."""
+    """Remove a folder whose last writers may be about to end; wait for them at most REMOVE_SECONDS."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:
         shutil.rmtree(folder, ignore_errors=True)
@@ -84,11 +85,11 @@ def remove_folder(folder: str) -> None:
 
 
 def main() -> int:
-    """Prepare and run the service until it ends or a stop is asked for; returns the exit status."""
+    """Prepare and run the service until it ends or a stop is requested; return the exit status."""
     with open(STDIN, "rb", buffering=0, closefd=False) as stdin:
         line = stdin.readline()
     if not line.endswith(b"\n"):
-        return 0  # the lab ended before it had said what to do
+        return 0  # the lab ended before it sent a task
     message = json.loads(line)
     task, lab_pid = _read_task(message["task"]), message["lab_pid"]
     with _bell() as bell, open(task.log, "ab", buffering=0, opener=_private) as log:
@@ -100,7 +101,7 @@ def main() -> int:
             if process.returncode:
                 return _status(process)
         process = _start(task.service, task, log)
-        with suppress(BrokenPipeError):  # the lab is gone: found out below
+        with suppress(BrokenPipeError):  # the lab is gone, which is detected below
             os.write(STDOUT, b"%d\n" % process.pid)
         if not _stop_asked(process, bell, lab_pid):
             return _status(process)
@@ -109,7 +110,7 @@ def main() -> int:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read: a server's log names values of rows."""
+    """Open a file that only its owner may read, because a server's log may contain values of rows."""
     found = os.open(path, flags, 0o600)
     os.fchmod(found, 0o600)
     return found
@@ -122,13 +123,13 @@ def _read_task(fields: dict) -> Task:
 
 @contextmanager
 def _bell() -> Iterator[int]:
-    """A file descriptor on which the number of every signal received can be read, so that select() wakes up."""
+    """Return a file descriptor with the number of every received signal, so that select() wakes up."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: None)
-    # A background job of a shell starts with SIGQUIT ignored, and the service would inherit that.
+    # A shell's background job starts with SIGQUIT ignored, and the service would inherit that.
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     try:
         yield read
@@ -137,7 +138,7 @@ def _bell() -> Iterator[int]:
 
 
 def _start(command: Command, task: Task, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start a command in its own session, under the task's account, its standard error in the log."""
+    """Start a command in a separate session, under the task's account, with its standard error in the log."""
     uid, gid = task.account or (None, None)
     with open(command.output, "wb", opener=_private) if command.output else nullcontext(log) as output:
         process = subprocess.Popen(
@@ -161,10 +162,10 @@ def _start(command: Command, task: Task, log: BinaryIO) -> subprocess.Popen[byte
 
 
 def _death_signal(number: int) -> Callable[[], None] | None:
-    """A function for the child, between fork and exec: ask the kernel for a signal when the keeper dies (Linux only).
+    """Return a function for the child, between fork and exec, that requests a signal when the keeper dies (Linux only).
 
-    It works because the interpreter calls it after it has changed the user, which would clear the setting, and because
-    the keeper has one thread: the kernel watches the thread that forked. See PR_SET_PDEATHSIG(2const).
+    It works because the interpreter calls it after it has changed the user, which would clear the setting. The keeper
+    also has only one thread: the kernel watches the thread that forked. See PR_SET_PDEATHSIG(2const).
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -181,10 +182,10 @@ def _death_signal(number: int) -> Callable[[], None] | None:
 
 
 def _stop_asked(process: subprocess.Popen[bytes], bell: int, lab_pid: int) -> bool:
-    """Wait until the process has ended by itself (False), or the lab is gone or asks for a stop (True).
+    """Wait until the process has ended by itself (False), or the lab is gone or requests a stop (True).
 
-    The parent's pid is looked at too: a worker that the lab forked holds a copy of the pipe's other end, and would
-    hide the death of the lab as long as it lives.
+    This also checks the parent's pid. A worker that the lab forked holds a copy of the pipe's other end, which would
+    hide the lab's death while the worker lives.
     """
     while process.poll() is None:
         if os.getppid() != lab_pid:
@@ -198,10 +199,10 @@ def _stop_asked(process: subprocess.Popen[bytes], bell: int, lab_pid: int) -> bo
 
 
 def _end(process: subprocess.Popen[bytes], steps: Sequence[tuple[str, float]]) -> None:
-    """Send each signal in turn until the process has ended; SIGKILL is the last, and ends all that it started.
+    """Send each signal in turn until the process has ended; SIGKILL is the last, and ends everything that it started.
 
-    A process that somebody stopped takes no signal but SIGKILL before it goes on. Those it started may have sessions of
-    their own, so they are known as children, while it lives.
+    A process that a user stopped receives no signal but SIGKILL before it continues. Its children may have separate
+    sessions, so they are found by parentage while it lives.
     """
     family = _descendants(process.pid)
     for name, seconds in steps:
@@ -212,12 +213,12 @@ def _end(process: subprocess.Popen[bytes], steps: Sequence[tuple[str, float]]) -
             process.wait(seconds)
             break
         family |= _descendants(process.pid)
-    with suppress(ProcessLookupError, PermissionError):  # macOS answers the latter when only zombies are left
+    with suppress(ProcessLookupError, PermissionError):  # macOS raises the latter when only zombies are left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     living = _processes()
     for pid, started in family.items():
-        if pid in living and living[pid][1] == started:  # the number may be another's by now
+        if pid in living and living[pid][1] == started:  # the pid may belong to another process by now
             _signal(pid, signal.SIGKILL)
 
 
@@ -227,7 +228,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _descendants(pid: int) -> dict[int, str]:
-    """Every process below one, with the time it started at."""
+    """Every process below one, with its start time."""
     living, parents = _processes(), {pid}
     found: dict[int, str] = {}
     while parents:
@@ -238,7 +239,7 @@ def _descendants(pid: int) -> dict[int, str]:
 
 
 def _processes() -> dict[int, tuple[int, str]]:
-    """Every process of this machine: its parent, and a text of the time it started at."""
+    """Every process of this machine: its parent, and its start time as a string."""
     if not sys.platform.startswith("linux"):
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, text=True, check=False)
         fields = [line.split(None, 2) for line in listed.stdout.splitlines()]
@@ -248,7 +249,7 @@ def _processes() -> dict[int, tuple[int, str]]:
         with (
             suppress(OSError),
             open(f"/proc/{name}/stat") as file,
-        ):  # proc_pid_stat(5): the name may have any characters
+        ):  # proc_pid_stat(5): the name may contain any characters
             _, parent, *more = file.read().rpartition(")")[2].split()
             found[int(name)] = (int(parent), more[17])
     return found
@@ -258,7 +259,7 @@ def _clear(task: Task) -> int:
     """Remove the service's folder, and the lab's if this was the last one in it; returns 0."""
     remove_folder(task.folder)
     lab = os.path.dirname(task.folder)
-    with suppress(OSError):  # another keeper's folder is still there, and that keeper will remove it
+    with suppress(OSError):  # another keeper's folder still exists, and that keeper will remove it
         if os.listdir(lab) == [LOCK]:
             os.unlink(os.path.join(lab, LOCK))
         os.rmdir(lab)
@@ -266,7 +267,7 @@ def _clear(task: Task) -> int:
 
 
 def _status(process: subprocess.Popen[bytes]) -> int:
-    """Exit status of an ended process, as a shell gives it: 128 + N after signal N."""
+    """Exit status of an ended process in a shell's form: 128 + N after signal N."""
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 

@@ -1,4 +1,4 @@
-"""The lab's half of a keeper: start one, tell it to stop, let go of it."""
+"""The lab's side of a keeper: start it, request a stop, release it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def launch(task: Task, keep_open: int) -> subprocess.Popen[bytes]:
         )
     assert process.stdin is not None
     message = {"lab_pid": os.getpid(), "task": asdict(task)}
-    with suppress(BrokenPipeError):  # it died at once: poll() tells, and its log says why
+    with suppress(BrokenPipeError):  # it died at once: poll() shows it, and its log says why
         process.stdin.write(json.dumps(message).encode() + b"\n")
     return process
 
 
 def ask_to_stop(keeper: subprocess.Popen[bytes]) -> None:
-    """Tell a keeper to stop its service; does not wait.
+    """Request that a keeper stop its service, without waiting.
 
-    It says so, rather than only close the pipe: a forked worker may hold a copy of the pipe's end.
+    It sends a message instead of only closing the pipe, because a forked worker may hold a copy of the pipe's end.
     """
     assert keeper.stdin is not None
-    keeper.send_signal(signal.SIGCONT)  # somebody may have stopped it
+    keeper.send_signal(signal.SIGCONT)  # a user may have stopped it
     with suppress(BrokenPipeError, ValueError):  # the keeper has ended, or was asked before
         keeper.stdin.write(b"stop\n")
         keeper.stdin.close()

@@ -1,4 +1,4 @@
-"""What the embedded lab has to know of a service that it starts, or of a database in files that needs none."""
+"""The description of a service that the embedded lab starts, or of a database in files that needs none."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pathlib import Path
 from harness.embedded.keeper import ServiceError, Task
 
 _VERSION_SECONDS = 20.0
-SHARED = "io"  # the folder of a service's own that it shares with those who use the lab, where it has one
+SHARED = "io"  # the subfolder that a service shares with the lab's users, if it has one
 
 
 @dataclass(frozen=True)
 class Service:
-    """What the lab has to know of a service.
+    """The description of a service.
 
-    `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is up when its
-    `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
-    its folder. `programs` are the names of its processes where those do not keep the HOME they were given, and
-    `reachable(folder)` is the folder itself or, where the account of its processes cannot get there, another one.
-    `last_words` stand in the line of its log in which it says why it ends itself. `not_here` are words of an error that
-    is this service's alone: another server of its database can do what was asked of it. `said` is what an installed
-    program says of its version.
+    `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is ready when its
+    `ready_file` exists and `is_ready(folder)` is true. `release(folder)` frees what a killed service leaves outside its
+    folder. `programs` are the names of its processes if those do not keep the HOME they got. `reachable(folder)` is the
+    folder itself, or another one if the account of its processes cannot reach it. `last_words` occur in the log line
+    that gives the reason when it exits by itself. `not_here` are words of an error specific to this service: another
+    server of its database could do the request. `said` is an installed program's version string.
     """
 
     ports: int
@@ -41,18 +40,18 @@ class Service:
 
 @dataclass(frozen=True)
 class Files:
-    """A database without a server: its clients open files in a folder that the lab makes and removes.
+    """A database without a server: its clients open files in a folder that the lab creates and removes.
 
-    `endpoints(folder)` are its addresses. There is nothing to start, to watch or to bring back.
+    `endpoints(folder)` are its addresses. There is nothing to start, to watch or to restart.
     """
 
     endpoints: Callable[[Path], dict[str, str]]
 
 
 def version_said(program: Path, words: Sequence[str]) -> str:
-    """Return the first line that a program says of its version; empty where it knows no such question.
+    """Return the first line of a program's version output; empty if it does not support the query.
 
-    Raises ServiceError where it cannot be started at all, or hangs.
+    Raises ServiceError if it cannot be started at all, or hangs.
     """
     try:
         done = subprocess.run(

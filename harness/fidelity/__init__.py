@@ -1,1 +1,1 @@
-"""How kinds of hostile values fare with every transport: the pairs of `lab verify`, tried and judged."""
+"""The fate of hostile kinds of values with every transport: the pairs of `lab verify`, tried and judged."""

@@ -1,4 +1,4 @@
-"""What is ready for the pairs of `lab verify`: a lab, the transports and the kinds of values chosen."""
+"""The prepared state for the pairs of `lab verify`: a lab, the selected transports and kinds of values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from harness.run.suite_run import new_id
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 
-TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly all take a small part of one
+TIME_LIMIT = 20.0  # seconds for one pair, including the client's import; nearly all take a fraction of a second
 
-_NOTICED_SECONDS = 5.0  # within which a keeper has seen that its service is gone
+_NOTICED_SECONDS = 5.0  # seconds within which a keeper notices that its service is gone
 
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen.
+    """Everything prepared for the pairs: servers, S3 (or why there is none), and the selected transports.
 
     `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.sitting`.
     """
@@ -50,7 +50,7 @@ class Examination:
 
     @property
     def conditions(self) -> str:
-        """Servers and client versions the transports are examined with, and the name of the run, in one line."""
+        """Servers and client versions of the examination, and the name of the run, in one line."""
         servers = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
         modules = {module for entry in self.chosen for module in entry.modules}
         providers = metadata.packages_distributions()
@@ -61,12 +61,12 @@ class Examination:
 
     @property
     def secrets(self) -> list[str]:
-        """Texts that may stand in no detail."""
+        """Strings that must not appear in any detail."""
         store = [] if isinstance(self.objects, str) else self.objects.store.secrets
         return [*self.lab.endpoints.values(), *store]
 
     def died(self, system: str) -> bool:
-        """Say whether a database that cannot be reached has died, giving its keeper time to notice."""
+        """Return whether an unreachable database has died, giving its keeper time to notice."""
         deadline = time.monotonic() + _NOTICED_SECONDS
         while system not in self.lab.dead():
             if time.monotonic() > deadline:
@@ -75,7 +75,7 @@ class Examination:
         return True
 
     def mend(self, system: str, hangs: bool) -> str:
-        """Bring back a database that hangs or has died, where it is ours, and say so. Raises LabError."""
+        """Restart our database if it hangs or has died, and describe what happened. Raises LabError."""
         if hangs:
             self.lab.end(system)
         if system not in self.lab.revive([system]):
@@ -84,7 +84,7 @@ class Examination:
 
 
 def select(pattern: str) -> list[Transport]:
-    """Return the transports that match and move whole frames into or out of a database. Raises LabError: none does."""
+    """Return the matching transports that move whole frames into or out of a database. Raises LabError if none does."""
     chosen = [entry for entry in registry.select(pattern) if entry.system in SYSTEMS and entry.moves_a_frame]
     if not chosen:
         raise LabError(f'"{pattern}" matches no transport of a database with a frame of pandas or polars')
@@ -103,9 +103,9 @@ def _kinds(names: str) -> list[Kind]:
 def opened(
     settings: Settings, lab_name: str, pattern: str, kinds: str, say: Callable[[str], None]
 ) -> Iterator[Examination]:
-    """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
+    """Start a lab, alone on this machine, for the matching transports and these kinds of values.
 
-    `kinds` are their names with commas, * for all. Raises LabError.
+    `kinds` are their comma-separated names, * for all. Raises LabError.
     """
     chosen, tried = select(pattern), _kinds(kinds)
     run_id = f"{new_id(settings.results_dir)}-verify"
@@ -122,9 +122,9 @@ def opened(
 
 
 def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
-    """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them.
+    """Return the kinds to try with a transport: a read needs existing rows, a write a frame of them.
 
-    In another time zone only types are tried that it takes at all.
+    For kinds in another time zone, only types that the transport supports at all are tried.
     """
     no_type = {name for name, fate in entry.lossy.items() if fate != Fate.CHANGED}
     tried = (kind for kind in kinds if kind.type_of not in no_type)

@@ -1,8 +1,8 @@
-"""Kinds of values beside one another in one table, so that one call shows how each of them fares. Pure.
+"""Several kinds of values in one table, so that one call shows the fate of each. Pure.
 
-Of a kind the table has the columns that it is about, under names of their own. Such a column begins as it does in the
-kind's own table and goes on with more of its last value, down to the height of the tallest: the same values in the same
-order, and the same one first. Ordinary values stand beside them all.
+The table has each kind's relevant columns under new names. Such a column begins as in the kind's own table and repeats
+its last value down to the height of the tallest. The values, their order and the first value are therefore the same.
+Ordinary values fill the other columns.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from harness.datasets.hostile.kind import ORDINARY, PLAIN, Kind, Rows
 from harness.fidelity import tables
 from harness.fidelity.tables import Held
 
-_FEW_BYTES = 10_000  # of values: a table of everything is not to be as large as its largest kind times their number
+_FEW_BYTES = 10_000  # bytes of values per kind, to limit a table of all kinds
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, eq=False)
 class Gathering:
-    """Kinds in one table: `kind` is that of the table, `columns` gives the columns of each kind their names there."""
+    """Kinds in one table: `kind` is the table's, `columns` maps each kind's columns to their names there."""
 
     kind: Kind
     columns: dict[Kind, dict[str, str]]
@@ -31,11 +31,11 @@ class Gathering:
 
 @cache
 def fits(of: Held, read: bool) -> bool:
-    """Say whether a kind is about nothing but the values of its columns, and these are few.
+    """Return whether a kind is only about the values of its columns, and these are few.
 
-    The others are about names, about whole rows or tables, about a type or a column that is the database's own, about
-    the zone of the client, or what is right of them depends on the server. What the reference client has to fill by SQL
-    stays apart in tables of reads.
+    Other kinds are about names, whole rows or tables, a type or column of one database, or the client's time zone. Or
+    their right result depends on the server. In tables of reads, values that the reference client must insert with SQL
+    stay separate.
     """
     kind, own = of.kind, of.own
     of_more = kind.tables or kind.zone or of.forbidden or own.may_refuse or own.types or own.hidden or own.shown
@@ -49,7 +49,7 @@ def fits(of: Held, read: bool) -> bool:
 
 @cache
 def gathering(kinds: tuple[Kind, ...], system: str) -> Gathering:
-    """Return kinds in one table of a database, each of which fits."""
+    """Return kinds that fit in one table of a database."""
     held = [tables.one(kind, system) for kind in kinds]
     height = max(of.rows.height for of in held)
     columns = {of.kind: {name: f"{of.kind.name}_{name}" for name in sorted(of.about)} for of in held}
@@ -62,7 +62,7 @@ def gathering(kinds: tuple[Kind, ...], system: str) -> Gathering:
         of_table = {**of.kind.made, **of.own.made}
         made.update({names[name]: _down_to(height, of_table[name]) for name in names if name in of_table})
     kind = Kind(
-        # Of the kinds, for tables and files of other kinds must have another one.
+        # A name made of the kinds, because tables and files of other kinds must have another one.
         f"gathered_{hashlib.sha256(' '.join(kind.name for kind in kinds).encode()).hexdigest()[:12]}",
         "several kinds beside one another",
         rows,

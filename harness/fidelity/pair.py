@@ -1,4 +1,4 @@
-"""One pair of a transport and a kind of values: what is wanted of it, the job of a worker, and the finding."""
+"""One pair of a transport and a kind of values: the wanted outcome, a worker's job, and the finding."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from harness.worker.messages import Failed
 
 DECLARED_LIMIT = 3.0  # seconds for a pair that is declared to hang
 # A transport that does not support an ordinary row is unavailable here for its columns, whatever the values. In tables
-# of other columns it is tried, and unavailable where it says the same.
+# of other columns it is tried, and unavailable if it fails with the same message.
 CONTROL = KINDS["one_row"]
-_LONGEST_DETAIL = 300  # characters
+_LONGEST_DETAIL = 300  # maximum characters
 _FATES = {
     Status.OK: Fate.EXACT,
     Status.MISMATCH: Fate.CHANGED,
@@ -35,7 +35,7 @@ _FATES = {
 
 
 def wanted(entry: Transport, kind: Kind) -> str:
-    """Return what a pair should come to, as it stands in its finding; nothing where all values should come through."""
+    """Return a pair's wanted outcome, as in its finding; empty if all values should arrive unchanged."""
     if declared := entry.lossy.get(kind.name):
         return declared
     of_system = tables.one(kind, entry.system)
@@ -46,7 +46,7 @@ def wanted(entry: Transport, kind: Kind) -> str:
 def finding(
     exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
 ) -> Finding:
-    """Try a pair, alone on a connection of its own, and return what came of it."""
+    """Try a pair, alone on a separate connection, and return the result."""
     should = wanted(entry, kind)
     if not tables.one(kind, entry.system).forbidden and (reason := of_system.verdict(kind)):
         return Finding(entry, kind.name, Fate.UNVERIFIABLE, should, short(reason, exam))
@@ -56,7 +56,7 @@ def finding(
 
 
 def job_of(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, result: Path) -> DatabaseJob:
-    """Return the job of a pair, the table of a write made or emptied; a read leaves its frame at `result`."""
+    """Return the job of a pair, with a write's table created or emptied; a read stores its frame at `result`."""
     writes = entry.operation is Operation.WRITE
     return DatabaseJob(
         transport=entry.id,
@@ -90,7 +90,9 @@ def _judged(
         return Finding(entry, kind.name, fate, should, short(answer.error, exam))
     try:
         found = came_through(entry, kind, of_system, job)
-    except Exception as error:  # of any client: what stands in the table is not of this kind, or of no enum's labels
+    except (
+        Exception
+    ) as error:  # any client's error: the table's content is not of this kind, or not among an enum's labels
         return Finding(entry, kind.name, Fate.CHANGED, should, short(f"written: {error}", exam))
     about = tables.one(kind, entry.system).about
     fate, detail = judge(about, expected(kind, of_system, found), found, entry.frame, answer.converted or {})
@@ -98,33 +100,33 @@ def _judged(
 
 
 def came_through(entry: Transport, kind: Kind, of_system: Witness, job: DatabaseJob) -> pl.DataFrame:
-    """Return what a write left in its table, or a read at its place, as a canonical frame. Raises what clients do."""
+    """Return a write's table, or a read's result, as a canonical frame. Raises the clients' exceptions."""
     return of_system.fetch(kind, job.table) if entry.operation is Operation.WRITE else pl.read_ipc(job.result)
 
 
 def expected(kind: Kind, of_system: Witness, found: pl.DataFrame) -> pl.DataFrame:
-    """Return what should have come, without what SELECT * leaves out of a read."""
-    # By name, for polars would take the name * for all columns.
+    """Return the expected frame, for a read without the columns that SELECT * omits."""
+    # By name, because polars would read the name * as all columns.
     return pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
 
 
 def _not_here(entry: Transport, error: str) -> bool:
-    """Say whether it is the embedded service that cannot take this, where a server could."""
+    """Return whether only the embedded service cannot do this, although a server could."""
     service = SYSTEMS[entry.system].service
     return isinstance(service, Service) and bool(service.not_here) and service.not_here in error
 
 
 def short(text: str, exam: Examination) -> str:
-    """Return a text as the detail of a finding: one line without secrets."""
+    """Return a string as the detail of a finding: one line without secrets."""
     return " ".join(redact(text, exam.secrets).split())[:_LONGEST_DETAIL]
 
 
 def judge(
     about: set[str], expected: pl.DataFrame, found: pl.DataFrame, frame: str, converted: dict[str, str]
 ) -> tuple[Fate, str]:
-    """Say how the values of a kind fared: `exact`, `converted` or `changed`, and what is different. Pure.
+    """Return the fate of a kind's values: `exact`, `converted` or `changed`, and the differences. Pure.
 
-    Of dtypes only those of the columns count that the kind is `about`; of all, where it is about none.
+    Only the dtypes of the columns that the kind is `about` count; all of them if it is about none.
     """
     found, converted = with_nulls(expected, found, frame, converted)
     if wrong := equality.differences(expected, found, tables.ROW_KEY):
@@ -135,10 +137,10 @@ def judge(
 def with_nulls(
     expected: pl.DataFrame, found: pl.DataFrame, frame: str, converted: dict[str, str]
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return what was found with nulls for those NaNs of pandas that stand for one, and these columns as `converted`.
+    """Return the found frame with nulls for the pandas NaNs that mean null, and these columns as `converted`.
 
-    A float64 column of pandas has one mark for a null and for NaN: there a null that became a NaN is `converted`; a NaN
-    that became a null is `changed` as everywhere.
+    A float64 column of pandas has one marker for null and NaN. A null that became NaN there is `converted`; a NaN that
+    became null is `changed`, as in every library.
     """
     if frame != "pandas" or expected.height != found.height:
         return found, converted
@@ -148,6 +150,6 @@ def with_nulls(
 
 
 def as_it_came(about: set[str], converted: dict[str, str]) -> tuple[Fate, str]:
-    """Say how values came that are all right: `exact`, or `converted` with the dtypes that count, see `judge`."""
+    """Describe how correct values arrived: `exact`, or `converted` with the dtypes that count, see `judge`."""
     told = {name: dtype for name, dtype in converted.items() if not about or name in about}
     return (Fate.CONVERTED, equality.came_back(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

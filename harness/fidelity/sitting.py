@@ -1,7 +1,7 @@
-"""Many pairs of a transport in one sitting: over one connection, and where they can, in one table.
+"""Many pairs of a transport in one sitting: over one connection and, if possible, in one table.
 
-To connect takes most of the time of a pair. Only what should come through is tried here, and only what does counts:
-whatever does not is no finding, and the pair is tried alone, which alone can say that something is lost.
+Connecting takes most of a pair's time. A sitting tries only pairs whose values should arrive, and only a success
+counts. Every other pair is tried alone, because only that can prove a loss.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ def findings(
     worker: Callable[[], Worker],
     folder: Path,
 ) -> list[Finding]:
-    """Return the findings on those of the kinds that came through as they should. `worker` returns one that lives."""
+    """Return the findings on those kinds that arrived as they should. `worker` returns a living one."""
     coming = [kind for kind in kinds if not pair.wanted(entry, kind)]
     sought = [kind for kind in coming if not of_system.verdict(kind)]
-    if len(sought) < len(coming):  # it may be the server that vouches for nothing
+    if len(sought) < len(coming):  # the server may be the reason that nothing is verifiable
         of_system.reference.greet()
     reads = entry.operation is Operation.READ
     together = tuple(kind for kind in sought if gathering.fits(tables.one(kind, entry.system), reads))
     apart: list[Table] = [kind for kind in sought if kind not in together]
     found: list[Finding] = []
-    left: list[list[Table]] = [apart, _as_table(entry, together)]  # each over a connection of its own
+    left: list[list[Table]] = [apart, _as_table(entry, together)]  # each over a separate connection
     while left:
         seated = left.pop()
         if not seated:
             continue
         came = _sat(exam, entry, seated, of_system, worker(), folder)
         if isinstance(came, Failed):
-            if came.status not in (Status.TIMEOUT, Status.KILLED):  # which take long: again only alone
+            if came.status not in (Status.TIMEOUT, Status.KILLED):  # these take long, so repeat them only alone
                 left += _halves(entry, seated)
         else:
             found += came
@@ -60,7 +60,7 @@ def _as_table(entry: Transport, kinds: tuple[Kind, ...]) -> list[Table]:
 
 
 def _halves(entry: Transport, seated: list[Table]) -> list[list[Table]]:
-    """Return what may come through without the other half; of a table of several kinds two with half of them each."""
+    """Return two halves that may succeed separately; a table of several kinds becomes two of half the kinds."""
     if len(seated) > 1:
         middle = len(seated) // 2
         return [seated[:middle], seated[middle:]]
@@ -80,7 +80,7 @@ def _sat(
     worker: Worker,
     folder: Path,
 ) -> list[Finding] | Failed:
-    """Return the findings of one sitting, over all its tables, or how it failed."""
+    """Return the findings of one sitting over all its tables, or its failure."""
     kinds = [table.kind if isinstance(table, Gathering) else table for table in seated]
     if entry.operation is Operation.READ and (reason := "; ".join(filter(None, map(of_system.verdict, kinds)))):
         return Failed(Status.ERROR, reason)
@@ -94,7 +94,7 @@ def _sat(
     if any(kind.tables for kind in kinds) and (done := of_system.executed()):
         return Failed(Status.ERROR, done)
     if isinstance(answer, Failed):
-        of_system.reference.greet()  # it may be the server that failed
+        of_system.reference.greet()  # the server may have failed
         return answer
     came: list[Finding] = []
     for table, of_table, converted in zip(seated, jobs, answer.converted, strict=True):
@@ -110,11 +110,11 @@ def _came_through(
     job: DatabaseJob,
     converted: dict[str, str],
 ) -> list[Finding]:
-    """Return the findings on the kinds of one table of which every value came through."""
+    """Return the findings on the kinds of one table whose values all arrived."""
     kind = table.kind if isinstance(table, Gathering) else table
     try:
         came = pair.came_through(entry, kind, of_system, job)
-    except Exception:  # of any client; what it is shows alone
+    except Exception:  # any client's error; the pair alone will show it
         return []
     expected = pair.expected(kind, of_system, came)
     came, converted = pair.with_nulls(expected, came, entry.frame, converted)
@@ -126,7 +126,7 @@ def _came_through(
         columns = [KEY, *names]
         return right or not equality.differences(expected.select(columns), came.select(columns), tables.ROW_KEY)
 
-    if not as_expected(PLAIN):  # what stands beside them all: no kind has done that alone
+    if not as_expected(PLAIN):  # the ordinary columns: no single kind is responsible
         return []
     return [
         _fine(exam, entry, of, {name: converted[there] for name, there in names.items() if there in converted})

@@ -1,4 +1,4 @@
-"""A kind of values in a database: its rows as a frame, the table they go into, and what is to stand in it."""
+"""A kind of values in a database: its rows as a frame, their table, and the table's expected content."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ ROW_KEY = (KEY,)
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A kind in a database that has such values: what is true everywhere and what is the database's own, as one.
+    """A kind in a database that has such values: the general facts and the database's particulars combined.
 
-    `types` are the SQL types of all columns of the table but the key, `logical_types` those of what is to stand in
-    them. `own` has what else is only the database's: hidden and shown columns, and why its server may refuse the
-    columns.
+    `types` are the SQL types of all table columns but the key, `logical_types` those of their expected values. `own`
+    has the database's other particulars: hidden and shown columns, and why its server may refuse the columns.
     """
 
     kind: Kind
@@ -36,13 +35,13 @@ class Held:
 
     @property
     def forbidden(self) -> str:
-        """Why the database can hold none of the values (the right outcome of a write is a refusal), or nothing."""
+        """Why the database can hold none of the values (the right outcome of a write is a refusal), or empty."""
         narrow = " and ".join(self.types[name] for name in self.kind.beyond)
         return self.own.forbidden or (narrow and (self.kind.reason or f"{narrow} cannot hold all of these values"))
 
     @property
     def no_read(self) -> str:
-        """Why nothing is to be learnt from reading the table, or nothing."""
+        """Why reading the table shows nothing, or empty."""
         return self.own.no_read or self.kind.no_read
 
     @property
@@ -52,23 +51,23 @@ class Held:
 
     @property
     def stored_logical_types(self) -> dict[str, str]:
-        """All columns of the table, with the logical types of what is to stand in them."""
+        """All columns of the table, with the logical types of their expected values."""
         return logical_types_of(self.logical_types)
 
     @property
     def read_logical_types(self) -> dict[str, str]:
-        """The columns that a read of the whole table gives: those of SELECT *."""
+        """The columns that a read of the whole table returns: those of SELECT *."""
         return {name: logical for name, logical in self.stored_logical_types.items() if name not in self.own.hidden}
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """The rows as a canonical frame in the order of its key."""
+        """The rows as a canonical frame in key order."""
         values = [{**ORDINARY, **row} for row in self.values]
         return frame(self.kind.columns, [[row[name] for name in self.kind.columns] for row in values])
 
     @cached_property
     def stored(self) -> pl.DataFrame:
-        """What is to stand in the table after the rows were written, as a canonical frame."""
+        """The table's expected content after the rows were written, as a canonical frame."""
         made = self.kind.made | self.own.made
         columns = (
             pl.Series(name, made[name], polars_dtype(of)) if name in made else self.rows[name].cast(polars_dtype(of))
@@ -84,17 +83,17 @@ class Held:
 
     @property
     def selection(self) -> str:
-        """What the reference client selects: all columns, also those that SELECT * leaves out."""
+        """The reference client's select list: all columns, even those that SELECT * omits."""
         columns = {name: self.system.sql.identifier(name) for name in self.stored_logical_types}
         shown = self.own.shown
         return ", ".join(f"{shown[name]} AS {column}" if name in shown else column for name, column in columns.items())
 
     @property
     def insertion(self) -> str | None:
-        """INSERT of the rows as texts and numbers of SQL, already cast, with `{table}` for the name.
+        """INSERT of the rows as SQL strings and numbers, already cast, with `{table}` for the name.
 
-        None where the table is the usual one, which the reference client fills from a file. Here the server parses what
-        that client has no type for; that the values have arrived, the fetch shows.
+        None if the table is the default one, which the reference client fills from a file. Otherwise the server parses
+        values that this client has no type for, and the fetch shows whether they arrived.
         """
         if not (self.kind.into or self.kind.beyond or self.own.types):
             return None
@@ -109,7 +108,7 @@ class Held:
 
 @cache
 def held(kind: Kind, system: str) -> Held | None:
-    """Return a kind as a database holds it; None where that has no such values, or no type for one of the columns."""
+    """Return a kind as a database holds it; None if it lacks such values, or a type for one of the columns."""
     room = SYSTEMS[system].hostile
     own = room.OWN.get(kind.name, Own())
     values = kind.rows if own.rows is None else own.rows
@@ -123,7 +122,7 @@ def held(kind: Kind, system: str) -> Held | None:
 
 
 def one(kind: Kind, system: str) -> Held:
-    """Return a kind as a database holds it. Raises ValueError where that has no such values."""
+    """Return a kind as a database holds it. Raises ValueError if it lacks such values."""
     if found := held(kind, system):
         return found
     raise ValueError(f"{system} has no values of the kind {kind.name}")

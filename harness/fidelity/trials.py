@@ -1,10 +1,10 @@
-"""What `lab verify` does: every transport over every hostile kind of values, each pair judged on its own.
+"""The work of `lab verify`: every transport over every hostile kind of values, each pair judged separately.
 
-One worker process a transport module takes its pairs one after the other, each on a connection of its own; after a hang
-or a death the next pair gets a new process. Pairs that are declared to hang come last, beside one another: each takes a
-process and its whole time limit. Nothing here is measured.
+One worker process per transport module takes its pairs one after the other, each on a separate connection. After a hang
+or a death the next pair gets a new process. Pairs that are declared to hang come last, in parallel, because each takes
+a process and its whole time limit. Nothing here is measured.
 
-An examination may begin with what is over sooner, see `sitting`: what comes through there is not tried alone.
+An examination may begin with sittings, which are faster, see `sitting`: pairs that succeed there are not tried alone.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from harness.model import Fate, Finding, LabError, Status, Transport
 from harness.run.execution import Worker
 from harness.worker.contracts.databases import DatabaseJob
 
-_AT_ONCE = 8  # pairs declared to hang: each has a process of its own
+_AT_ONCE = 8  # pairs declared to hang: each has its own process
 _Found = TypeVar("_Found")
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
     """Try every pair and return the findings in the order of the transports and kinds.
 
-    The databases are examined side by side; `on_finding` is told of each finding in the thread of the caller.
+    The databases are examined in parallel. `on_finding` receives each finding in the caller's thread.
     """
     told: SimpleQueue[Finding | None] = SimpleQueue()
     stop = threading.Event()
@@ -96,7 +96,7 @@ def _module(entry: Transport) -> str:
 def _of_module(
     exam: Examination, entries: list[Transport], of_system: Witness, hanging: dict[str, list[Transport]]
 ) -> Iterator[Finding]:
-    """Yield the findings on the transports of one module, which share a process; set aside what is declared to hang."""
+    """Yield the findings on one module's transports, which share a process; set aside pairs declared to hang."""
     with scratch.folder("verify") as folder, ExitStack() as stack:
         process = stack.enter_context(_Process(Path(folder), exam.command))
         elsewhere = {
@@ -131,9 +131,9 @@ def _zones(exam: Examination) -> list[str]:
 
 
 def in_zone(command: tuple[str, ...], zone: str) -> tuple[str, ...]:
-    """Return a command whose process is in a time zone from its start: clients remember the first that they find.
+    """Return a command whose process starts in a time zone, because clients remember the first zone that they find.
 
-    Raises LabError where this machine does not have the zone, which would silently be UTC.
+    Raises LabError if this machine lacks the zone, which would silently be UTC.
     """
     if not any((Path(place) / zone).is_file() for place in TZPATH):
         raise LabError(f"this machine does not have the time zone {zone}; install tzdata")
@@ -141,7 +141,7 @@ def in_zone(command: tuple[str, ...], zone: str) -> tuple[str, ...]:
 
 
 class _Process:
-    """The worker process of a module and the folder that it leaves things in; after its end there is a new one."""
+    """The worker process of a module and the folder for its files; after its end a new one starts."""
 
     def __init__(self, folder: Path, command: tuple[str, ...]) -> None:
         self.folder, self._command = folder, command
@@ -155,7 +155,7 @@ class _Process:
             self._worker.end()
 
     def worker(self) -> Worker:
-        """Return one that lives."""
+        """Return a living worker."""
         if self._worker is None or self._worker.ended:
             self._worker = Worker(self.folder / "log", self._command)
         return self._worker
@@ -164,9 +164,9 @@ class _Process:
 def _declared_to_hang(
     exam: Examination, entries: Sequence[Transport], kind: Kind, of_system: Witness
 ) -> Iterator[Finding]:
-    """Yield the findings on pairs that wait together for their time limit, in one table: what hangs writes nothing.
+    """Yield the findings on pairs that wait in parallel for their time limit, in one table: a hang writes nothing.
 
-    What does not hang after all is tried again, alone.
+    A pair that does not hang after all is tried again, alone.
     """
     with scratch.folder("verify") as folder, ExitStack() as stack:
         command = in_zone(exam.command, kind.zone) if kind.zone else exam.command
@@ -179,9 +179,9 @@ def _declared_to_hang(
             with ThreadPoolExecutor(len(entries)) as pool:
                 return list(pool.map(lambda worker, job: _status(worker, job, limit), workers, jobs))
 
-        of_system.verdict(kind)  # which fills the table of a read
+        of_system.verdict(kind)  # fills the table of a read
         of_system.verdict(CONTROL)
-        asked(CONTROL, exam.time_limit)  # so that no import counts as a hang
+        asked(CONTROL, exam.time_limit)  # import first, so that no import counts as a hang
         statuses = asked(kind, pair.DECLARED_LIMIT)
         of_system.settle()
         for entry, status in zip(entries, statuses, strict=True):
@@ -196,14 +196,14 @@ def _declared_to_hang(
 
 
 def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, process: _Process) -> Finding:
-    """Return the finding on a pair; a server that died or hangs is one, and is there again for the next pair."""
+    """Return the finding on a pair; a died or hung server is a finding, and is restarted for the next pair."""
 
     def tried() -> Finding:
         worker = process.worker()
         finding = pair.finding(exam, entry, kind, of_system, worker, process.folder)
         if worker.ended:
             of_system.settle()
-        elif not finding.as_wanted:  # it may be the server that is not as wanted
+        elif not finding.as_wanted:  # the server may be the cause
             of_system.reference.greet()
         return finding
 
@@ -216,7 +216,7 @@ def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witne
 def _in_sittings(
     exam: Examination, entry: Transport, kinds: list[Kind], of_system: Witness, process: _Process
 ) -> list[Finding]:
-    """Return the findings on what comes through in sittings, none where a server is lost meanwhile."""
+    """Return the findings on pairs that succeed in sittings; empty if a server is lost meanwhile."""
     found = _or_loss(
         exam,
         entry.system,
@@ -229,7 +229,7 @@ def _in_sittings(
 
 @dataclass(frozen=True)
 class _Loss:
-    """A server that died or hung, and is there again."""
+    """A server that died or hung, and was restarted."""
 
     fate: Fate
     detail: str
@@ -238,7 +238,7 @@ class _Loss:
 def _or_loss(
     exam: Examination, system: str, of_system: Witness, process: _Process, tried: Callable[[], _Found]
 ) -> _Found | _Loss:
-    """Return what is found, or how the server was lost meanwhile."""
+    """Return the finding, or how the server was lost meanwhile."""
     fate = Fate.CRASHES
     try:
         return tried()

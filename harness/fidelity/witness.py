@@ -1,4 +1,4 @@
-"""The tables of hostile kinds of values in one database, made, loaded and fetched through its reference client."""
+"""The tables of hostile kinds of values in one database, created, loaded and fetched by its reference client."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from harness.machine import scratch
 from harness.systems import SYSTEMS
 
 _WRITTEN = "hostile_written"
-_VICTIM = Kind("victim", "", [], {})  # only the key, so that SELECT 1 is a row of it
+_VICTIM = Kind("victim", "", [], {})  # only the key, so that SELECT 1 matches it
 
 
 class Witness:
-    """What vouches for the values of one database, through `reference`; files for transports are left in `folder`."""
+    """Verifies the values of one database through `reference`; `folder` gets files for transports."""
 
     def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
         self._system, self._folder = system, folder
@@ -32,27 +32,27 @@ class Witness:
         self.reference.greet()
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
-        self._kept: dict[str, tuple[str, str]] = {}  # tables of writes: their definitions, and marks of the server
+        self._kept: dict[str, tuple[str, str]] = {}  # tables of writes: their definitions, and the server's marks
         self._writer = ""
-        self._types = False  # whether those that tables need beside them are made
+        self._types = False  # whether the types that tables need exist
 
     def rows(self, kind: Kind) -> pl.DataFrame:
-        """Return the rows of a kind as they should stand in its table."""
+        """Return the rows of a kind as expected in its table."""
         return self._held(kind).stored
 
     def file(self, kind: Kind) -> Path:
-        """Return the Parquet file with the rows of a kind as a frame has them."""
+        """Return the Parquet file with a kind's rows as in a frame."""
         path = self._folder / f"{self._system}-{kind.name}.parquet"
         if not path.exists():
             self._held(kind).rows.write_parquet(path)
         return path
 
     def loaded(self, kind: Kind) -> str:
-        """Return the name of the table with the rows of a kind; it is there after `verdict`."""
+        """Return the name of the table with a kind's rows; it exists after `verdict`."""
         return kind.tables[0] if kind.tables else f"hostile_{kind.name}"
 
     def verdict(self, kind: Kind) -> str:
-        """Load the rows of a kind, once, and return why the reference client cannot vouch for them, or nothing."""
+        """Load the rows of a kind, once, and return why the reference client cannot verify them, or an empty string."""
         if kind.name not in self._verdicts:
             self._verdicts[kind.name] = self._verdict(kind)
         return self._verdicts[kind.name]
@@ -71,7 +71,7 @@ class Witness:
         return wrong[0] if wrong else ""
 
     def executed(self) -> str:
-        """Say what SQL in a name has done to the table that is there for it, and make that anew; or nothing."""
+        """Return what SQL in a name has done to the table that is its target, and recreate that; empty if nothing."""
         try:
             rows = self.reference.ask(self._client.fetch, VICTIM).num_rows
         except NoAnswer:
@@ -97,16 +97,16 @@ class Witness:
             )
 
     def empty(self, kind: Kind) -> str:
-        """Make an empty table for a write and return its name."""
+        """Create an empty table for a write and return its name."""
         table = kind.tables[1] if kind.tables else _WRITTEN
         self._make(kind, table)
         return table
 
     def emptied(self, kind: Kind, writer: str) -> str:
-        """Return the name of a table of the kind's own that is empty for a write by this transport.
+        """Return the name of the kind's own table, empty for a write by this transport.
 
-        It is made once and then emptied, which costs a server a tenth. It is made anew where an earlier writer has
-        changed more than its rows, and where a killed process may still write to it.
+        It is created once and then emptied, which takes a server a tenth of the time. It is recreated if an earlier
+        writer changed more than its rows, or if a killed process may still write to it.
         """
         if writer != self._writer:
             marks = self.reference.ask(self._hostile.marks) if self._kept else {}
@@ -122,24 +122,24 @@ class Witness:
         return table
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
-        """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
+        """Return a whole table, including the columns that SELECT * omits, as a canonical frame."""
         of = self._held(kind)
         fetched = self.reference.ask(self._client.fetch, table, of.selection)
         return canonicalise(fetched, of.stored_logical_types)[0]
 
     def settle(self) -> None:
-        """End what a killed process has left on the server."""
+        """End a killed process's remaining work on the server."""
         self._kept.clear()
         self.reference.ask(self._client.settle)
 
     def forget(self) -> None:
-        """Make everything anew after the server was restarted: tables in memory are empty then."""
+        """Recreate everything after a server restart: tables in memory are then empty."""
         self.reference.close()
         self._verdicts.clear()
         self._kept.clear()
 
     def close(self) -> None:
-        """Drop all tables, then the types beside them."""
+        """Drop all tables, then their types."""
         for table in self._made:
             self.reference.ask(self._client.drop, table)
         if self._types:
@@ -151,7 +151,7 @@ class Witness:
             self.reference.ask(self._hostile.make_types)
             self._types = True
         self._kept.pop(table, None)
-        self._made.add(table)  # perhaps in vain, and to be dropped all the same
+        self._made.add(table)  # creation may fail, but drop it in any case
         self.reference.ask(self._client.create, table, self._held(kind).definition)
 
     def _held(self, kind: Kind) -> Held:
@@ -160,13 +160,13 @@ class Witness:
 
 @contextmanager
 def opened(system: str, endpoints: dict[str, str]) -> Iterator[Witness]:
-    """Yield the witness of a database, and leave nothing in it. Raises LabError where it cannot be reached."""
+    """Yield the witness of a database, and leave nothing in it. Raises LabError if it is not reachable."""
     with scratch.folder("hostile") as folder:
         witness = Witness(system, endpoints, Path(folder))
         try:
             yield witness
         except BaseException:
-            with suppress(Exception):  # of a server that may be gone: what ends this is what matters
+            with suppress(Exception):  # the server may be gone: only the original error matters
                 witness.close()
             raise
         witness.close()

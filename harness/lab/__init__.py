@@ -1,1 +1,1 @@
-"""What transports run against: the lab (embedded, Compose or named servers), object stores, tables, what is there."""
+"""The servers that transports run against: the lab (embedded, Compose or named), object stores, tables."""

@@ -1,4 +1,4 @@
-"""The answer of a query to somebody's server, read once in a session of theirs."""
+"""The result of a query to a user's server, read once in their own session."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.systems import SYSTEMS
 if TYPE_CHECKING:
     from harness.datasets.own.data import OwnData
 
-# A second answer may have other rows, by random() or LIMIT, and costs the server as much.
+# A second result may have other rows, by random() or LIMIT, and costs the server as much.
 ROUND_TRIP = "by a round trip of the answer of the query, which was asked once"
 
 
 def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> OwnData:
-    """Return the rows of a query to a database that the environment names as data, with the query as it was asked.
+    """Return the rows of a query to a database that the environment names as data source, with the original query.
 
     Raises LabError.
     """

@@ -1,4 +1,4 @@
-"""What a transport needs against what the lab offers: the reason why it is not run here."""
+"""Compare a transport's needs with the lab: the reason why it does not run here."""
 
 from harness.lab import cluster
 from harness.lab.cluster import Cluster
@@ -14,15 +14,15 @@ KEYS = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_S3_SECRET_KEY")
 def reason_unavailable(
     entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None, named: Cluster | None = None
 ) -> str | None:
-    """Return why this lab cannot run the transport, in one line, or None when it can.
+    """Return why this lab cannot run the transport, in one line, or None if it can.
 
-    `no_s3` is why there is no S3 server, where there is none; `named` is the cluster that a person has named.
+    `no_s3` is the reason why there is no S3 server, if there is none. `named` is the cluster that the user named.
     """
     if reason := cluster.of_another_engine(entry, named) or missing_package(entry, lab.name):
         return reason
     if entry.engine == "spark" and (reason := cluster.no_java()):
         return reason
-    if entry.system not in SYSTEMS:  # a bound of the machine
+    if entry.system not in SYSTEMS:  # a lower bound of the machine
         return None
     if entry.endpoint not in lab.endpoints:
         return f"this lab has no {entry.endpoint} address"
@@ -42,5 +42,5 @@ def reason_unavailable(
 
 
 def missing_package(entry: Transport, lab: str = "") -> str | None:
-    """Return which Python packages a transport needs that are not installed, as a reason, or None; see `packages`."""
+    """Return which missing Python packages a transport needs, as a reason, or None; see `packages`."""
     return not_installed(entry.requires, lab)

@@ -1,14 +1,14 @@
-"""The process that a wire goes through: `python -m harness.lab.carrier FOLDER`.
+"""The process that carries a wire's packets: `python -m harness.lab.carrier FOLDER`.
 
-It makes two TUN devices (tun(4)), one here and one in a network namespace of its own, and carries packets from each to
-the other, in order, a delay later. The delay is that of one direction, nanoseconds in the file DELAY of the folder,
-which it looks at for every packet: who writes there changes the link at once. When both devices are there, the name of
-the one here stands in the file DEVICE.
+It creates two TUN devices (tun(4)), one here and one in a separate network namespace. It carries packets between them
+in order, with a delay. The file DELAY in the folder has the delay of one direction in nanoseconds. The process reads it
+for every packet, so a write to it changes the link at once. Once both devices exist, the file DEVICE has the name of
+the local one.
 
-Packets come as the kernel has them before a network card cuts them into frames: up to 64 kB with the header of virtio
-before them, which says how. TCP counts them in segments of 1,448 bytes all the same.
+Packets arrive in the form the kernel has before a network card splits them into frames: up to 64 kB, with a virtio
+header that describes the split. TCP still counts them in segments of 1,448 bytes.
 
-It ends with a signal. With it both devices are gone, and its namespace with the last process in it.
+A signal ends the process. Both devices end with it, and its namespace with the last process in it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from harness.machine import network_namespace
 DELAY, DEVICE = "delay", "device"
 DELAY_BYTES = 8
 TUN = "/dev/net/tun"
-_PATTERN, _FAR = "lab%d", "-far"  # the kernel takes the first number that is free
+_PATTERN, _FAR = "lab%d", "-far"  # the kernel uses the first free number
 _SET_DEVICE, _SET_OFFLOADS = 0x400454CA, 0x400454D0  # TUNSETIFF, TUNSETOFFLOAD of linux/if_tun.h
 _OF_PACKETS = 0x0001 | 0x1000 | 0x4000  # IFF_TUN, IFF_NO_PI, IFF_VNET_HDR
-_OFFLOADS = 0x01 | 0x02 | 0x04  # sums of packets, and TCP of versions 4 and 6 in large ones
-_LARGEST = 1 << 17  # of a packet and its header
-_AT_ONCE = 16  # packets of a direction, before the other has its turn
-_MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the queue of the device, which drops what it cannot hold
-_SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK: 50 us otherwise, by which a process is woken too late
+_OFFLOADS = 0x01 | 0x02 | 0x04  # checksums, and large packets of TCP over IPv4 and IPv6
+_LARGEST = 1 << 17  # bytes of a packet and its header
+_AT_ONCE = 16  # packets of a direction before the other direction's turn
+_MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the device's queue, which drops what it cannot hold
+_SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK: by default the kernel wakes a process up to 50 us late
 
 
 class Lane:
@@ -52,15 +52,15 @@ class Lane:
         self._bytes = 0
 
     def has_room(self) -> bool:
-        """Say whether more packets may be taken."""
+        """Return whether it may take more packets."""
         return self._bytes < _MOST_WAITING
 
     def next_due(self) -> int | None:
-        """Return the moment of the next packet to be given; None without any."""
+        """Return when the next packet is due; None without one."""
         return self._waiting[0][0] if self._waiting else None
 
     def take(self) -> None:
-        """Take the packets that are there, some at most; each is due after the delay of this moment."""
+        """Take the available packets, up to a limit; each is due after the current delay."""
         for _ in range(_AT_ONCE):
             try:
                 packet = os.read(self.source, _LARGEST)
@@ -71,19 +71,19 @@ class Lane:
             self._bytes += len(packet)
 
     def give(self) -> None:
-        """Give what is due, in the order in which it came."""
+        """Send the packets that are due, in order."""
         while self._waiting and self._waiting[0][0] <= time.monotonic_ns():
             _, packet = self._waiting.popleft()
             self._bytes -= len(packet)
             try:
                 os.write(self._target, packet)
             except OSError as error:
-                if error.errno != errno.EIO:  # the device is down, so it takes nothing: a wire without an end
+                if error.errno != errno.EIO:  # the device is down and accepts no packets
                     raise
 
 
 def carry(lanes: tuple[Lane, Lane]) -> None:
-    """Carry packets, for ever."""
+    """Carry packets forever."""
     while True:
         dues = [due for lane in lanes if (due := lane.next_due()) is not None]
         patience = max(0, min(dues) - time.monotonic_ns()) / 1e9 if dues else None
@@ -95,7 +95,7 @@ def carry(lanes: tuple[Lane, Lane]) -> None:
 
 
 def device(name: str) -> tuple[int, str]:
-    """Make a device in the namespace of this process; return its file, and the name that the kernel gave it."""
+    """Create a device in this process's namespace; return its file, and the name that the kernel gave it."""
     file = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     made = fcntl.ioctl(file, _SET_DEVICE, struct.pack("16sH22x", name.encode(), _OF_PACKETS))
     fcntl.ioctl(file, _SET_OFFLOADS, _OFFLOADS)
@@ -108,9 +108,9 @@ def far(name: str) -> str:
 
 
 def main(folder: Path) -> None:
-    """Make the wire of a folder and carry what comes."""
-    gc.disable()  # it makes no circles
-    with suppress(OSError):  # a network needs no core: it goes first, where the machine lets it
+    """Create the wire of a folder and carry its packets."""
+    gc.disable()  # this process creates no reference cycles
+    with suppress(OSError):  # a network needs no core: take priority, if the machine permits
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0)
     here, name = device(_PATTERN)

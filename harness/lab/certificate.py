@@ -1,7 +1,7 @@
-"""A certificate of the lab's own for servers on this machine, made by the program openssl: openssl-req(1).
+"""A certificate of the lab for servers on this machine, made by the program openssl: openssl-req(1).
 
-It is signed by its own key and is for the addresses that it names alone. Both are files of a folder that ends with the
-lab.
+It is self-signed and valid only for the addresses that it names. Certificate and key are files in a folder that ends
+with the lab.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from harness.model import LabError
 
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
-_DAYS = 30  # no run lasts as long
+_DAYS = 30  # longer than any run
 _PATIENCE_SECONDS = 10.0
-# A file of its own, for that of the system may be missing, or say something else.
+# A separate configuration, because the system's may be missing or different.
 _CONFIGURATION = """
 [req]
 prompt = no
@@ -34,11 +34,11 @@ subjectAltName = {hosts}
 
 
 class NoCertificate(LabError):
-    """There is no certificate: the text says why, and what to do."""
+    """There is no certificate: the message has the reason and the fix."""
 
 
 def make(folder: Path, hosts: Iterable[str]) -> None:
-    """Leave a certificate for some IP addresses in a folder, in place of the one before, with a key (P-256) that stays.
+    """Write a certificate for some IP addresses into a folder, replacing an earlier one; the key (P-256) stays.
 
     Raises NoCertificate.
     """
@@ -49,7 +49,7 @@ def make(folder: Path, hosts: Iterable[str]) -> None:
         key.chmod(0o600)
     request = ["req", "-x509", "-new", "-sha256", "-days", str(_DAYS), "-config", str(configuration)]
     _openssl(folder, *request, "-key", str(key), "-out", str(made))
-    made.replace(folder / CERTIFICATE)  # at once: somebody may be reading it
+    made.replace(folder / CERTIFICATE)  # atomically, because another process may be reading it
 
 
 def _openssl(folder: Path, *arguments: str) -> None:

@@ -1,7 +1,7 @@
-"""Workers of engines: those of a cluster that is there already, or of our own on this machine.
+"""Workers of engines: those of an existing cluster, or local ones on this machine.
 
-A cluster is named by the address of its scheduler (LAB_CLUSTER_ADDRESS). Its workers may know the databases by other
-addresses than this machine does.
+LAB_CLUSTER_ADDRESS names a cluster by its scheduler's address. Its workers may reach the databases at other addresses
+than this machine.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from harness.settings import Settings, setting_of_workers
 from harness.systems import SYSTEMS
 
 _SETTING = "LAB_CLUSTER_ADDRESS"
-# By engine: the schemes of its scheduler's address, and its port where there is none in it.
+# By engine: the schemes of its scheduler's address, and the default port.
 _SCHEDULERS = {
     "dask": Address("dask", "cluster_address", "", "", ("tcp", "tls"), 8786),
     "ray": Address("ray", "cluster_address", "", "", ("ray",), 10001),
     "spark": Address("spark", "cluster_address", "", "", ("spark",), 7077),
 }
-_MODULES = {"dask": "distributed", "ray": "ray", "spark": "pyspark", "daft": "daft"}  # what the engines and Daft are
+_MODULES = {"dask": "distributed", "ray": "ray", "spark": "pyspark", "daft": "daft"}  # modules of the engines and Daft
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster of an engine (see harness.model.ENGINES) and the whole address of its scheduler: scheme://host:port."""
+    """A cluster of an engine (see harness.model.ENGINES) and its scheduler's full address: scheme://host:port."""
 
     engine: str
     address: str
 
 
 def of(settings: Settings) -> Cluster | None:
-    """Return the cluster that a person has named, or None. Raises LabError where the address is none of an engine."""
+    """Return the cluster that the user named, or None. Raises LabError if the address belongs to no engine."""
     if settings.cluster_address is None:
         return None
     try:
         parts = urlsplit(settings.cluster_address)
         host, port, rest = parts.hostname or "", parts.port, parts.path.strip("/") + parts.query + parts.fragment
         engine = next((engine for engine, one in _SCHEDULERS.items() if parts.scheme in one.schemes), "")
-    except ValueError:  # a port that is no number, brackets that do not close
+    except ValueError:  # a port that is not a number, unclosed brackets
         host = rest = engine = ""
         port = None
     if not (engine and host) or port == 0 or rest or "@" in settings.cluster_address:
@@ -58,7 +58,7 @@ def of(settings: Settings) -> Cluster | None:
 
 
 def require_reached(cluster: Cluster) -> None:
-    """Open and close a TCP connection to the scheduler. Raises LabError naming host and port after at most 5 s."""
+    """Open and close a TCP connection to the scheduler. Raises LabError with host and port after at most 5 s."""
     try:
         address.reach(urlsplit(cluster.address), _SCHEDULERS[cluster.engine])
     except LabError as error:
@@ -66,16 +66,16 @@ def require_reached(cluster: Cluster) -> None:
 
 
 def of_another_engine(entry: Transport, cluster: Cluster | None) -> str | None:
-    """Return why a transport has no workers here, in one line, or None when it has them or needs none."""
+    """Return why a transport has no workers here, in one line, or None if it has them or needs none."""
     if cluster is None or entry.engine in ("", cluster.engine):
         return None
     return f"{_SETTING} names a scheduler of {cluster.engine}, not of {entry.engine}"
 
 
 def workers(settings: Settings, entry: Transport, number: int, uri: str, folder: str) -> Workers:
-    """Return the workers that a transport is called with; `uri` is its database as it is connected to from here.
+    """Return the workers argument of a transport; `uri` is its database's address from here.
 
-    Raises LabError where an address is wrong.
+    Raises LabError for a wrong address.
     """
     if (cluster := of(settings)) is None:
         return Workers(number, uri, folder=folder)
@@ -85,7 +85,7 @@ def workers(settings: Settings, entry: Transport, number: int, uri: str, folder:
 
 
 def as_workers_see(settings: Settings, endpoints: dict[str, str]) -> dict[str, str]:
-    """Return these addresses of databases as the workers of a cluster see them. Raises LabError where one is wrong."""
+    """Return these database addresses as a cluster's workers reach them. Raises LabError for a wrong one."""
     named = settings.endpoints_of_workers
     for known in (known for system in SYSTEMS.values() for known in system.addresses if known.name in named):
         address.split(named[known.name], replace(known, setting=setting_of_workers(known)))
@@ -93,14 +93,14 @@ def as_workers_see(settings: Settings, endpoints: dict[str, str]) -> dict[str, s
 
 
 def no_java() -> str | None:
-    """Return why Spark cannot start here, or None where there is a Java for it."""
+    """Return why Spark cannot start here, or None if there is a Java for it."""
     if java():
         return None
     return "Spark needs Java 17 or newer, found none: install a JRE (Debian: default-jre-headless) or set JAVA_HOME"
 
 
 def engines(lab: str) -> dict[str, str]:
-    """Return the version of every engine that is installed, else "not installed"; `lab` is the one that asks."""
+    """Return the version of every installed engine, otherwise "not installed"; `lab` is the lab that asks."""
     found = {engine: not_installed([module], lab) for engine, module in _MODULES.items()}
     found["spark"] = found["spark"] or no_java()
     return {engine: "not installed" if reason else _version(_MODULES[engine]) for engine, reason in found.items()}

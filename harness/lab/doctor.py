@@ -1,4 +1,4 @@
-"""What is there and what is not: every service of a lab, the transports that are unavailable, each with its fix."""
+"""What is available and what is not: a lab's services and the unavailable transports, each with its fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.systems.system import System
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One line of the doctor: what was looked at, whether it is well, what was found and (if not well) what to do."""
+    """One line of the doctor: the subject, whether it works, what was found and the fix if it does not."""
 
     subject: str
     well: bool
@@ -27,7 +27,7 @@ class Diagnosis:
 
 
 def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
-    """Look at every service of a lab, the shared folder, the S3 server, and the transports that cannot run here."""
+    """Examine a lab's services, the shared folder, the S3 server, and the transports that cannot run here."""
     servers: dict[str, Server] = {}
     for name, system in SYSTEMS.items():
         if name not in lab.systems:
@@ -65,7 +65,7 @@ def _words(system: System, server: Server, lab: Lab) -> Iterator[str]:
 
 
 def _installed(settings: Settings) -> Iterator[Diagnosis]:
-    """Name the servers that are installed on this machine and not used, and say how to use them."""
+    """Name the installed servers on this machine that are not used, and how to use them."""
     for name, (variable, place) in labs.not_used(settings).items():
         try:
             said = SYSTEMS[name].installed.build(place) or "a server"
@@ -103,7 +103,7 @@ def _engines(lab: Lab) -> Iterator[Diagnosis]:
 
 
 def _cluster(settings: Settings, lab: Lab, named: Cluster) -> Diagnosis:
-    """Look at a cluster that a person has named, and say where its workers would look for the databases."""
+    """Examine the cluster that the user named, and report its workers' addresses of the databases."""
     try:
         cluster.require_reached(named)
         seen = cluster.as_workers_see(settings, lab.endpoints)

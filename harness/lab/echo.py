@@ -1,6 +1,6 @@
-"""How long a message takes to a server of our own and back, and how fast bytes go there and come from there.
+"""Measure a link with our own server: the round trip of a message, and the rate of bytes in each direction.
 
-By this a link is measured that databases are reached over: a database would add its own work to it.
+A database would add its own work to the measurement.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-_PATIENCE_SECONDS = 10.0  # for one answer
+_PATIENCE_SECONDS = 10.0  # seconds to wait for one answer
 _BLOCK = bytes(1 << 18)
-_ASKED = struct.Struct("!cQ")  # what a message asks for, and of how many bytes
+_ASKED = struct.Struct("!cQ")  # a message: the request, and its number of bytes
 _ECHO, _GIVE, _TAKE = b"e", b"g", b"t"
 _ANSWER = b"."
 
@@ -27,11 +27,11 @@ def server() -> Iterator[str]:
         try:
             yield f"127.0.0.1:{listening.getsockname()[1]}"
         finally:
-            listening.shutdown(socket.SHUT_RDWR)  # closing it alone would not end who waits for a connection
+            listening.shutdown(socket.SHUT_RDWR)  # closing it alone would not end a thread that waits for a connection
 
 
 def _accept(listening: socket.socket) -> None:
-    with suppress(OSError):  # it was closed
+    with suppress(OSError):  # it is closed already
         while True:
             connection, _ = listening.accept()
             threading.Thread(target=_answer, args=(connection,), name="echo", daemon=True).start()
@@ -51,7 +51,7 @@ def _answer(connection: socket.socket) -> None:
 
 
 class Caller:
-    """A connection to the server at an address, over whatever stands between. Raises OSError where it breaks."""
+    """A connection to the server at an address, over any link. Raises OSError if it breaks."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -72,14 +72,14 @@ class Caller:
         return time.perf_counter() - started
 
     def fetch(self, number: int) -> float:
-        """Return the seconds from asking for so many bytes until the last is here."""
+        """Return the seconds from requesting this many bytes until the last one arrived."""
         started = time.perf_counter()
         self._connection.sendall(_ASKED.pack(_GIVE, number))
         self._require(number)
         return time.perf_counter() - started
 
     def send(self, number: int) -> float:
-        """Return the seconds from sending the first of so many bytes until the server has said that it has the last."""
+        """Return the seconds from sending the first of this many bytes until the server confirms the last."""
         started = time.perf_counter()
         self._connection.sendall(_ASKED.pack(_TAKE, number))
         _send(self._connection, number)
@@ -97,7 +97,7 @@ def _send(connection: socket.socket, number: int) -> None:
 
 
 def _drop(connection: socket.socket, number: int) -> bool:
-    """Receive so many bytes and forget them; return whether they came."""
+    """Receive and discard this many bytes; return whether all arrived."""
     buffer = memoryview(bytearray(min(number, len(_BLOCK))))
     while number:
         received = connection.recv_into(buffer[:number])
@@ -108,7 +108,7 @@ def _drop(connection: socket.socket, number: int) -> bool:
 
 
 def _receive(connection: socket.socket, number: int) -> bytes:
-    """Return so many bytes; none where the connection was closed before the last."""
+    """Return this many bytes; empty if the connection closed before the last."""
     received = b""
     while len(received) < number:
         chunk = connection.recv(number - len(received))

@@ -1,10 +1,10 @@
-"""The embedded lab: starts its services together, watches them, revives them, and stops them in every case.
+"""The embedded lab: starts its services together, watches them, restarts them, and always stops them.
 
     with on_signals(), EmbeddedLab(Path(".lab")) as lab:
         print(lab.endpoints)
 
 Every service runs under a keeper (`keeper.py`), which stops it when this process ends, however it ends. All files of a
-lab lie in one folder of its own (`folders.py`).
+lab are in its own folder (`folders.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ START_SECONDS = 60.0
 POLL_SECONDS = 0.005
 LOG_LINES = 15
 _NO_SPACE = os.strerror(errno.ENOSPC)
-_TAKEN = (os.strerror(errno.EADDRINUSE).lower(), "port is already in use")  # the latter are MinIO's words
+_TAKEN = (os.strerror(errno.EADDRINUSE).lower(), "port is already in use")  # the second is MinIO's message
 
 _OF_SYSTEMS = {name: system.service for name, system in SYSTEMS.items()}
 SERVICES = {name: service for name, service in _OF_SYSTEMS.items() if isinstance(service, Service)}
@@ -50,18 +50,17 @@ class _Running:
     task: Task
     ports: list[int]
     keeper: subprocess.Popen[bytes]
-    log_began: int = 0  # where the log of this life begins
+    log_began: int = 0  # offset where the current life's log begins
     pid: int = 0
 
 
 class EmbeddedLab:
     """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
 
-    A context manager: up after `with`, gone after it. `services` are keys of SERVICES, or of FILES for databases that
-    have no server; `more` are other services by name, or another one instead of that of this name.
-    Raises ServiceError when a service cannot be started. Threads that start, end or revive services wait for one
-    another. After `start`, `folder` is the lab's own folder: it lies under the system's temporary one where the account
-    of a service cannot reach the given one.
+    A context manager: the services run within `with`. `services` are keys of SERVICES, or of FILES for databases
+    without a server. `more` adds services by name, or replaces the one of that name. Raises ServiceError if a service
+    cannot be started. Threads that start, end or restart services wait for one another. After `start`, `folder` is the
+    lab's own folder. It is below the system's temporary folder if a service's account cannot reach the given one.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class EmbeddedLab:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Addresses by name, passwords included: those of the systems; "s3" of the S3 server."""
+        """Addresses by name, passwords included: those of the systems, and "s3" for the S3 server."""
         found = [
             self._services[name].endpoints(running.ports, self._password) for name, running in self._running.items()
         ]
@@ -97,7 +96,7 @@ class EmbeddedLab:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Pid by service that has come up."""
+        """Pid by name of a started service."""
         return {name: running.pid for name, running in self._running.items() if running.pid}
 
     @property
@@ -106,11 +105,11 @@ class EmbeddedLab:
         return {name: running.keeper.pid for name, running in self._running.items()}
 
     def log(self, name: str) -> Path | None:
-        """The log of a service; None of files."""
+        """The log of a service; None for a database of files."""
         return Path(self._running[name].task.log) if name in self._running else None
 
     def start(self) -> None:
-        """Start all services side by side and wait until they answer (at most START_SECONDS); stops all on failure."""
+        """Start all services in parallel and wait until they answer (at most START_SECONDS); stops all on failure."""
         try:
             root = self._root
             for name in self._names:
@@ -132,14 +131,14 @@ class EmbeddedLab:
             raise
 
     def dead(self) -> list[str]:
-        """Names of the services that have ended or whose keeper has; costs microseconds."""
+        """Names of the services that have ended or whose keeper has; takes microseconds."""
         return [name for name, running in self._running.items() if running.keeper.poll() is not None]
 
     def revive(self, only: Iterable[str] | None = None) -> list[str]:
-        """Start the dead services (or `only` these) again: same ports, passwords and data. Returns their names.
+        """Restart the dead services (or `only` these) with the same ports, passwords and data. Returns their names.
 
-        Raises ServiceError with the service's last log lines if it does not come up again, and where it ended because
-        its disk was full: it would end again.
+        Raises ServiceError with the service's last log lines if it does not start again. Also raises it if the service
+        ended because its disk was full, because it would end again.
         """
         with self._one_at_a_time:
             return self._revive(only)
@@ -160,9 +159,9 @@ class EmbeddedLab:
         return names
 
     def end(self, name: str) -> None:
-        """Kill a service that hangs, with its keeper and all its processes; `revive` brings it back.
+        """Kill a service that hangs, with its keeper and all its processes; `revive` restarts it.
 
-        Files have nothing that could be killed.
+        A database of files has no process to kill.
         """
         if name in self._files:
             return
@@ -177,7 +176,7 @@ class EmbeddedLab:
         with self._one_at_a_time:
             running = self._running[name]
             how, _ = running.task.stop[0]
-            os.kill(running.pid, signal.Signals[how])  # not its keeper, which would remove its data
+            os.kill(running.pid, signal.Signals[how])  # the service, not its keeper, which would remove its data
             try:
                 running.keeper.wait(START_SECONDS)
             except subprocess.TimeoutExpired:
@@ -185,13 +184,13 @@ class EmbeddedLab:
             self._revive([name])
 
     def stop(self) -> None:
-        """Stop all services and remove the lab's folder; does nothing the second time."""
-        for running in self._running.values():  # all at once, then wait: their stops overlap
+        """Stop all services and remove the lab's folder; a second call does nothing."""
+        for running in self._running.values():  # signal all before waiting, so that their stops overlap
             ask_to_stop(running.keeper)
         for name, running in self._running.items():
             with suppress(subprocess.TimeoutExpired):
                 running.keeper.wait(running.task.stop_seconds())
-            if running.keeper.poll() != 0:  # killed, or hanging, or its service had died before
+            if running.keeper.poll() != 0:  # killed, hanging, or its service died before
                 running.keeper.kill()
                 running.keeper.wait()
                 end_processes_in(Path(running.task.folder), _PROGRAMS)
@@ -204,21 +203,21 @@ class EmbeddedLab:
             self._lock = None
 
     def _launch(self, name: str) -> None:
-        """Prepare a service in a new folder and hand it to a keeper."""
+        """Prepare a service in a new folder and pass it to a keeper."""
         assert self._lock is not None
         folder, ports = self.folder / name, free_ports(self._services[name].ports)
-        folder.mkdir(mode=0o700)  # logs of servers name values of rows
+        folder.mkdir(mode=0o700)  # server logs may contain values of rows
         self._run(name, self._services[name].prepare(folder, ports, self._password), ports)
 
     def _run(self, name: str, task: Task, ports: list[int]) -> None:
         assert self._lock is not None
-        (Path(task.folder) / self._services[name].ready_file).unlink(missing_ok=True)  # of a former life
+        (Path(task.folder) / self._services[name].ready_file).unlink(missing_ok=True)  # left by an earlier life
         log = Path(task.log)
         began = log.stat().st_size if log.exists() else 0
         self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock), began)
 
     def _wait_first_time(self, name: str) -> None:
-        """Wait for a service; start it once more on new ports if somebody took one between choosing and starting."""
+        """Wait for a service; start it once more on new ports if another process took one in between."""
         try:
             self._wait(name)
         except ServiceError:
@@ -252,7 +251,7 @@ class EmbeddedLab:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on at this moment, all different."""
+    """Loopback ports on which no process listens now, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -262,7 +261,7 @@ def free_ports(count: int) -> list[int]:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closing connections do not count
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like servers, ignore closing connections
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -271,24 +270,24 @@ def _is_free(port: int) -> bool:
 
 
 def _release(folder: Path) -> None:
-    """Give back what the killed services of a left-over lab folder still hold outside it."""
+    """Free what the killed services of a left-over lab folder still hold outside it."""
     for name, service in SERVICES.items():
         service.release(folder / name)
 
 
 def _line_about_space(running: _Running, last_words: str) -> str:
-    """Return what a service that ended has said of a disk without space since it was started, if it has."""
+    """Return the log line of an ended service about a full disk since its start, if any."""
     said = _lines(running) if last_words else []
     return next((line for line in reversed(said) if last_words in line and _NO_SPACE in line), "")
 
 
 def _port_taken(running: _Running) -> bool:
-    """Say whether a service has found its port taken; MinIO may live on without one."""
+    """Return whether a service found its port taken; MinIO may continue without one."""
     return any(words in line.lower() for line in _lines(running) for words in _TAKEN)
 
 
 def _lines(running: _Running) -> list[str]:
-    """Return what a service has written into its log since it was started."""
+    """Return the lines of a service's log since its start."""
     with suppress(FileNotFoundError), open(running.task.log, "rb") as file:
         file.seek(running.log_began)
         return file.read().decode(errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""The extras of the lab: what each brings, what it weighs, and whether it is installed here.
+"""The lab's extras: what each adds, its size, and whether it is installed here.
 
-Where an extra is not installed, what it brings is `unavailable` and names it. MB: what it adds to the 1.6 GB of the
-base, on Linux on x86-64.
+Without an extra, its features are `unavailable`, and the reason names the extra. MB: the addition to the base's 1.6 GB,
+on Linux on x86-64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.lab.packages import PROJECT
 
 @dataclass(frozen=True)
 class Extra:
-    """An extra: in a line what it brings, the megabytes it adds, and modules by which it is known to be there."""
+    """An extra: its description in one line, the megabytes it adds, and modules that show that it is installed."""
 
     brings: str
     megabytes: int
@@ -23,7 +23,7 @@ class Extra:
 
     @property
     def installed(self) -> bool:
-        """Whether it is installed, or what it brings is there without it."""
+        """Whether it is installed, or its modules are available without it."""
         return all(find_spec(module) for module in self.modules)
 
 
@@ -50,7 +50,7 @@ ALL = ("all", "all of these but ray and spark", 1262)
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """Yield which extras are installed, then each other one: a subject, and what there is to say of it."""
+    """Yield the installed extras, then each other one: a subject, and its description."""
     if installed := [f"{name} ({extra.megabytes} MB)" for name, extra in EXTRAS.items() if extra.installed]:
         yield "extras installed", ", ".join(installed)
     others = {name: extra for name, extra in EXTRAS.items() if not extra.installed}

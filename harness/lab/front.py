@@ -1,9 +1,9 @@
 """The process in front of servers, with TLS or without: `python -m harness.lab.front FOLDER`.
 
-It takes connections, ends TLS where they have it, and hands on what comes to the server and back. `fronts.py` starts it
-and leaves in the folder what it is to do (`Front`, as JSON) and its certificate, which it reads for every connection.
-To standard output it writes a line when it is ready, and one of JSON for each connection (`Seen`) before any byte of
-it is handed on. It ends with a signal.
+It accepts connections, terminates TLS on those that use it, and forwards bytes between client and server. `fronts.py`
+starts it. The folder has its task (`Front`, as JSON) and its certificate, which it reads for every connection. It
+writes a line to standard output when it is ready. For each connection it writes one line of JSON (`Seen`) before it
+forwards any byte. A signal ends it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from harness.lab.certificate import CERTIFICATE, KEY
 
 FRONTS = "fronts.json"
 READY = "ready\n"
-_GREETING_SECONDS = 10.0  # for a client to begin TLS
+_GREETING_SECONDS = 10.0  # seconds for a client to begin TLS
 _PIECE_BYTES = 1 << 18
 _NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 @dataclass(frozen=True)
 class Front:
-    """A port in front of a server (`upstream`, host:port), whose clients have to use TLS or do without.
+    """A port in front of a server (`upstream`, host:port), whose clients must use TLS or must not.
 
-    `request` and `answer`, in hexadecimal, are what client and server say before TLS begins; see `harness.address.Tls`.
+    `request` and `answer`, in hexadecimal, are the messages of client and server before TLS begins; see
+    `harness.address.Tls`.
     """
 
     port: int
@@ -45,9 +46,9 @@ class Front:
 
 @dataclass(frozen=True)
 class Seen:
-    """A connection that a client has opened at a port: version and cipher of its TLS, empty without.
+    """A connection that a client opened at a port: version and cipher of its TLS, empty without TLS.
 
-    `key_bits` is the length of that cipher's key, `refused` why the connection was closed instead.
+    `key_bits` is the length of that cipher's key. `refused` is the reason why the connection was closed instead.
     """
 
     port: int
@@ -58,7 +59,7 @@ class Seen:
 
 
 def main(folder: Path) -> None:
-    """Serve until a signal ends the process. Raises OSError where a port is taken."""
+    """Serve until a signal ends the process. Raises OSError if a port is taken."""
     fronts = [Front(**one) for one in json.loads((folder / FRONTS).read_text())]
     listening = [socket.create_server(("127.0.0.1", front.port)) for front in fronts]
     threads = [
@@ -79,7 +80,7 @@ def _accept(listening: socket.socket, front: Front, folder: Path) -> None:
 
 
 def _serve(client: socket.socket, front: Front, folder: Path) -> None:
-    """Serve one connection to its end; who goes away in the middle of it ends it."""
+    """Serve one connection to its end; a client or server that leaves early ends it."""
     with client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
@@ -93,11 +94,11 @@ def _serve(client: socket.socket, front: Front, folder: Path) -> None:
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _carry(found, server)
             if isinstance(found, ssl.SSLSocket):
-                found.unwrap()  # tells the client that this is the end, and waits for no answer
+                found.unwrap()  # announces the end to the client, without waiting for an answer
 
 
 def _begun(client: socket.socket, front: Front, folder: Path) -> ssl.SSLSocket:
-    """Return the connection with TLS. Raises ValueError where the client does not ask for it, OSError."""
+    """Return the connection with TLS. Raises ValueError if the client does not request it, and OSError."""
     client.settimeout(_GREETING_SECONDS)
     wanted = bytes.fromhex(front.request)
     asked = b""
@@ -123,11 +124,11 @@ def _tell(seen: Seen) -> None:
 
 
 def _say(line: str) -> None:
-    os.write(sys.stdout.fileno(), line.encode())  # in one piece: others may write at the same time
+    os.write(sys.stdout.fileno(), line.encode())  # in one piece, because other threads may write at the same time
 
 
 class _Way:
-    """One direction of a connection: what has come from its source and is still to go to its target."""
+    """One direction of a connection: bytes received from its source and not yet sent to its target."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self.source, self.target = source, target
@@ -135,11 +136,11 @@ class _Way:
         self._room = memoryview(bytearray(_PIECE_BYTES))
 
     def has_come(self) -> bool:
-        """Say whether something was received that its socket does not show: what is decrypted already."""
+        """Return whether decrypted bytes are pending, which its socket does not show."""
         return isinstance(self.source, ssl.SSLSocket) and self.source.pending() > 0
 
     def go_on(self) -> None:
-        """Receive and send what is possible without waiting."""
+        """Receive and send as much as possible without waiting."""
         with suppress(*_NOT_NOW):
             if not self.waiting and not self.ended:
                 self._receive()
@@ -149,7 +150,7 @@ class _Way:
     def _receive(self) -> None:
         size = more = self.source.recv_into(self._room)
         self.ended = not size
-        with suppress(*_NOT_NOW):  # TLS gives one of its records at a time, of 16 kB: to send each alone costs more
+        with suppress(*_NOT_NOW):  # TLS returns one record of 16 kB at a time; sending each separately takes more time
             while more and size < len(self._room) and isinstance(self.source, ssl.SSLSocket):
                 more = self.source.recv_into(self._room[size:])
                 size += more
@@ -157,9 +158,9 @@ class _Way:
 
 
 def _carry(client: socket.socket, server: socket.socket) -> None:
-    """Hand bytes on in both directions until one side has ended and the other has all that came from it.
+    """Forward bytes in both directions until one side has ended and the other has received everything.
 
-    All in one thread: a connection with TLS must not be read and written by two at once (OpenSSL's threads(7)).
+    This uses one thread, because two threads must not read and write a TLS connection at once (OpenSSL's threads(7)).
     """
     ways = _Way(client, server), _Way(server, client)
     for one in (client, server):

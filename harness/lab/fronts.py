@@ -1,8 +1,8 @@
-"""TLS to the servers of the embedded lab, which have none of their own: it ends in a process in front of them.
+"""TLS for the embedded lab's servers, which do not support it: a process in front of them terminates it.
 
-Postgres of the wheel is built without OpenSSL, and the gateway of ClickHouse has no TLS either. So each server gets two
-fronts, ports of one process (`front.py`) that hands on all that comes: one whose clients have to use TLS, one whose
-clients have none. What runs over the two differs in TLS alone. docs/methodology.md, TLS, says what such a front is not.
+The wheel's Postgres is built without OpenSSL, and the ClickHouse gateway has no TLS either. Each server therefore gets
+two fronts, ports of one process (`front.py`) that forwards all bytes. One front requires TLS, the other refuses it. The
+two differ only in TLS. docs/methodology.md, section TLS, lists the limits of such a front.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ADDRESSES: dict[str, Address] = {one.name: one for system in SYSTEMS.values() f
 
 @dataclass
 class Fronts:
-    """The fronts of the addresses of a lab, by name; `lab` has their process.
+    """The fronts of a lab's addresses, by name; `lab` has their process.
 
-    A client goes to `before(...)` and is told by `Tls.in_uri` what to do there.
+    A client connects to `before(...)`; `Tls.in_uri` tells it whether to use TLS.
     """
 
     lab: EmbeddedLab
@@ -48,21 +48,21 @@ class Fronts:
 
     @property
     def folder(self) -> Path:
-        """Where certificate and key are."""
+        """The folder of certificate and key."""
         return self.lab.folder / NAME
 
     @property
     def certificate_file(self) -> str:
-        """The certificate that a client is to trust."""
+        """The certificate that a client must trust."""
         return str(self.folder / certificate.CERTIFICATE)
 
     @property
     def server(self) -> Server:
-        """What they are, as results say it of servers."""
+        """The fronts' description among the servers in results."""
         return Server(f"{ssl.OPENSSL_VERSION} in front", frozenset(), {})
 
     def before(self, uri: str, on: bool) -> str:
-        """Return a URI with host and port of the front of what it names; begin to look who comes."""
+        """Return a URI with host and port of the front of its server; start to record connections."""
         self._known = len(self._seen())
         parts = urlsplit(uri)
         credentials, at, _ = parts.netloc.rpartition("@")
@@ -70,16 +70,16 @@ class Fronts:
         return parts._replace(netloc=f"{credentials}{at}{front}").geturl()
 
     def certify(self, uri: str) -> None:
-        """See to it that the certificate is for the host of a URI, an IP address. Raises NoCertificate."""
+        """Make sure that the certificate covers the host of a URI, an IP address. Raises NoCertificate."""
         host = urlsplit(uri).hostname or ""
         if host not in self._certified:
             certificate.make(self.folder, [*self._certified, host])
             self._certified.append(host)
 
     def used(self, uri: str, on: bool) -> dict[str, int | float]:
-        """Return how many connections with TLS have come for a URI since `before`, the lowest version and shortest key.
+        """Return how many TLS connections arrived for a URI since `before`, the lowest version and the shortest key.
 
-        Raises LabError where none has come, or one was not as it was to be.
+        Raises LabError if none arrived, or one was not as required.
         """
         port = int(self.lab.endpoints[_of(host_and_port(uri), on)].rpartition(":")[2])
         seen = [one for one in self._seen()[self._known :] if one.port == port]
@@ -95,11 +95,11 @@ class Fronts:
         return {"tls_connections": len(seen), "tls_version": version, "tls_key_bits": key_bits}
 
     def dead(self) -> bool:
-        """Say whether the process has ended; cheap."""
+        """Return whether the process has ended; fast."""
         return bool(self.lab.dead())
 
     def revive(self) -> list[str]:
-        """Bring the process back where it has ended; return its name."""
+        """Restart the process if it has ended; return its name."""
         return self.lab.revive() if self.dead() else []
 
     def _seen(self) -> list[Seen]:
@@ -108,14 +108,14 @@ class Fronts:
 
 
 def tls_of(endpoint: str) -> Tls | None:
-    """Return how the address of this name asks for TLS; None where it does not."""
+    """Return how the address of this name requests TLS; None if it cannot."""
     address = _ADDRESSES.get(endpoint)
     return address.tls if address else None
 
 
 @contextmanager
 def opened(settings: Settings, endpoints: Mapping[str, str]) -> Iterator[Fronts | str]:
-    """Yield fronts of the addresses of a lab, or why there are none and what to do. They end with the block."""
+    """Yield fronts of a lab's addresses, or the reason why there are none and the fix. They end with the block."""
     upstreams = {host_and_port(uri): tls for name, uri in endpoints.items() if (tls := tls_of(name))}
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), {NAME: service(upstreams)}) as lab:
@@ -131,7 +131,7 @@ def opened(settings: Settings, endpoints: Mapping[str, str]) -> Iterator[Fronts 
 
 
 def service(upstreams: Mapping[str, Tls]) -> Service:
-    """Return the process that stands in front of some servers (host:port), at two ports each."""
+    """Return the process in front of some servers (host:port), with two ports for each."""
     wanted = [(upstream, tls, on) for upstream, tls in upstreams.items() for on in (False, True)]
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:

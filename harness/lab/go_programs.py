@@ -1,6 +1,6 @@
-"""Programs that come as Go modules: compiled once with this machine's Go, kept outside the checkout.
+"""Programs from Go modules: compiled once with this machine's Go, stored outside the checkout.
 
-Go's checksum database vouches for a module and everything it needs (https://go.dev/ref/mod#checksum-database).
+Go's checksum database authenticates a module and its dependencies (https://go.dev/ref/mod#checksum-database).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 
 from harness.machine.stopping import on_signals
 
-_COMPILE_SECONDS = 1_200  # two to four minutes were seen on two cores
-_TELL_SECONDS = 15.0  # how often a person who waits is told how long it has taken
+_COMPILE_SECONDS = 1_200  # took two to four minutes on two cores
+_TELL_SECONDS = 15.0  # interval of progress messages to a waiting user
 
 
 class NotThere(Exception):
-    """A program is not there and cannot be compiled here; the text says why, in one line."""
+    """A program is missing and cannot be compiled here; the message has the reason in one line."""
 
 
 @dataclass(frozen=True)
 class GoProgram:
-    """A main package at one version, and the name that its program is kept under."""
+    """A main package at one version, and its program's file name."""
 
     name: str
     package: str
@@ -39,13 +39,13 @@ class GoProgram:
 
 
 VERSITYGW = GoProgram("versitygw", "github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
-# The public images and binaries of MinIO are gone; the module is the last commit before the repository was archived.
+# MinIO's public images and binaries are gone; the module is the last commit before the repository was archived.
 MINIO = GoProgram("minio", "github.com/minio/minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
 TOXIPROXY = GoProgram("toxiproxy", "github.com/Shopify/toxiproxy/v2/cmd/server", "v2.12.0")
 
 
 def place(wanted: GoProgram, cache: Path) -> Path:
-    """Return where a program is kept."""
+    """Return the path of a program."""
     return cache / f"{wanted.name}-{wanted.version}"
 
 
@@ -55,9 +55,9 @@ def toolchain() -> str | None:
 
 
 def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: Sequence[str] = ()) -> Path:
-    """Return the path of a program, compiling it when it is not in the cache. Raises NotThere.
+    """Return the path of a program, compiling it if it is not in the cache. Raises NotThere.
 
-    `users` are who needs it, by name: a person who waits for a compiler is told.
+    `users` are the names of the transports that need it, for the progress message.
     """
     path = place(wanted, cache)
     if os.access(path, os.X_OK):
@@ -68,10 +68,10 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: S
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / f"{wanted.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits for the first one's program
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits for the first one's program
             if path.is_file():
                 return path
-            for left in cache.glob(f"{wanted.name}-*.compiling"):  # by a compilation that was killed
+            for left in cache.glob(f"{wanted.name}-*.compiling"):  # left by a killed compilation
                 shutil.rmtree(left, ignore_errors=True)
             say(f"compiling {wanted.name} (once, some minutes){_for(users)}")
             with tempfile.TemporaryDirectory(".compiling", f"{wanted.name}-", cache) as folder:
@@ -105,7 +105,7 @@ def _compile(go: str, wanted: GoProgram, folder: Path, say: Callable[[str], None
         return started[0]
 
     with on_signals(), ThreadPoolExecutor(1) as pool:
-        try:  # a signal in the middle of a start, or of handing it to the thread, would leave the compilers to nobody
+        try:  # a signal during the start, or while passing it to the thread, would orphan the compilers
             process = pool.submit(start).result()
             said = _waited_for(process, wanted, say)
         finally:
@@ -120,7 +120,7 @@ def _compile(go: str, wanted: GoProgram, folder: Path, say: Callable[[str], None
 
 
 def _waited_for(process: subprocess.Popen[bytes], wanted: GoProgram, say: Callable[[str], None]) -> bytes:
-    """Return what the compiler has said once it has ended; say meanwhile how long it has taken. Raises NotThere."""
+    """Return the compiler's output once it has ended; report the elapsed time meanwhile. Raises NotThere."""
     started = time.monotonic()
     while (spent := time.monotonic() - started) < _COMPILE_SECONDS:
         with suppress(subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
-"""Modules whose pins go together with none of the lab's: each has an environment, and so an interpreter, of its own.
+"""Modules whose pinned versions conflict with the lab's: each has its own environment and interpreter.
 
-Daft 0.7.26 asks for pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1. What requires it runs in a
-worker of that environment, which has of the lab the package `harness` and nothing else; the parent stays what it is.
+Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1. Transports that need Daft run in
+a worker of its environment, which has only the lab's package `harness`. The parent's environment does not change.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from harness import settings
 from harness.model import Transport
 
-OWN = ("daft",)  # modules with an environment of their own, which has their name
+OWN = ("daft",)  # modules with a separate environment of the same name
 WORKER = (sys.executable, "-m", "harness.worker")
-# The folder of the package would bring what lies beside it: in a checkout its tests, else all packages of the lab.
+# Adding the package's parent folder would also add its neighbors: a checkout's tests, or all of the lab's packages.
 _START = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("harness", {init!r}, submodule_search_locations=[{folder!r}])
@@ -32,7 +32,7 @@ main(sys.argv[1:])
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The environment of a module, made or not: its name and its folder."""
+    """The environment of a module, whether it exists or not: its name and its folder."""
 
     name: str
     folder: Path
@@ -44,23 +44,23 @@ class Interpreter:
 
     @property
     def exists(self) -> bool:
-        """Whether somebody has made it."""
+        """Whether it has been created."""
         return self.python.exists()
 
     @property
     def remedy(self) -> str:
-        """What makes it, in one command where the lab is a checkout."""
+        """The command that creates it, if the lab is a checkout."""
         if settings.CHECKOUT and self.folder.parent == settings.ROOT:
             return f"make engine ENGINE={self.name}"
         return f"LAB_{self.name.upper()}_DIR: expected an environment made of requirements-{self.name}.lock"
 
     def has(self, module: str) -> bool:
-        """Say whether a module can be imported there; nothing is."""
+        """Return whether a module can be imported there, without importing it."""
         found = module in sys.stdlib_module_names or PathFinder.find_spec(module, self._packages())
         return self.exists and bool(found)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of its Python and of the distributions installed there, by their names; none is none."""
+        """Return the versions of its Python and of the distributions installed there, by name; `none` if missing."""
         if not self.exists:
             return {}
         lines = (self.folder / "pyvenv.cfg").read_text().splitlines()
@@ -86,14 +86,14 @@ class Interpreter:
 
 
 def of(modules: Iterable[str]) -> Interpreter | None:
-    """Return the environment that these modules are imported in, where it is not that of the lab."""
+    """Return the environment in which these modules are imported, if it is not the lab's."""
     needed = {module.partition(".")[0] for module in modules}
     folders = {"daft": settings.load().daft_dir} if needed & {*OWN} else {}
     return next((Interpreter(name, folder) for name, folder in folders.items() if name in needed), None)
 
 
 def command_of(entry: Transport) -> tuple[str, ...]:
-    """Return the command of the worker of a transport."""
+    """Return the command of a transport's worker."""
     if (interpreter := of(entry.requires)) is None:
         return WORKER
     init = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__init__.py")

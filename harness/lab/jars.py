@@ -1,8 +1,8 @@
-"""The jars by which Spark speaks to databases, from a Maven repository: `python -m harness.lab.jars`, once.
+"""The jars with which Spark connects to databases, from a Maven repository: `python -m harness.lab.jars`, once.
 
-They are kept in the lab's cache and put beside the jars of PySpark itself, where its driver finds them, and executors
-that run from the same environment. What Spark has itself is not among them, above all zstd-jni: two versions of that in
-one process do not work.
+They are stored in the lab's cache and copied next to PySpark's own jars. The driver finds them there, and so do
+executors that run from the same environment. Jars that Spark has itself are excluded, above all zstd-jni: two versions
+of it in one process do not work.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from harness.model import LabError
 COMMAND = "python -m harness.lab.jars"
 _ANSWER_SECONDS = 60
 _SETTING = "LAB_MAVEN_REPOSITORY"
-# Where Spark itself looks for packages: the compiled class holds the addresses of its default repositories.
+# Spark's compiled class with the addresses of its default repositories.
 _DEFAULTS = "org/apache/spark/util/MavenUtils$.class"
 
 
 @dataclass(frozen=True)
 class Jar:
-    """A jar of a Maven repository by its coordinates, and the SHA-256 of the only content that is taken for it."""
+    """A jar of a Maven repository by its coordinates, and the SHA-256 of the only accepted content."""
 
     group: str
     name: str
@@ -45,25 +45,25 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """Where it lies below the address of a repository."""
+        """Its path below a repository's address."""
         return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
 
 
 def locked() -> list[Jar]:
-    """Return the jars of the lock file: coordinates and a hash a line."""
+    """Return the jars of the lock file: coordinates and a hash per line."""
     lines = Path(__file__).with_name("jars.lock").read_text(encoding="utf-8").splitlines()
     pinned = [line.replace(" sha256:", ":").split(":") for line in lines if not line.startswith("#")]
     return [Jar(group, name, version, sha256) for group, name, version, sha256 in pinned]
 
 
 def place() -> Path | None:
-    """Return the folder of PySpark's own jars; None where PySpark is not installed."""
+    """Return the folder of PySpark's own jars; None without PySpark."""
     spec = find_spec("pyspark")
     return Path(spec.origin).parent / "jars" if spec and spec.origin else None
 
 
 def default_repository(folder: Path) -> str:
-    """Return the Maven repository that the Spark of these jars asks by default. Raises LabError: it names none."""
+    """Return the default Maven repository of these jars' Spark. Raises LabError if it names none."""
     for file in sorted(folder.glob("spark-common-utils_*.jar")):
         with ZipFile(file) as jar, suppress(KeyError):
             if found := re.search(rb"https://[\w.-]+/maven2/", jar.read(_DEFAULTS)):
@@ -72,7 +72,7 @@ def default_repository(folder: Path) -> str:
 
 
 def missing(wanted: Iterable[Jar]) -> str | None:
-    """Return which jars PySpark does not have, and what brings them, as a reason, or None."""
+    """Return which jars PySpark lacks, and the command that adds them, as a reason, or None."""
     folder = place()
     if folder is None or not (absent := [jar.file for jar in wanted if not (folder / jar.file).is_file()]):
         return None
@@ -80,9 +80,9 @@ def missing(wanted: Iterable[Jar]) -> str | None:
 
 
 def install(wanted: Iterable[Jar], folder: Path, cache: Path, repository: str) -> list[Path]:
-    """Put jars into a folder, from the cache or else from the repository; return those that were not there.
+    """Put jars into a folder, from the cache or otherwise the repository; return those that were missing.
 
-    Raises LabError: not reached, not what it is taken for, not allowed to write.
+    Raises LabError: not reachable, wrong content, no permission to write.
     """
     added = []
     for jar in wanted:
@@ -109,7 +109,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _fetched(jar: Jar, repository: str) -> bytes:
-    """Download a jar. Raises LabError where it is not what its hash says."""
+    """Download a jar. Raises LabError if its content does not match its hash."""
     with urlopen(f"{repository.rstrip('/')}/{jar.path}", timeout=_ANSWER_SECONDS) as answer:
         content: bytes = answer.read()
     if (found := _sha256(content)) != jar.sha256:
@@ -121,7 +121,7 @@ def _fetched(jar: Jar, repository: str) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that takes its name when it is whole."""
+    """Write a file that gets its name only when it is complete."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(content)
@@ -131,7 +131,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def main() -> None:
-    """Bring the jars and say which came; the status is 2 with a line on what is wrong where that fails."""
+    """Install the jars and print which were added; on failure print the reason and return status 2."""
     try:
         folder = place()
         if folder is None:

@@ -1,4 +1,4 @@
-"""The lab a run uses: servers of its own (embedded), or somebody's servers named in the environment (external)."""
+"""The lab of a run: its own servers (embedded), or a user's servers named in the environment (external)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from harness.systems.system import System
 
 @dataclass(frozen=True)
 class Lab:
-    """Addresses, the folder shared with a server (if any), and what to do about servers that died.
+    """Addresses, the folder shared with a server (if any), and functions that handle dead servers.
 
-    `folder` holds the data of servers that are ours; None for others.
-    `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
-    returns their names; `end` kills one that hangs, with all its processes; `restart` stops one in an orderly way and
-    starts it again; `log` is what one writes into. Nothing of that is done to servers that are not ours, and they have
-    no `pids` and no `log`. `programs` says which of them are installed programs of a person's own, and `without_keys`
-    which databases take the keys of an S3 server from their environment and were given none. `not_used` says how to set
-    other programs that are installed here.
+    `folder` holds our servers' data; None for others. `dead` quickly names the services whose process is gone. `revive`
+    restarts them (or only the given ones) and returns their names. `end` kills one that hangs, with all its processes.
+    `restart` stops one in an orderly way and starts it again. `log` is a service's log. None of these touch other
+    people's servers, which have no `pids` and no `log`. `programs` names the servers that are a user's installed
+    programs. `without_keys` are databases that take the keys of an S3 server from their environment and got none.
+    `not_used` says how to select other installed programs.
     """
 
     name: str
@@ -46,13 +45,13 @@ class Lab:
 
     @property
     def systems(self) -> list[str]:
-        """The databases that this lab has all addresses of."""
+        """The databases for which this lab has all addresses."""
         return [name for name, system in SYSTEMS.items() if set(system.endpoints) <= self.endpoints.keys()]
 
 
 @contextmanager
 def embedded(settings: Settings) -> Iterator[Lab]:
-    """Start the embedded lab, and stop it with everything it started at the end, however that comes."""
+    """Start the embedded lab, and stop it with everything it started at the end, however it ends."""
     from harness.lab.embedded import EmbeddedLab, ServiceError
 
     try:
@@ -83,7 +82,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
 
 @contextmanager
 def external(settings: Settings) -> Iterator[Lab]:
-    """Use the servers named in the environment. Raises LabError when none is named."""
+    """Use the servers named in the environment. Raises LabError if none is named."""
     endpoints = settings.endpoints
     if not endpoints:
         needed = ", or ".join(map(variables, SYSTEMS.values()))
@@ -97,13 +96,13 @@ def external(settings: Settings) -> Iterator[Lab]:
 
 @contextmanager
 def compose(settings: Settings) -> Iterator[Lab]:
-    """Use the servers of the Compose lab, from inside its harness container. Raises LabError when none is named."""
+    """Use the servers of the Compose lab, from inside its harness container. Raises LabError if none is named."""
     with external(settings) as lab:
         yield replace(lab, name="compose")
 
 
 def variables(system: System) -> str:
-    """Name the variables in which a person sets the addresses of a database."""
+    """Name the variables with which a user sets a database's addresses."""
     return " and ".join(f"LAB_{address.setting.upper()}" for address in system.addresses)
 
 
@@ -117,13 +116,13 @@ def _shared_folder(settings: Settings) -> SharedFolder | None:
 
 
 def _own_shared_folder(of_lab: Path) -> SharedFolder | None:
-    """Return the folder that a server of the embedded lab shares with us, where one does."""
+    """Return the folder that a server of the embedded lab shares with us, if any."""
     found = [of_lab / name / SHARED for name, system in SYSTEMS.items() if system.shares_folder]
     return next((SharedFolder(str(path), str(path)) for path in found if path.is_dir()), None)
 
 
 def _keys_of_s3(settings: Settings) -> dict[str, str]:
-    """Return the variables by which a server itself knows an S3 server, where the environment names one."""
+    """Return the variables with which a server itself reaches an S3 server, if the environment names one."""
     if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
         return {}
     return {
@@ -136,13 +135,13 @@ def _keys_of_s3(settings: Settings) -> dict[str, str]:
 
 
 def _program(system: System, said: str) -> str:
-    """Say which program of a person's own a server is, without its path: results are shown to others."""
+    """Return which installed program a server is, without its path, because results are shared."""
     assert system.installed_at is not None
     return f"{system.installed_at.variable}{f' ({said})' if said else ''}"
 
 
 def not_used(settings: Settings) -> dict[str, tuple[str, Path]]:
-    """Return, by database, the variable and the place of a server that is installed here and that nobody has set."""
+    """Return, by database, the variable and the path of an installed server that is not selected."""
     found = {
         name: (system.installed_at.variable, system.installed.found())
         for name, system in SYSTEMS.items()
@@ -152,11 +151,11 @@ def not_used(settings: Settings) -> dict[str, tuple[str, Path]]:
 
 
 def check(lab: Lab) -> dict[str, Server]:
-    """Ask every database of the lab what it is. Raises LabError at the first one that cannot be used."""
+    """Ask every database of the lab for its description. Raises LabError at the first one that cannot be used."""
     return {name: asked(lab, name) for name in lab.systems}
 
 
 def asked(lab: Lab, name: str) -> Server:
-    """Ask a database of the lab what it is. Raises LabError when it cannot be used."""
+    """Ask a database of the lab for its description. Raises LabError if it cannot be used."""
     server = answered(name, partial(SYSTEMS[name].client.check, lab.endpoints))
     return replace(server, program=lab.programs.get(name, ""))

@@ -1,4 +1,4 @@
-"""What is asked of a link, what one was measured to be, and whether that is the same."""
+"""A link's requested limits, its measurement, and whether the two agree."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from harness.model import LabError
 
-TOLERANCE = 0.1  # of what was asked
+TOLERANCE = 0.1  # relative to the request
 
 
 class Off(LabError):
-    """A link is not what was asked for: its text says what was asked and what was found."""
+    """A link differs from the request: its message has the request and the measurement."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Limits:
 
     @property
     def name(self) -> str:
-        """What a link is called in toxiproxy, and in messages."""
+        """The name of the link in toxiproxy and in messages."""
         return f"{self.rtt_ms:g} ms, {self.mbit_per_s or 'unlimited'} Mbit/s"
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What a link was measured to be: its round trip and that of one that adds nothing, and its rates to and fro."""
+    """The measurement of a link: its round trip, that of one without delay, and its rates in each direction."""
 
     rtt_ms: float
     plain_rtt_ms: float
@@ -36,7 +36,7 @@ class Probe:
     mbit_per_s_received: float
 
     def off(self, asked: Limits, late_ms: float) -> str:
-        """Say what is further from what was asked than TOLERANCE; nothing where all is as asked.
+        """Describe what differs from the request by more than TOLERANCE; empty if nothing does.
 
         The round trip may also be longer by `late_ms`.
         """
@@ -50,10 +50,10 @@ class Probe:
         return "; ".join(wrong)
 
     def and_again(self, other: Probe, asked: Limits) -> Probe:
-        """Return what two tries say together: of each figure the one nearest to what was asked.
+        """Combine two measurements: of each figure the one closest to the request.
 
-        Where nothing was asked, the shortest round trip and the largest rate: a busy core makes a link slow now and
-        then, and shows nothing of it.
+        Without a request, the shortest round trip and the largest rate count. A busy core sometimes slows a link down,
+        and that says nothing about the link.
         """
 
         def nearest(*rates: float) -> float:
@@ -68,7 +68,7 @@ class Probe:
 
     @property
     def details(self) -> dict[str, int | float]:
-        """The figures by the names that they have in the results."""
+        """The figures by their names in the results."""
         return {
             "link_rtt_ms": round(self.rtt_ms, 3),
             "link_plain_rtt_ms": round(self.plain_rtt_ms, 3),

@@ -1,8 +1,8 @@
-"""Links to the servers of the embedded lab that are slower than loopback, measured before they are used.
+"""Links to the embedded lab's servers that are slower than loopback, measured before use.
 
-Where the kernel lets us lay a wire (`wire.py`), a link is that: one for all connections together. Elsewhere toxiproxy
-stands before a server, holds answers back, and limits each connection alone. Loopback itself stays as it is.
-docs/methodology.md, Networks, says what such links are not.
+If the kernel permits a wire (`wire.py`), the link is one wire for all connections together. Otherwise toxiproxy runs in
+front of a server, delays answers, and limits each connection separately. Loopback itself does not change.
+docs/methodology.md, section Networks, lists the limits of such links.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from harness.machine.stopping import on_signals
 from harness.model import LabError, Server
 from harness.settings import Settings
 
-_TRIES = 8  # before a link is said to be off: others may keep the cores busy for a moment
-_MESSAGES, _MESSAGES_MS = (4, 30), 100  # a try: as many as take so long, between these two
-_SECONDS_OF_BYTES = 0.1  # of a limited link, sent for a try in each direction
-_MOST_BYTES = 25_000_000  # of a try
+_TRIES = 8  # tries before a link counts as off: other processes may keep the cores busy for a moment
+_MESSAGES, _MESSAGES_MS = (4, 30), 100  # messages per try: as many as fit into this time, within these bounds
+_SECONDS_OF_BYTES = 0.1  # seconds of a limited link's bytes, sent per try in each direction
+_MOST_BYTES = 25_000_000  # bytes per try at most
 _BYTES_WITHOUT_LIMIT = 10_000_000
-_BITS = 8e-6  # Mbit of a byte
+_BITS = 8e-6  # Mbit per byte
 _TOXIPROXY = "toxiproxy"
-_LATEST, _MOST_LATE_MS = 9, 0.25  # measurements by which a delay is set; more lateness is that of busy cores
-_SHORTEST_MS = 0.1  # of a wire: a carrier with timers takes up to 0.09 itself
+_LATEST, _MOST_LATE_MS = 9, 0.25  # number of measurements that set a delay; more lateness comes from busy cores
+_SHORTEST_MS = 0.1  # of a wire: a carrier with timers itself takes up to 0.09 ms
 _WHAT_A_WIRE_TAKES = "run the lab as root on Linux with ip and tc (iproute2) and /dev/net/tun"
 
 
 class Links(ABC):
-    """Links of one sort; `lab` has what makes them, `echo_address` is what measures them.
+    """Links of one type; `lab` has the processes that make them, `echo_address` the server that measures them.
 
-    `wire` is None where each connection is limited alone. `late_ms` is by how much a round trip may be longer than
-    what was asked, beside its tolerance.
+    `wire` is None if each connection is limited separately. A round trip may exceed the request by `late_ms`, in
+    addition to its tolerance.
     """
 
     late_ms: float
@@ -54,31 +54,31 @@ class Links(ABC):
 
     @abstractmethod
     def over(self, uri: str, limits: Limits) -> str:
-        """Return a URI that leads over a link to what one names. Raises LabError where none can be made to that."""
+        """Return a URI that leads over a link to the server of another. Raises LabError if no link can reach that."""
 
     @property
     @abstractmethod
     def server(self) -> Server:
-        """What they are, as results say it of servers: runs over different links are told apart by it."""
+        """The links' description among the servers in results, which separates runs over different links."""
 
     @abstractmethod
     def unavailable(self, limits: Limits) -> str | None:
-        """Return why there is no link with these limits, and what to do; or None."""
+        """Return why no link can have these limits, and the fix; or None."""
 
     @abstractmethod
     def _measure(self, limits: Limits) -> Probe:
-        """Make a link and measure it once."""
+        """Set up a link and measure it once."""
 
     @abstractmethod
     def _together(self, one: Probe, other: Probe, limits: Limits) -> Probe:
-        """Return what a try and the next say together."""
+        """Combine a try with the next one."""
 
     @abstractmethod
     def revive(self) -> list[str]:
-        """Bring back what has ended; all links are new then. Raises NoWire."""
+        """Restart what has ended; all links are new then. Raises NoWire."""
 
     def measured(self, limits: Limits) -> Probe:
-        """Make a link and return what it is at this moment. Raises Off where it is not what was asked for."""
+        """Set up a link and return its current measurement. Raises Off if it differs from the request."""
         found = self._measure(limits)
         for _ in range(_TRIES - 1):
             if not found.off(limits, self.late_ms):
@@ -89,15 +89,15 @@ class Links(ABC):
         return found
 
     def dead(self) -> bool:
-        """Say whether what makes them has ended; cheap."""
+        """Return whether the link's process has ended; fast."""
         return bool(self.lab.dead())
 
 
 class OverWire(Links):
-    """The one link that a wire is: what is asked of it last, it is for all connections.
+    """The one link over a wire: the last request applies to all connections.
 
-    Its delay is shorter than what was asked by what everything else on the way takes, the median of what was seen last
-    (`_late_ms`): a busy core does not change it.
+    Its delay is shorter than requested by the time that everything else takes, the median of recent measurements
+    (`_late_ms`). A busy core does not change the median.
     """
 
     late_ms = 0.0
@@ -109,29 +109,29 @@ class OverWire(Links):
 
     @property
     def server(self) -> Server:
-        """A name without versions: the kernel's stands in the row of the machine."""
+        """A name without versions: the machine's row has the kernel's."""
         return Server("tun, a delay of our own and the rate by tbf, of the whole", frozenset(), {})
 
     def over(self, uri: str, limits: Limits) -> str:
-        """Return the URI itself. Raises LabError: no server on this machine's loopback."""
+        """Return the URI itself. Raises LabError for a server that is not on this machine's loopback."""
         self.wire.reach(_port(uri))
         return uri
 
     def unavailable(self, limits: Limits) -> str | None:
-        """Return None for round trips that are long enough."""
+        """Return None if the round trip is long enough, otherwise the reason."""
         if 0 < limits.rtt_ms < _SHORTEST_MS:
             return f"a link takes nearly {_SHORTEST_MS} ms itself, asked was {limits.rtt_ms:g}; ask for that, or for 0"
         return None
 
     def revive(self) -> list[str]:
-        """Lay a new wire where the former has ended."""
+        """Lay a new wire if the former has ended."""
         revived = self.lab.revive()
         if revived:
             self.wire, self._late_ms = _laid(self.lab), {}
         return revived
 
     def _measure(self, limits: Limits) -> Probe:
-        """Measure the rates without a delay, so that no window of TCP is measured, and then the round trip with it."""
+        """Measure the rates without a delay, so that TCP windows do not limit them, then the round trip with it."""
         self.wire.reach(_port(f"tcp://{self.echo_address}"))
         self.wire.limit(limits.mbit_per_s)
         self.wire.delay(0)
@@ -141,10 +141,10 @@ class OverWire(Links):
             return Probe(self._delayed(caller, limits, plain), plain, *rates)
 
     def _delayed(self, caller: Caller, limits: Limits, plain: float) -> float:
-        """Set the delay and return the milliseconds of a round trip with it; set it twice where it is the first."""
+        """Set the delay and return the milliseconds of a round trip with it; for the first delay, do so twice."""
         seen = self._late_ms.setdefault(limits.rtt_ms, deque(maxlen=_LATEST))
         for _ in range(1 if seen or not limits.rtt_ms else 2):
-            delays = max(0.0, limits.rtt_ms - (median(seen) if seen else plain))  # of both directions
+            delays = max(0.0, limits.rtt_ms - (median(seen) if seen else plain))  # sum of both directions
             self.wire.delay(delays / 2e3)
             found = _round_trip(caller, limits)
             seen.append(min(found - delays, _MOST_LATE_MS))
@@ -156,9 +156,9 @@ class OverWire(Links):
 
 
 class OverToxiproxy(Links):
-    """Links that are made on first use, each a port of toxiproxy; `no_wire` says why there is no wire."""
+    """Links created on first use, each a port of toxiproxy; `no_wire` is the reason why there is no wire."""
 
-    late_ms = 0.2  # its own work, and its timers, which were seen late by 0.1 to 0.2
+    late_ms = 0.2  # its own work, and its timers, which were 0.1 to 0.2 ms late
 
     def __init__(self, lab: EmbeddedLab, echo_address: str, no_wire: str) -> None:
         super().__init__(lab, echo_address, None)
@@ -167,12 +167,12 @@ class OverToxiproxy(Links):
 
     @property
     def server(self) -> Server:
-        """The program, and why it is used."""
+        """The program, and the reason for it."""
         program = f"{go_programs.TOXIPROXY.name} {go_programs.TOXIPROXY.version}"
         return Server(f"{program}, the rate of each connection", frozenset(), {"no_wire": self.no_wire})
 
     def over(self, uri: str, limits: Limits) -> str:
-        """Return the URI with host and port of a link. Raises LabError: TLS, no port."""
+        """Return the URI with host and port of a link. Raises LabError for TLS and for a URI without port."""
         parts = urlsplit(uri)
         if parts.scheme == "https" or not parts.port:
             raise LabError(f"expected an address with a port and without TLS to make a link to, found {parts.scheme}")
@@ -181,14 +181,14 @@ class OverToxiproxy(Links):
         return parts._replace(netloc=f"{credentials}{at}{link}").geturl()
 
     def unavailable(self, limits: Limits) -> str | None:
-        """Return None for whole milliseconds."""
+        """Return None for whole milliseconds, otherwise the reason."""
         if limits.rtt_ms % 1:
             asked = f"toxiproxy adds whole milliseconds, asked were {limits.rtt_ms:g}"
             return f"{asked}, and there is no wire ({self.no_wire}): {_WHAT_A_WIRE_TAKES}"
         return None
 
     def revive(self) -> list[str]:
-        """Start toxiproxy again where it has ended."""
+        """Restart toxiproxy if it has ended."""
         revived = self.lab.revive()
         if revived:
             self._made.clear()
@@ -224,7 +224,7 @@ class OverToxiproxy(Links):
 def opened(
     settings: Settings, say: Callable[[str], None], with_wire: bool = True, users: Sequence[str] = ()
 ) -> Iterator[Links | str]:
-    """Yield what makes links, or the reason why there is none and what to do. It ends with the block or its process.
+    """Yield the links, or the reason why there are none and the fix. They end with the block or its process.
 
     `users` are the ids of the transports that need them.
     """
@@ -275,14 +275,14 @@ def _port(uri: str) -> int:
 
 
 def _round_trip(caller: Caller, limits: Limits) -> float:
-    """Return the milliseconds of a round trip: the shortest of a try, for nothing makes one too short."""
+    """Return the milliseconds of a round trip: the shortest of a try, because no error makes one too short."""
     fewest, most = _MESSAGES
     number = max(fewest, min(most, int(_MESSAGES_MS / (limits.rtt_ms or 1))))
     return min(caller.round_trip() for _ in range(number)) * 1e3
 
 
 def _rates(caller: Caller, limits: Limits, rtt_ms: float) -> tuple[float, float]:
-    """Return the rates to the server and from there, less the round trip that is waited for."""
+    """Return the rates to and from the server, without the round trip spent waiting."""
     number = min(int(limits.mbit_per_s * _SECONDS_OF_BYTES / _BITS), _MOST_BYTES) or _BYTES_WITHOUT_LIMIT
     sent, received = (number * _BITS / (call(number) - rtt_ms / 1e3) for call in (caller.send, caller.fetch))
     return sent, received

@@ -1,4 +1,4 @@
-"""What the lab does beside a transport while that is at work: look at its processes, kill one, change a table."""
+"""The lab's actions during a transport's call: watch its processes, kill one, change a table."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from harness.machine.marked import Usage, processes
 from harness.systems.system import System
 
 _END_SECONDS = 10.0
-_LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
-_AWAIT_SECONDS = 0.02  # between two looks for the first connection: an engine that starts needs the cores itself
-_KILL_SECONDS = 0.0005  # between two looks from then on
+_LOOK_SECONDS = 0.5  # between two checks of processes' memory, each of which takes milliseconds per process
+_AWAIT_SECONDS = 0.02  # between two checks for the first connection: a starting engine needs the cores itself
+_KILL_SECONDS = 0.0005  # between two checks after that
 _CHANGE_SECONDS = 0.05
-# What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
+# Words in the command lines of an engine's driver processes: killing one would end the program.
 _DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
 
 
 class Beside(threading.Thread):
-    """A thread beside a run: `step` again and again until it returns True or the run is over.
+    """A thread next to a run: `step` repeats until it returns True or the run is over.
 
-    `connection` is its own to a database, which it closes at its end.
+    `connection` is its own database connection, which it closes at its end.
     """
 
     def __init__(self, seconds: float, connection: Any = None) -> None:
@@ -34,14 +34,14 @@ class Beside(threading.Thread):
         self._connection = connection
 
     def step(self) -> bool:
-        """Do it once; True when it is done for good."""
+        """Do one step; True when there is nothing more to do."""
         raise NotImplementedError
 
     def run(self) -> None:
         try:
             while not self._over.is_set() and not self.step():
                 self._over.wait(self._seconds)
-        except Exception as error:  # of a server that died meanwhile, or that refused
+        except Exception as error:  # the server died meanwhile, or refused
             self.error = f"{type(error).__name__}: {error}"
 
     def finish(self) -> None:
@@ -55,7 +55,7 @@ class Beside(threading.Thread):
 
 
 class Looking(Beside):
-    """Looks at the memory of all processes that carry a mark."""
+    """Watches the memory of all processes that carry a mark."""
 
     def __init__(self, mark: str) -> None:
         super().__init__(_LOOK_SECONDS)
@@ -67,16 +67,17 @@ class Looking(Beside):
 
 
 class Killing(Beside):
-    """Kills one of the processes that carry a mark, before or after it has committed what it wrote to a database.
+    """Kills one of the processes that carry a mark, before or after it has committed its write to a database.
 
-    One that is to be killed after it has committed must not tell its engine before: it is stopped while it is looked
-    at, and goes on for half a millisecond between two looks. `killed` is its number, 0 as long as none was.
+    A process that is to be killed after its commit must not report the commit to its engine first. It is therefore
+    stopped during each check, and runs for half a millisecond between two checks. `killed` is its pid, 0 before the
+    kill.
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
         super().__init__(_AWAIT_SECONDS, system.client.open_connection(endpoints))
         self._moment, self.killed = moment, 0
-        self._told: list[int] = []  # who has committed and read the answer
+        self._told: list[int] = []  # processes that have committed and read the answer
         self._connections = Connections(mark, system.ports(endpoints), _DRIVERS)
         self._watch = system.meanwhile.watch(self._connection)
 
@@ -85,7 +86,7 @@ class Killing(Beside):
         if opened:
             self._seconds = _KILL_SECONDS
         elif self._seconds == _AWAIT_SECONDS:
-            return False  # nobody can have written yet
+            return False  # no process can have written yet
         stopped = {one.pid for one in opened} if self._moment == "after" else set()
         for pid in stopped:
             _sent(pid, signal.SIGSTOP)
@@ -100,7 +101,7 @@ class Killing(Beside):
         return bool(self.killed)
 
     def _of_committed(self, writing: list[int], committed: list[int], opened: Sequence[Connection]) -> list[int]:
-        """Return whom to kill: who has not read the server's answer yet, or at last who has and may have told of it."""
+        """Return the process to kill: one that has not read the server's answer, or at last one that has."""
         unread = {one.pid for one in opened if one.unread}
         self._told += [pid for pid in committed if pid not in unread]
         certain = [pid for pid in committed if pid in unread]
@@ -108,7 +109,7 @@ class Killing(Beside):
 
 
 def _sent(pid: int, number: signal.Signals) -> bool:
-    """Send a signal to a process and say whether it was still there."""
+    """Send a signal to a process and return whether it still existed."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -117,9 +118,9 @@ def _sent(pid: int, number: signal.Signals) -> bool:
 
 
 class Changing(Beside):
-    """Somebody who changes a table while it is read, from when the folder `begins` has its first file.
+    """Changes a table while it is read, from the first file in the folder `begins`.
 
-    `what` are the table, the small one and the column of dates, `steps` the changes so far.
+    `what` are the table, the small one and the date column, `steps` the changes so far.
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], what: tuple[str, str, str], begins: Path) -> None:

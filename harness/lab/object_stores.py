@@ -1,4 +1,4 @@
-"""The S3 server a run uses: the one named in the environment, or one that the lab starts; and slower links to it."""
+"""The S3 server of a run: the one named in the environment, or one that the lab starts; and slower links to it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from harness.machine.stopping import on_signals
 from harness.model import LabError, ObjectStore, Server
 from harness.settings import Settings
 
-_PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching what a run wrote
+_PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching a run's files
 _Answer = TypeVar("_Answer")
 
 
 @dataclass
 class Objects:
-    """An object store, what it is, and the API that makes links to it (or why there is none).
+    """An object store, its description, and the API that creates links to it (or why there is none).
 
-    `lab` has the services that are ours: a server unless the environment names one, and what makes links. Every call
-    through `ask` ends; what hung is brought back by `revive`, where it is ours.
+    `lab` has our services: a server unless the environment names one, and the links' process. Every call through `ask`
+    ends; `revive` restarts our services that hung.
     """
 
     store: ObjectStore
@@ -43,17 +43,17 @@ class Objects:
     _hung: bool = False
 
     def ask(self, call: Callable[..., _Answer], *arguments: object) -> _Answer:
-        """Return what a call to this store does. Raises NoAnswer, and whatever the call does."""
+        """Return the result of a call to this store. Raises NoAnswer, and the call's exceptions."""
         return self._watched(call, self.store, *arguments, seconds=_PATIENCE_SECONDS)
 
     def greet(self, store: ObjectStore) -> None:
-        """See that the store answers at an address, its own or a link's. Raises NoAnswer, and what the client does."""
+        """Check that the store answers at its own or a link's address. Raises NoAnswer and the client's exceptions."""
         self._watched(s3.greet, store, seconds=GREETING_SECONDS)
 
     def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
-        """Return the same store over a link, made on first use.
+        """Return the same store over a link, created on first use.
 
-        Raises LabError: the store is only reached by TLS, no links here; NoAnswer: what makes them hangs.
+        Raises LabError if the store requires TLS or there are no links here, and NoAnswer if the links' process hangs.
         """
         key = latency_ms, bytes_per_s
         if key not in self._over:
@@ -62,9 +62,9 @@ class Objects:
 
     @contextmanager
     def bucket(self, run_id: str, say: Callable[[str], None]) -> Iterator[str]:
-        """Make a bucket of a run; empty and remove it at the end, however that comes, or say that it is left.
+        """Create a run's bucket; empty and remove it at the end, however it ends, or report that it remains.
 
-        Raises LabError when it cannot be made: it exists (and is not touched then), or the keys do not allow it.
+        Raises LabError if it cannot be created: it exists (and stays unchanged), or the keys do not permit it.
         """
         name = s3.bucket_name(run_id)
         self.ask(s3.make_bucket, name)
@@ -73,22 +73,22 @@ class Objects:
         finally:
             try:
                 self.ask(s3.remove_bucket, name)
-            except Exception as error:  # a store that is gone or hangs cannot be tidied; one of our own goes anyway
+            except Exception as error:  # a store that is gone or hangs cannot be cleaned up; our own is removed anyway
                 if self.lab_name != "embedded":
                     say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
 
     def dead(self) -> list[str]:
-        """Name our services that have ended; cheap."""
+        """Name our services that have ended; fast."""
         return self.lab.dead()
 
     def revive(self) -> list[str]:
-        """Bring back our services that have ended or did not answer. Returns their names."""
-        if self._hung:  # which of them it was, a client cannot tell
+        """Restart our services that have ended or did not answer. Returns their names."""
+        if self._hung:  # a client cannot tell which of them it was
             self._hung = False
             for name in self.lab.pids.keys() - set(self.lab.dead()):
                 self.lab.end(name)
         revived = self.lab.revive()
-        if "toxiproxy" in revived:  # otherwise its links are still there, and their names taken
+        if "toxiproxy" in revived:  # otherwise its links still exist, and their names are taken
             self._over.clear()
         return revived
 
@@ -114,7 +114,7 @@ class Objects:
         )
 
 
-_OF_COMPOSE = "s3"  # the host name of the Compose lab's own server
+_OF_COMPOSE = "s3"  # host name of the Compose lab's own server
 _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 
 
@@ -122,10 +122,10 @@ _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 def opened(
     settings: Settings, with_links: bool, say: Callable[[str], None], users: Sequence[str] = ()
 ) -> Iterator[Objects | str]:
-    """Yield the object store, or the reason why there is none, or no client to reach it with.
+    """Yield the object store, or the reason why there is none or no client for it.
 
-    One that is named in the environment must answer: LabError. One of our own is compiled where Go is there, and
-    gone at the end with all that is in it. `users` are the ids of the transports that need it.
+    A store named in the environment must answer: LabError. Our own is compiled if Go is installed, and removed at the
+    end with its content. `users` are the ids of the transports that need it.
     """
     named, compiled = _named(settings), partial(go_programs.program, cache=settings.cache_dir, say=say, users=users)
     if reason := not_installed(s3.REQUIRES):
@@ -158,7 +158,7 @@ def opened(
 
 
 def check(settings: Settings, store: ObjectStore) -> Server:
-    """Return what a store is: one of ours, or what it calls itself. Raises LabError, see `s3.check`."""
+    """Return a store's description: ours, or the server's own name. Raises LabError, see `s3.check`."""
     server = s3.check(store)
     of_compose = settings.name == "compose" and urlsplit(store.endpoint).hostname == _OF_COMPOSE
     ours = of_compose or not settings.s3_endpoint
@@ -166,7 +166,7 @@ def check(settings: Settings, store: ObjectStore) -> Server:
 
 
 def without_a_name(settings: Settings) -> str:
-    """Say which S3 server a run uses when the environment names none."""
+    """Describe which S3 server a run uses if the environment names none."""
     if reason := none_here(settings):
         return f"none: {reason}"
     chosen = _chosen(settings)
@@ -176,7 +176,7 @@ def without_a_name(settings: Settings) -> str:
 
 
 def none_here(settings: Settings) -> str | None:
-    """Say why a run has no S3 server; None where the environment names one, or it has one of its own."""
+    """Return why a run has no S3 server; None if the environment names one, or it has its own."""
     if reason := not_installed(s3.REQUIRES):
         return reason
     if settings.s3_endpoint:
@@ -201,7 +201,7 @@ def _lab_name(settings: Settings) -> str:
 
 
 def _named(settings: Settings) -> ObjectStore | None:
-    """Return the store that the environment names. Raises LabError where it names only a part."""
+    """Return the store that the environment names. Raises LabError if it names only a part."""
     values = settings.s3_endpoint, settings.s3_access_key, settings.s3_secret_key
     if not any(values):
         return None
@@ -222,7 +222,7 @@ def object_store(
 ) -> Iterator[tuple[Objects | str, str]]:
     """Yield the S3 server and a bucket on it, or the reason why there is none.
 
-    `users` are the ids of the transports that need it and can run: without any no server is compiled or started.
+    `users` are the ids of the transports that need it and can run; without any, no server is compiled or started.
     """
     if not users:
         yield "no transport that can run here uses an S3 server", ""

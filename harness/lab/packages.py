@@ -1,6 +1,6 @@
-"""The Python packages that the lab asks for: which of them are not installed, and what would install them.
+"""The lab's Python packages: which of them are missing, and how to install them.
 
-The base of the lab brings what the matrix of databases needs; all else comes with extras (pyproject.toml).
+The lab's base dependencies include what the matrix of databases needs. Extras add everything else (pyproject.toml).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from harness.model import Transport
 from harness.settings import CHECKOUT
 
 PROJECT = "dataframe-io-lab"
-# By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
+# Module -> the lab's package that contains or requires it, if the names differ.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
-NOT_ON_PYPI = frozenset({"arrow-wire"})  # no lock has it: `make install` builds it from arrow-wire/
-# Extras that "all" goes without, as each has a lock of its own; and what installs one, by where the lab runs.
+NOT_ON_PYPI = frozenset({"arrow-wire"})  # in no lock: `make install` builds it from arrow-wire/
+# Extras outside "all", because each has its own lock; and the install command, by where the lab runs.
 _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
 
 
 def not_installed(modules: Iterable[str], lab: str = "") -> str | None:
-    """Return which packages of these modules are not installed, and what installs them, as a reason, or None.
+    """Return which packages of these modules are missing, and how to install them, as a reason, or None.
 
-    `lab` is the name of the lab that asks, where one does.
+    `lab` is the name of the lab that asks, if any.
     """
     names = {module.partition(".")[0] for module in modules}
     if elsewhere := interpreters.of(names):
@@ -46,15 +46,15 @@ def _said(absent: Sequence[str]) -> str:
 
 
 def package_of(module: str) -> str:
-    """Return the package that the lab asks for to have a module."""
+    """Return the lab's package for a module."""
     return _PACKAGES.get(module, canonicalize_name(module))
 
 
 def from_pypi(entry: Transport) -> bool:
-    """Say whether packages of PyPI are all that a transport takes, with a database as it comes.
+    """Return whether a transport needs only packages from PyPI, with an unmodified database.
 
-    Each module that it requires is in the standard library or in a package of PyPI (DuckDB's extensions are, as
-    wheels). It needs no extension of the server, no folder or bucket shared with the server, and no workers.
+    Each module that it requires is in the standard library or in a PyPI package (DuckDB's extensions are, as wheels).
+    It needs no server extension, no folder or bucket shared with the server, and no workers.
     """
     return not entry.needs and NOT_ON_PYPI.isdisjoint(map(package_of, entry.modules))
 
@@ -62,11 +62,11 @@ def from_pypi(entry: Transport) -> bool:
 def remedy(
     packages: Iterable[str], requirements: Iterable[str], extras: Iterable[str], place: str = "elsewhere"
 ) -> list[str]:
-    """Return what installs packages, or why this platform goes without; empty where the lab does not tell.
+    """Return the command that installs packages, or why this platform lacks them; empty if the lab does not know.
 
-    `requirements` and `extras` are the lab's own, as its metadata has them. Of several extras that bring a package the
-    smallest is named, and none that another one includes. In a `checkout` and in the harness container (`compose`) an
-    engine has a command of its own.
+    `requirements` and `extras` are the lab's own, from its metadata. If several extras contain a package, the smallest
+    is named, and none that another one includes. In a `checkout` and in the harness container (`compose`) an engine has
+    its own command.
     """
     asked = tuple(requirements)
     brought = {extra: _brought(extra, asked) for extra in extras}
@@ -82,9 +82,9 @@ def remedy(
     return [f'pip install "{PROJECT}[{",".join(names)}]"'] if names else []
 
 
-@cache  # a run asks for every case that cannot run, and to read some hundred requirements takes a while
+@cache  # a run calls this for every case that cannot run, and reading a hundred requirements takes a while
 def _brought(extra: str, requirements: tuple[str, ...]) -> set[str]:
-    """Return the packages that only this extra brings, or others like it, and not the base."""
+    """Return the packages that only this extra, or others like it, adds to the base."""
     found = map(Requirement, requirements)
     return {
         canonicalize_name(one.name)
@@ -94,9 +94,9 @@ def _brought(extra: str, requirements: tuple[str, ...]) -> set[str]:
 
 
 def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, str] | None = None) -> str | None:
-    """Return the condition under which the lab asks for a package, where this platform does not meet it.
+    """Return the condition under which the lab requires a package, if this platform does not meet it.
 
-    `platform` takes the place of this machine's own markers (sys_platform, platform_machine ...).
+    `platform` replaces this machine's own markers (sys_platform, platform_machine ...).
     """
     for requirement in map(Requirement, requirements):
         marker = requirement.marker
@@ -107,9 +107,9 @@ def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, s
 
 @cache
 def _declared() -> tuple[list[str], list[str]]:
-    """Return the requirements and the extras of the lab, as it was installed."""
+    """Return the requirements and the extras of the installed lab."""
     try:
         found = metadata(PROJECT)
-    except PackageNotFoundError:  # run from a checkout that is not installed
+    except PackageNotFoundError:  # runs from a checkout that is not installed
         return [], []
     return found.get_all("Requires-Dist") or [], found.get_all("Provides-Extra") or []

@@ -1,8 +1,8 @@
-"""A reference connection whose every call ends: with an answer, with an error, or with NoAnswer after its patience.
+"""A reference connection whose every call ends: with an answer, an error, or NoAnswer after its patience.
 
-Calls are made in a thread of their own. A client that waits in C code lets no signal through, ADBC takes SIGINT for
-itself where it is called in the main thread (and reports it as an error of the query), and no client has a deadline for
-a server that is there but does not answer: only closing the connection under it ends such a call.
+Calls run in a separate thread. A client that waits in C code blocks signals. ADBC handles SIGINT itself if called in
+the main thread, and reports it as a query error. No client has a deadline for a server that exists but does not answer.
+Only closing its connection ends such a call.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ from harness.machine.patience import Patience
 from harness.model import LabError
 from harness.systems.system import System
 
-PATIENCE_SECONDS = (
-    30.0  # for one call, where the time limit of a run is not longer: loading and fetching take that long
-)
-GREETING_SECONDS = 20.0  # for SELECT 1, which a server that is well answers in milliseconds
-_OPENING_SECONDS = 20.0  # an address that nobody is at is found in 5
-_CUT_SECONDS = 2.0  # for a call to notice that its connection is closed
+PATIENCE_SECONDS = 30.0  # for one call, unless the run's time limit is longer: loading and fetching take that long
+GREETING_SECONDS = 20.0  # for SELECT 1, which a healthy server answers in milliseconds
+_OPENING_SECONDS = 20.0  # an address without a server is detected in 5 s
+_CUT_SECONDS = 2.0  # for a call to notice its closed connection
 _CUT_AGAIN_SECONDS = 0.2
 _LOOK_SECONDS = 0.1
-# Connections that a call would not leave: to close or collect one under C code that is at it crashes the process.
+# Connections that a call did not release: closing or collecting one that C code uses crashes the process.
 _ABANDONED: list[Any] = []
 _Answer = TypeVar("_Answer")
 _Socket = tuple[Any, Any]
 
 
 class NoAnswer(LabError):
-    """A server did not answer in time: it hangs, or its machine cannot be reached any more."""
+    """A server did not answer in time: it hangs, or its machine is no longer reachable."""
 
 
 def within(
@@ -52,7 +50,7 @@ def within(
 ) -> _Answer:
     """Make a call in a thread and return its answer, or raise its error. Raises NoAnswer after `seconds`.
 
-    `cut` is then told to close the connection, also where a signal ends the waiting. `began` is told of the thread.
+    It then calls `cut` to close the connection, even if a signal ends the waiting. `began` receives the thread.
     """
     seconds = stopping.seconds_left(seconds)
     answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
@@ -68,7 +66,8 @@ def within(
 
     thread = threading.Thread(target=work, name=f"{system} {what}", daemon=True)
     try:
-        # Should a signal come while the thread starts, it does nothing: the connection may be closed at any moment.
+        # If a signal arrives while the thread starts, the thread does nothing, because the connection may close at any
+        # time.
         thread.start()
         began(thread)
         waited_for.put(True)
@@ -85,7 +84,7 @@ def within(
 
 
 def _first(answers: SimpleQueue[_Answer], seconds: float) -> _Answer:
-    """Return the answer as it comes. Raises Empty after so many seconds, without those in which we were stopped."""
+    """Return the answer when it arrives. Raises Empty after this many seconds, not counting those while stopped."""
     patience = Patience(seconds)
     while (left := patience.left()) > 0:
         with suppress(Empty):
@@ -94,7 +93,7 @@ def _first(answers: SimpleQueue[_Answer], seconds: float) -> _Answer:
 
 
 def _cut_short(thread: threading.Thread, cut: Callable[[], object]) -> None:
-    """Close the connection under a call until the call has noticed: a client may try again over another one."""
+    """Close a call's connection until the call has noticed: a client may retry over another one."""
     deadline = time.monotonic() + _CUT_SECONDS
     while thread.is_alive() and time.monotonic() < deadline:
         cut()
@@ -102,7 +101,7 @@ def _cut_short(thread: threading.Thread, cut: Callable[[], object]) -> None:
 
 
 class Reference:
-    """The reference connection to one database, opened on first use and again after it was given up.
+    """The reference connection to one database, opened on first use and again after `close`.
 
     `patience` are the seconds that one call may take.
     """
@@ -110,17 +109,17 @@ class Reference:
     def __init__(self, system: System, endpoints: dict[str, str], patience: float) -> None:
         self._system, self._client, self._endpoints, self._patience = system.name, system.client, endpoints, patience
         self._connection: Any = None
-        self._last: list[threading.Thread] = []  # the thread of the last call
+        self._last: list[threading.Thread] = []  # threads of the last call
         self._sockets = partial(_sockets, system.ports(endpoints))
         self._of_others = set(self._sockets())
 
     def ask(
         self, call: Callable[..., _Answer], *arguments: Any, seconds: float | None = None, once: bool = False
     ) -> _Answer:
-        """Return what `call(connection, *arguments)` does. Raises NoAnswer, and LabError where none can be opened.
+        """Return the result of `call(connection, *arguments)`. Raises NoAnswer, and LabError without a connection.
 
-        What fails is tried again over a new connection, unless it may be done only `once`: the old one may have been
-        cut, which is nothing that a run has done.
+        A failed call is repeated over a new connection, unless it may run only `once`: the old connection may have been
+        cut, which is not the run's fault.
         """
         try:
             return self._asked(call, arguments, seconds)
@@ -143,20 +142,20 @@ class Reference:
             raise
 
     def greet(self) -> None:
-        """See that the server answers. Raises NoAnswer or LabError where it does not."""
+        """Check that the server answers. Raises NoAnswer or LabError if it does not."""
         self.ask(self._client.greet, seconds=GREETING_SECONDS)
 
     def close(self) -> None:
-        """Give the connection up; a server that hangs or is gone does not hold this up."""
+        """Close the connection; a server that hangs or is gone does not delay this."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
         for thread in self._last:
-            thread.join(_CUT_AGAIN_SECONDS)  # one that has answered ends a moment later
+            thread.join(_CUT_AGAIN_SECONDS)  # a thread that has answered ends shortly after
         if any(thread.is_alive() for thread in self._last):
             _ABANDONED.append(connection)
         else:
-            with suppress(Exception):  # of a server that is gone: closing can fail in any way and does not matter
+            with suppress(Exception):  # the server may be gone: closing can fail in any way, which does not matter
                 self._within(_CUT_SECONDS, "closing", connection.close)
 
     def _opened(self) -> Any:
@@ -169,7 +168,7 @@ class Reference:
         return within(seconds, self._system, what, call, self._cut, self._last.append)
 
     def _cut(self) -> None:
-        """Close our connections to this server under whoever waits for them, but those there were before this one."""
+        """Close our connections to this server under any waiting call, except those that existed before this one."""
         for identity, descriptor in self._sockets().items():
             if identity not in self._of_others:
                 with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as found:
@@ -177,7 +176,7 @@ class Reference:
 
 
 def answered(system: str, call: Callable[[], _Answer]) -> _Answer:
-    """Make a call to a server that no Reference is open to. Raises LabError where it does not answer."""
+    """Make a call to a server without an open Reference. Raises LabError if it does not answer."""
     try:
         return within(PATIENCE_SECONDS, system, "its first call", call)
     except NoAnswer as error:

@@ -1,4 +1,4 @@
-"""The reference connections of a run, one a database, shared by the tables of all its datasets."""
+"""A run's reference connections, one per database, shared by the tables of all its datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class References:
     """Connections that are opened on first use and again after `forget`.
 
     Every call to a server ends within `patience` seconds, or raises NoAnswer: `hung` names the databases that did.
-    `lives` counts how often a database was given up: what was loaded into it in an earlier life may be gone.
+    `lives` counts how often a database was forgotten: its data from an earlier life may be gone.
     """
 
     def __init__(self, endpoints: dict[str, str], patience: float = PATIENCE_SECONDS) -> None:
@@ -23,26 +23,26 @@ class References:
         self.hung: set[str] = set()
 
     def ask(self, system: str, call: Callable[..., Any], *arguments: Any, once: bool = False) -> Any:
-        """Return what `call(connection, *arguments)` does; see `Reference.ask`."""
+        """Return the result of `call(connection, *arguments)`; see `Reference.ask`."""
         return self._watched(system, lambda: self._reference(system).ask(call, *arguments, once=once))
 
     def greet(self, system: str) -> None:
-        """See that a database answers. Raises NoAnswer or, where no connection can be opened, LabError."""
+        """Check that a database answers. Raises NoAnswer, or LabError if no connection can be opened."""
         self._watched(system, self._reference(system).greet)
 
     def forget(self, system: str) -> None:
-        """Give up a database's connection, after its server has died."""
+        """Drop a database's connection after its server has died."""
         self.lives[system] += 1
         if reference := self._opened.pop(system, None):
             reference.close()
 
     def close(self, tidy: Callable[[str], object]) -> list[str]:
-        """Tidy every database that there is a connection to and close that; return where tidying was not possible."""
+        """Clean up every connected database and close its connection; return which could not be cleaned up."""
         left = []
         for system in list(self._opened):
             try:
                 tidy(system)
-            except Exception:  # a server that is gone or hangs cannot be tidied
+            except Exception:  # a server that is gone or hangs cannot be cleaned up
                 left.append(system)
             self.forget(system)
         return left

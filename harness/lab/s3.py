@@ -10,12 +10,12 @@ from typing import Any
 from harness import address
 from harness.model import LabError, ObjectStore, Server
 
-REQUIRES = ("boto3",)  # what this needs that the base of the lab does not bring
+REQUIRES = ("boto3",)  # required modules beyond the lab's base dependencies
 _ADDRESS = address.Address("s3", "s3_endpoint", "", "", ("http", "https"), 9000)
 
 
 def check(store: ObjectStore) -> Server:
-    """List the buckets; return what the server calls itself. Raises LabError: unreachable, no S3, keys refused."""
+    """List the buckets; return the server's name of itself. Raises LabError: unreachable, not S3, keys refused."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     parts = address.split(store.endpoint, _ADDRESS)
@@ -33,12 +33,12 @@ def check(store: ObjectStore) -> Server:
 
 
 def greet(store: ObjectStore) -> None:
-    """See that the server answers. Raises whatever the client does."""
+    """Check that the server answers. Raises the client's exceptions."""
     client(store).list_buckets()
 
 
 def timed_out(error: Exception) -> bool:
-    """Say whether a client gave up waiting, in the words of any of the layers that boto3 stands on."""
+    """Return whether a client stopped waiting, in the words of any layer below boto3."""
     from boto3.exceptions import RetriesExceededError
     from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
@@ -47,7 +47,7 @@ def timed_out(error: Exception) -> bool:
 
 
 def client(store: ObjectStore, read_seconds: float = address.CONNECT_SECONDS) -> Any:
-    """Return boto3's client; it tries everything once and waits for an answer as long as told."""
+    """Return boto3's client without retries; it waits this long for an answer."""
     import boto3
     from botocore.config import Config
 
@@ -64,12 +64,12 @@ def client(store: ObjectStore, read_seconds: float = address.CONNECT_SECONDS) ->
 
 
 def bucket_name(run_id: str) -> str:
-    """Return the name of a run as S3 takes it: 3 to 63 lower-case letters, digits and hyphens."""
+    """Return a run's name in S3's form: 3 to 63 lower-case letters, digits and hyphens."""
     return ("dataframe-io-lab-" + re.sub(r"[^a-z0-9]+", "-", run_id.lower()))[:63].strip("-")
 
 
 def make_bucket(store: ObjectStore, name: str) -> None:
-    """Make a bucket. Raises LabError when it cannot be made: it exists already, or the keys do not allow it."""
+    """Create a bucket. Raises LabError if it exists already, or the keys do not permit it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -85,7 +85,7 @@ def remove_bucket(store: ObjectStore, name: str) -> None:
 
 
 def upload(store: ObjectStore, name: str, folder: Path, prefix: str) -> None:
-    """Put every file below a folder into a bucket, under its path below a prefix."""
+    """Upload every file below a folder to a bucket, under its path below a prefix."""
     requests = client(store, read_seconds=60.0)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         requests.upload_file(str(path), name, f"{prefix}/{path.relative_to(folder).as_posix()}")
@@ -106,7 +106,7 @@ def download(store: ObjectStore, name: str, key: str, path: Path) -> None:
 
 
 def remove_all(store: ObjectStore, name: str, prefix: str = "") -> None:
-    """Remove every object of a bucket below a prefix, and the parts of uploads that were never completed."""
+    """Remove every object of a bucket below a prefix, and the parts of incomplete uploads."""
     requests = client(store)
     for key in sizes(store, name, prefix):
         requests.delete_object(Bucket=name, Key=key)

@@ -1,4 +1,4 @@
-"""S3 servers as services of the embedded lab: versitygw, and MinIO because a published benchmark names it."""
+"""S3 servers as services of the embedded lab: versitygw, and MinIO because a published benchmark uses it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from harness.embedded.keeper import Command, Task
 from harness.embedded.service import Service
 from harness.lab.go_programs import MINIO, VERSITYGW, GoProgram
 
-_KEY_LENGTH = 20  # of an access key, at most
+_KEY_LENGTH = 20  # maximum length of an access key
 _OUTPUT = "output.txt"
 _PORT = "port"
 
 
 @dataclass(frozen=True)
 class S3Server:
-    """A server that the lab compiles: how it is started, and how it says that it is up.
+    """A server that the lab compiles: how to start it, and how it reports that it is ready.
 
-    `arguments(address, data)` are those of its program, which keeps objects in the folder `data`. `keys` are the names
-    of the variables that it takes its access key and its secret key from.
+    `arguments(address, data)` are its program's arguments; it stores objects in the folder `data`. `keys` are the names
+    of the variables with its access key and secret key.
     """
 
     title: str
@@ -36,12 +36,12 @@ class S3Server:
 
     @property
     def version(self) -> str:
-        """The name and the version, as results have them: neither server tells its version to a client."""
+        """The name and version for results: neither server reports its version to a client."""
         return f"{self.title} {self.program.version}"
 
 
 def _of_versitygw(address: str, data: Path) -> list[str]:
-    """Return arguments for one connection for many requests, as all clients ask for; and for any file system.
+    """Return arguments for persistent connections, as all clients request, and for any file system.
 
     Without a sidecar it needs extended attributes, which some file systems lack.
     """
@@ -60,13 +60,13 @@ SERVERS = {
         lambda address, data: ["server", "--quiet", "--address", address, str(data)],
         ("MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"),
         "/minio/health/ready",
-        {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},  # no console, and no call to anywhere else
+        {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},  # no console, and no calls to other hosts
     ),
 }
 
 
 def service(server: S3Server, program: Path) -> Service:
-    """Return the service that a compiled server is."""
+    """Return the service that runs a compiled server."""
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         (folder / "data").mkdir()
@@ -90,7 +90,7 @@ def _is_ready(health: str, folder: Path) -> bool:
     try:
         probe.request("GET", health)
         answer = probe.getresponse()
-        # MinIO answers 200 before it takes requests, and says so in a header.
+        # MinIO answers 200 before it accepts requests, with a header that says so.
         return answer.status == http.client.OK and answer.getheader("X-Minio-Server-Status") is None
     except OSError:
         return False
@@ -104,9 +104,9 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 
 
 def _keys(password: str) -> tuple[str, str]:
-    """Return an access key and a secret key, of which neither tells the other or the password: both are secret.
+    """Return an access key and a secret key, which reveal neither each other nor the password: both are secret.
 
-    In the last version of MinIO the access key alone is enough to write objects: CVE-2026-41145, CVE-2026-40344.
+    In MinIO's last version the access key alone is enough to write objects: CVE-2026-41145, CVE-2026-40344.
     """
     digest = hashlib.sha512(password.encode()).hexdigest()
     return f"lab{digest[: _KEY_LENGTH - 3]}", digest[_KEY_LENGTH:][:40]

@@ -1,4 +1,4 @@
-"""The lab's tables in every database: made empty for writes, loaded and verified once for reads."""
+"""The lab's tables in every database: created empty for writes, loaded and verified once for reads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ from harness.model import Dataset, LabError, Value
 from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
-_BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # what transports make beside a table, by its name
-MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of so many, whatever an interrupted run had
+_BESIDE = (
+    "_staging",
+    "_ledger",
+    "_staging_ledger",
+    "_clone",
+)  # suffixes of tables that transports create next to a table
+MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of this many, to cover any interrupted run
 
 
 def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Return the place, from 1, of every size (dataset and rows) among those of its dataset.
+    """Return the number, from 1, of every size (dataset and rows) among those of its dataset.
 
-    Raises LabError for more of one dataset than tables are dropped of.
+    Raises LabError for more sizes of a dataset than `claim` drops.
     """
     of_each: dict[str, list[tuple[str, int]]] = {}
     for size in asked:
@@ -42,8 +47,8 @@ def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
 class Tables:
     """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `spec` is what they are made of; `place` (from 1) tells the tables of several sizes of it in one run apart. Sums
-    are compared of more rows than `summed_above`.
+    `spec` defines the tables. `place` (from 1) distinguishes the tables of several sizes in one run. More than
+    `summed_above` rows are compared by sums.
     """
 
     def __init__(
@@ -57,7 +62,9 @@ class Tables:
     ) -> None:
         self.references, self.dataset = references, dataset
         self.spec, self.warmup, self._place, self._summed_above = spec, warmup, place, summed_above
-        self._loaded: dict[tuple[str, str], tuple[int, str]] = {}  # in which life of the database, and its profile
+        self._loaded: dict[
+            tuple[str, str], tuple[int, str]
+        ] = {}  # the database's life in which it was loaded, and its profile
 
     @property
     def logical_types(self) -> dict[str, str]:
@@ -66,11 +73,11 @@ class Tables:
 
     @cached_property
     def frame_bytes(self) -> int:
-        """How many bytes the rows take as Arrow."""
+        """The size of the rows in Arrow, in bytes."""
         return sum(batch.nbytes for batch in pq.ParquetFile(self.dataset.path).iter_batches())
 
     def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
-        """Make two empty tables; return their names: for the measured call and for the warm-up."""
+        """Create two empty tables; return their names: for the measured call and for the warm-up."""
         tables = self._names("")
         for table in tables:
             self._ask(system, SYSTEMS[system].client.create, table, self._definition(system, profile))
@@ -81,16 +88,16 @@ class Tables:
         return self._filled(system, "_loaded", profile, ())
 
     def for_changing(self, system: str) -> tuple[str, str]:
-        """Return the names of two tables that are loaded anew, of which the first may be changed while it is read."""
+        """Return the names of two freshly loaded tables; the first may be changed while it is read."""
         self._loaded.pop((system, "_loaded"), None)
         tables = self._filled(system, "_loaded", SYSTEMS[system].meanwhile.PROFILE, ())
-        del self._loaded[system, "_loaded"]  # the next one who reads finds others
+        del self._loaded[system, "_loaded"]  # the next read gets new tables
         return tables
 
     def for_copying(self, system: str, in_key_order: bool) -> tuple[str, str]:
-        """Return the names of two loaded tables that cost the server as little as possible to read; see `for_read`.
+        """Return the names of two loaded tables that the server reads as fast as possible; see `for_read`.
 
-        They have no key and no log; their rows are in the order of the dataset, or of the key.
+        They have no key and no log. Their rows are in the order of the dataset, or of the key.
         """
         suffix, order = ("_sorted", self.spec.order) if in_key_order else ("_source", ())
         return self._filled(system, suffix, SYSTEMS[system].source_profile, order)
@@ -125,7 +132,7 @@ class Tables:
 
     @property
     def summed(self) -> bool:
-        """Whether there are so many rows that sums of them are compared, of which this process needs no copy."""
+        """Whether the rows are compared by sums, for which this process needs no copy of them."""
         return (
             self.dataset.rows > self._summed_above
             and sums.LOGICAL_TYPES.issuperset(self.logical_types.values())
@@ -138,12 +145,12 @@ class Tables:
 
     @cached_property
     def expected_sums(self) -> Sums:
-        """What the rows of the dataset sum up to."""
+        """The sums of the dataset's rows."""
         return sums.of_parquet(self.dataset.path, self.logical_types)
 
     @cached_property
     def sums_of_first_and_last_month(self) -> tuple[Sums, Sums]:
-        """What the rows of the warm-up's first month sum up to, and those of its last."""
+        """The sums of the rows of the warm-up's first month, and of its last."""
         frame = pl.read_parquet(self.warmup.path)
         month = frame[self.spec.month].dt.strftime("%Y%m")
         ends = (frame.filter(month == end) for end in (month.min(), month.max()))
@@ -152,7 +159,7 @@ class Tables:
 
     @property
     def _has_missing_floats(self) -> bool:
-        """Whether pandas, whose one mark for a null and for NaN is NaN, gives other sums of the same values."""
+        """Whether the sums differ for pandas, which marks both null and NaN with NaN."""
         return any(count and self.logical_types[name] in FLOATS for name, count in self.expected_sums.nulls.items())
 
     def differences_in_file(self, path: str, frame: str) -> list[str]:
@@ -164,7 +171,7 @@ class Tables:
     def differences_in_table(self, system: str, table: str, frame: str = "") -> list[str]:
         """Fetch a table through the reference client and compare every value with the dataset; see `differences`.
 
-        Where it is `summed` the server sums it instead, if it can.
+        If it is `summed`, the server sums it instead, if it can.
         """
         if self.summed and not SYSTEMS[system].lacks("sums"):
             return sums.differences(self.expected_sums, self.sums_of(system, table))
@@ -174,16 +181,18 @@ class Tables:
         return self.differences(fetched, frame)
 
     def read_logical_types(self, system: str) -> dict[str, str]:
-        """Return the logical types that a read of the table gives: others where a database has no such type."""
+        """Return the logical types that a read of the table returns: others if a database lacks such a type."""
         instead = SYSTEMS[system].tables.STORED if self.spec.columns else {}
         return {name: stored(logical, instead) for name, logical in self.logical_types.items()}
 
     def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
-        """Compare every value of a canonical frame with the dataset. In a `frame` of pandas a NaN is a null.
+        """Compare every value of a canonical frame with the dataset. In a pandas `frame` a NaN counts as null.
 
-        The frame may be one of `read_logical_types`. No value of somebody's own data is told.
+        The frame may have the types of `read_logical_types`. Values of a user's own data are never shown.
         """
-        if canonical.schema != self._expected.schema:  # a value that does not fit becomes a null, which differs
+        if (
+            canonical.schema != self._expected.schema
+        ):  # a value that does not fit becomes a null, which counts as a difference
             dtypes = self._expected.schema
             canonical = pl.DataFrame([canonical[name].cast(of, strict=False) for name, of in dtypes.items()])
         as_built = self._expected.as_built
@@ -194,10 +203,10 @@ class Tables:
         )
 
     def require_held(self, system: str) -> None:
-        """Raise LabError where a database takes no table of the dataset, or not its rows, whoever writes them.
+        """Raise LabError if a database cannot hold the dataset's table or its rows, whatever the writer.
 
-        The table is made and the few rows of the warm-up are loaded once, over the reference connection. What the
-        server says of a row is told where no value of it can be in these words; else the transports show what happens.
+        This creates the table and loads the warm-up's few rows once, over the reference connection. A server error
+        about a row is raised only if its message cannot contain a value. Otherwise the transports show the outcome.
         """
         of_system, (_, table) = SYSTEMS[system], self._names("")
         definition = self._definition(system, PLAIN)
@@ -227,35 +236,35 @@ class Tables:
         return int(self._ask(system, SYSTEMS[system].client.fetch, table, "count(*)").column(0)[0].as_py())
 
     def discard_beside(self, system: str) -> None:
-        """Drop what transports that were ended have left beside these tables."""
+        """Drop tables that ended transports left next to these."""
         for table in (*self._names(""), *self._names("_loaded")):
             for suffix in _BESIDE:
                 self._ask(system, SYSTEMS[system].client.discard, f"{table}{suffix}")
 
     def say(self, system: str, statement: str) -> None:
-        """Have the server execute a statement that is about these tables."""
+        """Have the server execute a statement about these tables."""
         self._ask(system, SYSTEMS[system].client.say, statement)
 
     def left(self, system: str, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
-        """Return facts of a table as a write has left it; none where the database's room does not tell them."""
+        """Return facts about a table after a write; empty if the database's package provides none."""
         if SYSTEMS[system].lacks("settings"):
             return {}
         found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table, parameters)
         return found
 
     def empty(self, system: str, table: str) -> None:
-        """Take all rows out of a table and bring the database to rest; connections to it stay open."""
+        """Delete all rows of a table and bring the database to rest; connections to it stay open."""
         self._ask(system, SYSTEMS[system].client.empty, table)
 
     def settle(self, system: str) -> None:
-        """Drop what the last write left and bring the database to rest."""
+        """Drop the last write's tables and bring the database to rest."""
         self.references.greet(system)
         for table in self._names(""):
             self._ask(system, SYSTEMS[system].client.drop, table)
         self._ask(system, SYSTEMS[system].client.settle)
 
     def claim(self, system: str) -> None:
-        """Make sure that all table names are free or ours, dropping what an interrupted run left. Raises LabError."""
+        """Make sure that all table names are free or ours, dropping an interrupted run's tables. Raises LabError."""
         for place in range(1, MOST + 1):
             self._drop(system, place)
 

@@ -1,4 +1,4 @@
-"""Toxiproxy (https://github.com/Shopify/toxiproxy) as a service of the embedded lab, and the links it makes."""
+"""Toxiproxy (https://github.com/Shopify/toxiproxy) as a service of the embedded lab, and the links it provides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE = 5.0
 
 
 def service(program: Path) -> Service:
-    """Return the service that a compiled toxiproxy is: its API on one loopback port, links on others."""
+    """Return the service that runs a compiled toxiproxy: its API on one loopback port, links on others."""
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         (folder / _PORT).write_text(str(ports[0]))
@@ -51,18 +51,18 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 def link(
     api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int, buffered: bool = False, at: str = "127.0.0.1"
 ) -> str:
-    """Make a TCP link to `upstream` (host:port) and return its address, host:port; `at` is its host, of this machine.
+    """Create a TCP link to `upstream` (host:port) and return its address, host:port; `at` is its host on this machine.
 
-    Every answer comes `latency_ms` later; each connection carries at most `bytes_per_s` in each direction (toxiproxy
+    Every answer arrives `latency_ms` later. Each connection carries at most `bytes_per_s` in each direction (toxiproxy
     has no limit for all together). 0 adds and limits nothing. `buffered` puts a queue of up to 32 MB in front of the
-    limit, in each direction: without, the limit stands still while a piece is received, and less gets through.
+    limit in each direction. Without the queue the limit pauses while a piece is received, and less gets through.
     """
     port = urlsplit(api).port or 0
     proxy = {"name": name, "listen": f"{at}:0", "upstream": upstream, "enabled": True}
     made = _ask(port, "POST", "/proxies", proxy)
     toxics: list[dict[str, Any]] = []
     for way, latency in (("upstream", 0), ("downstream", latency_ms)):
-        if latency or (buffered and bytes_per_s):  # the queue is that of the latency: 1,024 pieces of at most 32 kB
+        if latency or (buffered and bytes_per_s):  # the latency toxic provides the queue: 1,024 pieces of at most 32 kB
             toxics.append({"type": "latency", "stream": way, "attributes": {"latency": latency}})
     if bytes_per_s:
         rate = {"rate": bytes_per_s // 1_000}  # in KB/s

@@ -1,9 +1,9 @@
-"""A wire: two network devices, one here and one in a namespace of its own, with a delay between and a limited rate.
+"""A wire: two network devices, one here and one in a separate namespace, with a delay and a limited rate between them.
 
-The delay is made by a process of the lab that carries the packets (`carrier.py`), the rate by the kernel's token bucket
-filter at both ends, tc-tbf(8). In the namespace the way to the ports of servers leads over the wire, though they listen
-on 127.0.0.1 alone: clients keep their addresses. The carrier is a service of the lab, which its keeper ends; with it go
-both devices, so that nothing is left of a lab that was killed. Loopback is another device, and stays as it is.
+A process of the lab carries the packets and adds the delay (`carrier.py`). The kernel's token bucket filter at both
+ends limits the rate, tc-tbf(8). Inside the namespace, the route to the servers' ports leads over the wire, although the
+servers listen only on 127.0.0.1, so clients keep their addresses. The carrier is a service of the lab, which its keeper
+ends. Both devices end with it, so a killed lab leaves nothing behind. Loopback is another device and does not change.
 """
 
 from __future__ import annotations
@@ -31,26 +31,29 @@ from harness.model import LabError
 
 NAME = "wire"
 _PATH = f"{os.defpath}:/usr/sbin:/sbin"
-_TOOLS = ("ip", "tc")  # of iproute2
+_TOOLS = ("ip", "tc")  # programs of iproute2
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 5.0
-_OVER_THE_WIRE, _NOT_OVER_IT = "10", "20"  # places of the rules of routing in the namespace, and a table of routes
-_QUEUED_PACKETS = "10000"  # at a device, before the carrier takes them: more than the windows of TCP let wait there
-# As tc-tbf(8) has it: the bytes that may go at once, two milliseconds of the rate, so that little of it is lost while a
-# core is busy, and how long others may wait. TCP makes no packets that are larger than the former: those would be cut
-# into frames, of which each costs the carrier as much as a large one.
+_OVER_THE_WIRE, _NOT_OVER_IT = "10", "20"  # priorities of the namespace's routing rules, and a routing table
+_QUEUED_PACKETS = "10000"  # queued at a device before the carrier takes them: more than TCP windows allow
+# Parameters of tc-tbf(8): the burst is two milliseconds of the rate, so that a busy core loses little of it; the
+# latency limits waiting packets. TCP sends no packets larger than the burst. Those would be split into frames, each of
+# which costs the carrier as much as a large packet.
 _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
-_LARGEST_BYTES = 65_536  # of a packet
-_CONGESTION = ("congctl", "cubic")  # what Linux has from the start, whatever is set here: a link is the same everywhere
+_LARGEST_BYTES = 65_536  # bytes of a packet
+_CONGESTION = (
+    "congctl",
+    "cubic",
+)  # Linux's built-in default, whatever the machine's setting, so that a link is the same everywhere
 _Answer = TypeVar("_Answer")
 
 
 class NoWire(LabError):
-    """This machine cannot make a wire: the text says why."""
+    """This machine cannot provide a wire: the message has the reason."""
 
 
 def lacking() -> str:
-    """Say what this machine lacks that is needed for a wire, as far as it tells without trying; nothing else."""
+    """Name what this machine lacks for a wire, as far as a check without a trial shows; empty if nothing."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "it takes Linux and root"
     missing = [name for name in _TOOLS if not shutil.which(name, path=_PATH)]
@@ -59,7 +62,7 @@ def lacking() -> str:
 
 
 def service() -> Service:
-    """Return the service that carries the packets of a wire, and holds its namespace open."""
+    """Return the service that carries a wire's packets and holds its namespace open."""
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         (folder / DELAY).write_bytes(bytes(DELAY_BYTES))
@@ -81,9 +84,9 @@ def _is_ready(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Wire:
-    """A wire: the process that carries its packets, the folder of that, and the device at this end.
+    """A wire: the process that carries its packets, that process's folder, and the device at this end.
 
-    `reached` are the ports of this machine's loopback that lead over it in the namespace.
+    `reached` are the ports of this machine's loopback that the namespace reaches over the wire.
     """
 
     carrier: int
@@ -97,35 +100,35 @@ class Wire:
         return f"/proc/{self.carrier}/ns/net"
 
     def limit(self, mbit_per_s: int) -> None:
-        """Let so many Mbit a second through in each direction, with all headers; 0: as many as there are."""
+        """Limit each direction to this many Mbit/s, headers included; 0: no limit."""
         burst = max(mbit_per_s * _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES)
         queue, most = ["pfifo"], _LARGEST_BYTES
         if mbit_per_s:
             queue = ["tbf", "rate", f"{mbit_per_s}mbit", "burst", str(burst), "latency", _LATENCY]
-            most = min(burst * 9 // 10, _LARGEST_BYTES)  # the tenth is for the headers of its segments
+            most = min(burst * 9 // 10, _LARGEST_BYTES)  # a tenth is for the headers of its segments
         for run, device in ((_run, self.device), (self._run, far(self.device))):
             run("ip", "link", "set", device, "gso_max_size", str(most))
             run("tc", "qdisc", "replace", "dev", device, "root", *queue)
 
     def delay(self, seconds: float) -> None:
-        """Hold packets back for so long in each direction, from now on."""
+        """Delay packets by this much in each direction, from now on."""
         with open(self.folder / DELAY, "r+b", buffering=0) as file:
             file.write(round(seconds * 1e9).to_bytes(DELAY_BYTES, sys.byteorder))
 
     def reach(self, port: int) -> None:
-        """Lead what the namespace sends to a port of 127.0.0.1 over the wire, to the server that listens there here."""
+        """Route the namespace's traffic to a port of 127.0.0.1 over the wire, to the server that listens there here."""
         if port not in self.reached:
             rule = f"ip rule add pref {_OVER_THE_WIRE} to {_LOOPBACK} ipproto tcp dport {port} lookup {_OVER_THE_WIRE}"
             self._run(*rule.split())
             self.reached.add(port)
 
     def bytes(self) -> int:
-        """Return how many bytes have come and gone over it so far."""
+        """Return how many bytes have been received and sent over it so far."""
         counts = Path("/sys/class/net", self.device, "statistics")
         return sum(int((counts / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
 
     def at_the_other_end(self, call: Callable[[], _Answer]) -> _Answer:
-        """Return what a call does in the namespace, such as open a connection."""
+        """Return the result of a call in the namespace, such as opening a connection."""
         answers: SimpleQueue[tuple[_Answer | None, Exception | None]] = SimpleQueue()
 
         def work() -> None:
@@ -142,9 +145,9 @@ class Wire:
         return answer  # type: ignore[return-value]  # there is no error
 
     def set_up(self, here: IPv4Address) -> None:
-        """Give both ends their addresses and routes. Raises NoWire where the kernel refuses.
+        """Configure addresses and routes at both ends. Raises NoWire if the kernel refuses.
 
-        `route_localnet` lets the addresses of loopback come and go over a device: over these two, and no other.
+        `route_localnet` permits loopback addresses on a device: on these two only.
         """
         other, device = far(self.device), self.device
         _without_ipv6(device)
@@ -153,14 +156,14 @@ class Wire:
             run("ip", "address", "add", f"{address}/30", "dev", name)
             run("ip", "link", "set", name, "txqueuelen", _QUEUED_PACKETS, "up")
         _run("ip", "route", "replace", f"{here + 1}/32", "dev", device, *_CONGESTION)
-        self._run("ip", "link", "set", "lo", "up")  # for clients that talk to themselves
+        self._run("ip", "link", "set", "lo", "up")  # for clients that connect to themselves
         self._run("ip", "rule", "add", "pref", _NOT_OVER_IT, "lookup", "local")
-        self._run("ip", "rule", "del", "pref", "0")  # the same, before all others
+        self._run("ip", "rule", "del", "pref", "0")  # the default rule, which comes before all others
         route = ("dev", other, "src", str(here + 1), "table", _OVER_THE_WIRE)
         self._run("ip", "route", "add", f"{_LOOPBACK}/32", *route, *_CONGESTION)
         _allow(device, "route_localnet")
         self.at_the_other_end(partial(_allow, other, "route_localnet", "accept_local"))
-        self.limit(100)  # that there is such a limit shows the kernel by setting one
+        self.limit(100)  # setting a limit shows that the kernel supports it
         self.limit(0)
 
     def _run(self, *command: str) -> None:
@@ -168,7 +171,7 @@ class Wire:
 
 
 def laid(carrier: int, folder: Path) -> Wire:
-    """Lay the wire that a process carries, whose service has a folder. Raises NoWire where the kernel refuses."""
+    """Set up the wire of a carrier process, whose service has a folder. Raises NoWire if the kernel refuses."""
     wire = Wire(carrier, folder, (folder / DEVICE).read_text().strip())
     here = ADDRESSES[4 * secrets.randbelow(ADDRESSES.num_addresses // 4) + 1]
     try:
@@ -184,9 +187,9 @@ def _allow(device: str, *names: str) -> None:
 
 
 def _without_ipv6(device: str) -> None:
-    """Keep the kernel from asking for routers over a device that is not up yet: nothing else is to be counted there."""
+    """Keep the kernel from searching routers over a device that is not up yet, which would add to the counted bytes."""
     switch = Path("/proc/sys/net/ipv6/conf", device, "disable_ipv6")
-    if switch.exists():  # not on a machine without IPv6
+    if switch.exists():  # does not exist on a machine without IPv6
         switch.write_text("1")
 
 

@@ -1,1 +1,1 @@
-"""This machine: its facts, page cache, scratch folders, and the signals by which a person stops what runs on it."""
+"""This machine: its facts, page cache, scratch folders, and the signals with which a user stops a run."""

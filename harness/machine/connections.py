@@ -1,6 +1,6 @@
 """Which of the processes that carry a mark are connected to a server; Linux only (proc_pid_net(5)).
 
-A look takes well under a millisecond as long as no new connection is there: only the owner of one is looked for.
+A check takes well under a millisecond unless there is a new connection, because only a new one's owner is searched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESTABLISHED = "01"
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection that is open: its own port, its process, and whether the server has said what is still unread."""
+    """An open connection: its local port, its process, and whether it has unread data from the server."""
 
     port: int
     pid: int
@@ -28,14 +28,14 @@ class Connection:
 
 
 class Connections:
-    """Connections to some ports of processes with a mark; not of a process whose command has a word of `not_of`."""
+    """Connections of marked processes to some ports, except processes with a word of `not_of` in their command."""
 
     def __init__(self, mark: str, ports: Collection[int], not_of: Collection[str] = ()) -> None:
         self._mark, self._ports, self._not_of = mark, ports, not_of
-        self._owners: dict[str, int | None] = {}  # by the inode of a socket; None is somebody else
+        self._owners: dict[str, int | None] = {}  # by the inode of a socket; None for other processes
 
     def now(self) -> list[Connection]:
-        """Return those that are open now."""
+        """Return the connections that are open now."""
         opened = list(_established(self._ports))
         if new := {inode for inode, _, _ in opened} - self._owners.keys():
             found = self._found()
@@ -44,7 +44,7 @@ class Connections:
         return [Connection(port, pid, unread) for port, pid, unread in owned if pid is not None]
 
     def _found(self) -> dict[str, int]:
-        """Return the process of every socket that a process with the mark has."""
+        """Return the process of every socket that a marked process has."""
         return {inode: pid for pid in processes(self._mark) if self._counts(pid) for inode in _sockets_of(pid)}
 
     def _counts(self, pid: int) -> bool:
@@ -55,9 +55,9 @@ class Connections:
 
 
 def _established(ports: Collection[int]) -> Iterator[tuple[str, int, bool]]:
-    """Yield of each connection to one of the ports its inode, its own port and whether it has something to read."""
+    """Yield (inode, local port, has unread data) for each connection to one of the ports."""
     for table in _TABLES:
-        with suppress(FileNotFoundError), open(table) as file:  # a kernel without IPv6 has one of them
+        with suppress(FileNotFoundError), open(table) as file:  # a kernel without IPv6 has only one of them
             next(file)
             for line in file:
                 _, here, there, state, *more = line.split()

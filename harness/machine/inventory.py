@@ -1,4 +1,4 @@
-"""This machine: what it is, and what it has left."""
+"""This machine: its description, and its free resources."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from harness.model import LabError
 
 
 def describe_machine() -> dict[str, object]:
-    """Return what this machine is, as plain values."""
+    """Return the description of this machine as plain values."""
     return {
         "host": platform.node(),
         "cpu": _cpu_model(),
@@ -35,7 +35,7 @@ def _cpu_model() -> str:
 
 
 def _maker() -> dict[str, object]:
-    """Return who the firmware says made this machine (clouds name themselves here), and whether it is a virtual one."""
+    """Return the machine's maker from the firmware (clouds name themselves there), and whether it is virtual."""
     folder = Path("/sys/class/dmi/id")
     names = [_line(folder / name) for name in ("sys_vendor", "product_name")]
     flags = next((line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("flags", "Features"))), "")
@@ -43,14 +43,14 @@ def _maker() -> dict[str, object]:
 
 
 def disk(path: Path, devices: Path = Path("/sys/dev/block")) -> str:
-    """Return which disk a folder (made or not) lies on, with its model; empty where that is not told (macOS)."""
+    """Return the disk of a folder (even if not created), with its model; empty if not reported (macOS)."""
     existing = next(found for found in (path, *path.parents) if found.exists())
     number = os.stat(existing).st_dev
     device = (devices / f"{os.major(number)}:{os.minor(number)}").resolve()
     if not (device / "queue").is_dir():
-        device = device.parent  # of a partition
+        device = device.parent  # the partition's disk
     if not (device / "queue").is_dir():
-        return ""  # overlay, tmpfs and the like have no device
+        return ""  # overlay, tmpfs and others have no device
     name, turns = device.name, _line(device / "queue" / "rotational") == "1"
     drivers = {"nvme": "NVMe SSD", "vd": "virtual disk", "xvd": "virtual disk", "dm-": "mapped device", "md": "RAID"}
     sort = next((sort for start, sort in drivers.items() if name.startswith(start)), "hard disk" if turns else "SSD")
@@ -69,11 +69,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def filesystem(path: Path, ext4: Path = Path("/proc/fs/ext4")) -> str:
-    """Return the type of the filesystem that a folder lies on, empty where that is not told.
+    """Return the type of a folder's filesystem; empty if the system does not report it.
 
-    Of an ext4 it says so when it has no journal: such a one passes over the inodes of files that were removed in the
-    last minutes, each time a file is made (`recently_deleted` in the kernel's fs/ext4/ialloc.c), so that who makes many
-    files, as ClickHouse does, becomes slower with every table that goes. `ext4` is where the kernel lists its options.
+    It marks an ext4 without a journal. Each time a file is created, such an ext4 skips the inodes of recently removed
+    files (`recently_deleted` in the kernel's fs/ext4/ialloc.c). A program that creates many files, such as ClickHouse,
+    therefore becomes slower with every dropped table. `ext4` is where the kernel lists its options.
     """
     mounts = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
     if not mounts:
@@ -85,7 +85,7 @@ def filesystem(path: Path, ext4: Path = Path("/proc/fs/ext4")) -> str:
 
 
 def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the bytes of memory that a process can still have: the machine's, or a container's where that is less.
+    """Return the bytes of memory that a process can still get: the machine's, or a container's if that is less.
 
     `group` is the folder of a container's own control group, version 2. Page cache counts as available in both.
     """
@@ -102,20 +102,20 @@ def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that the disk of a folder (made or not) has left for this user."""
+    """Return the free bytes for this user on the disk of a folder (even if not created)."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return shutil.disk_usage(existing).free
 
 
 def require_disk(folder: Path, needed: int, then: str) -> None:
-    """Raise LabError when the disk of a folder (made or not) has fewer than `needed` bytes free."""
+    """Raise LabError if the disk of a folder (even if not created) has fewer than `needed` free bytes."""
     free = free_bytes(folder)
     if free < needed:
         raise LabError(f"expected {_size(needed)} of free disk in {folder}, found {_size(free)}; make room, {then}")
 
 
 def require_memory(needed: int, what: str, then: str) -> None:
-    """Raise LabError when fewer than `needed` bytes of memory are available; `what` needs them."""
+    """Raise LabError if fewer than `needed` bytes of memory are available; `what` needs them."""
     available = available_memory()
     if available < needed:
         raise LabError(f"{what}: expected {_size(needed)} of available memory, found {_size(available)}; {then}")

@@ -1,6 +1,6 @@
-"""Processes that are known by a mark in their environment, whoever their parent is by now; Linux only.
+"""Processes identified by a mark in their environment, regardless of their current parent; Linux only.
 
-An engine starts processes that start others, some of which leave their parent, their session and their group.
+An engine's processes start others, some of which leave their parent, their session and their group.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import psutil
 
-VARIABLE = "LAB_JOB"  # by which the processes are known that a transport has started
+VARIABLE = "LAB_JOB"  # identifies the processes that a transport has started
 _ENDS_SECONDS = 5.0
 
 
 def processes(mark: str) -> list[int]:
-    """Return the process ids, in order, of those that were started with this mark in their environment."""
+    """Return the ids, in order, of the processes that were started with this mark in their environment."""
     wanted = f"{VARIABLE}={mark}".encode()
     return sorted(pid for pid in _pids() if wanted in _environment(pid))
 
@@ -33,12 +33,12 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # it has ended, or is another user's
         return []
 
 
 def end(mark: str) -> list[int]:
-    """Kill all of them, and those that they start meanwhile; return which there were."""
+    """Kill all of them, and those that they start meanwhile; return their ids."""
     ended: set[int] = set()
     deadline = time.monotonic() + _ENDS_SECONDS
     while (found := [pid for pid in processes(mark) if not _is_zombie(pid)]) and time.monotonic() < deadline:
@@ -59,20 +59,20 @@ def _is_zombie(pid: int) -> bool:
 
 @dataclass
 class Usage:
-    """What several processes have taken so far: the peak of their resident memory together, and of their number."""
+    """The usage of several processes so far: the peak of their total resident memory, and of their number."""
 
     peak_rss_bytes: int = 0
     processes: int = 0
 
     def look(self, pids: list[int]) -> None:
-        """Look at the processes once more. Memory that several share is counted once: of each its proportional part."""
+        """Check the processes once more. Shared memory is counted once: each process has its proportional share."""
         memory = [found for pid in pids if (found := _proportional_bytes(pid)) is not None]
         self.peak_rss_bytes = max(self.peak_rss_bytes, sum(memory))
         self.processes = max(self.processes, len(memory))
 
 
 def _proportional_bytes(pid: int) -> int | None:
-    """Return PSS: resident memory, of what is shared by n processes the n-th part (proc_pid_smaps_rollup(5))."""
+    """Return PSS: resident memory, with memory shared by n processes divided by n (proc_pid_smaps_rollup(5))."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), None)

@@ -1,7 +1,7 @@
-"""A limit of the memory that a process and all it starts may take: a control group where one can be made.
+"""A limit of the memory of a process and its children: a control group if one can be created.
 
-Groups of version 2 and of version 1. Where neither can be made, the limit is that of each process's own data
-(RLIMIT_DATA, setrlimit(2)), which counts memory that was asked for, whether it is used or not.
+Groups of version 2 and version 1 are supported. Otherwise the limit applies to each process's own data (RLIMIT_DATA,
+setrlimit(2)), which counts requested memory, used or not.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ _GONE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """A limit in bytes that is ready to be entered; `group` is the folder of its control group, empty without one."""
+    """A limit in bytes, ready to enter; `group` is the folder of its control group, empty without one."""
 
     bytes: int
     group: str = ""
 
 
 def limited_by() -> str:
-    """Return what limits on this machine, for people."""
+    """Describe this machine's type of limit, for people."""
     probe = make(1 << 30)
     remove(probe)
     return "control group" if probe.group else "RLIMIT_DATA"
 
 
 def make(limit: int) -> MemoryLimit:
-    """Make a limit ready; `remove` it when all processes in it have ended."""
+    """Prepare a limit; `remove` it when all processes in it have ended."""
     try:
         group, memory, swap = _group(f"lab-{os.getpid()}-{time.monotonic_ns()}")
     except OSError:
         return MemoryLimit(limit)
     (group / memory).write_text(str(limit))
-    with suppress(OSError):  # a kernel that does not count swap has no such file
-        # Version 1 counts memory and swap together, version 2 swap alone.
+    with suppress(OSError):  # a kernel that does not count swap lacks this file
+        # Version 1 counts memory and swap together, version 2 swap separately.
         (group / swap).write_text(str(limit) if swap.startswith("memory.memsw") else "0")
     return MemoryLimit(limit, str(group))
 
 
 def enter(limit: MemoryLimit) -> None:
-    """Put this process under a limit, with all that it starts from now on."""
+    """Put this process, and all that it starts from now on, under a limit."""
     if limit.group:
         (Path(limit.group) / "cgroup.procs").write_text(str(os.getpid()))
     else:
@@ -54,7 +54,7 @@ def enter(limit: MemoryLimit) -> None:
 
 
 def remove(limit: MemoryLimit) -> None:
-    """Remove what was made for a limit, when its processes have ended."""
+    """Remove a limit's control group when its processes have ended."""
     group, deadline = Path(limit.group), time.monotonic() + _GONE_SECONDS
     while limit.group and group.is_dir() and time.monotonic() < deadline:
         try:
@@ -64,7 +64,7 @@ def remove(limit: MemoryLimit) -> None:
 
 
 def _group(name: str) -> tuple[Path, str, str]:
-    """Make a control group; return its folder, and its files of memory and of swap. Raises OSError."""
+    """Create a control group; return its folder, and its memory and swap files. Raises OSError."""
     if (_ROOT / "memory").is_dir():  # version 1
         group = _ROOT / "memory" / name
         group.mkdir()

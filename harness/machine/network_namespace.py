@@ -1,24 +1,26 @@
-"""Network namespaces: network_namespaces(7), setns(2), unshare(2). Linux only, and with CAP_SYS_ADMIN alone."""
+"""Network namespaces: network_namespaces(7), setns(2), unshare(2). Only on Linux with CAP_SYS_ADMIN."""
 
 import ctypes
 import os
 from ipaddress import IPv4Network
 
-ADDRESSES = IPv4Network("198.18.0.0/15")  # of the lab's own namespaces, four each: for measuring networks (RFC 2544)
+ADDRESSES = IPv4Network(
+    "198.18.0.0/15"
+)  # of the lab's namespaces, four each: reserved for network benchmarks (RFC 2544)
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 def enter(path: str) -> None:
-    """Move this thread, and those that it starts from now on, into the namespace of a file. Raises OSError.
+    """Move this thread, and threads that it starts from now on, into the namespace of a file. Raises OSError.
 
-    Sockets stay where they were made, whichever thread uses them.
+    Sockets stay in the namespace where they were created, whichever thread uses them.
     """
     with open(path) as namespace:
         _require(_libc().setns(namespace.fileno(), _CLONE_NEWNET), path)
 
 
 def make() -> None:
-    """Move this thread, and those that it starts from now on, into a new namespace. Raises OSError."""
+    """Move this thread, and threads that it starts from now on, into a new namespace. Raises OSError."""
     _require(_libc().unshare(_CLONE_NEWNET), "a network namespace")
 
 

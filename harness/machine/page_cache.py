@@ -1,4 +1,4 @@
-"""The kernel's page cache: bring files into it, ask it to forget them, and look how much of a file it holds."""
+"""The kernel's page cache: load files into it, evict them, and measure how much of a file it holds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from harness.model import LabError
 
 _CHUNK_BYTES = 8 << 20
-_WINDOW_BYTES = 256 << 20  # mapped at a time: a multiple of every page size
+_WINDOW_BYTES = 256 << 20  # bytes mapped at a time: a multiple of every page size
 
 
 def warm(paths: Iterable[Path]) -> None:
-    """Read every file once from start to end. Files larger than free memory push their own pages out again."""
+    """Read every file once from start to end. Files larger than free memory evict their own pages."""
     buffer = bytearray(_CHUNK_BYTES)
     for path in paths:
         with path.open("rb", buffering=0) as file:
@@ -25,10 +25,10 @@ def warm(paths: Iterable[Path]) -> None:
 
 
 def drop(paths: Iterable[Path]) -> None:
-    """Ask the kernel to forget the pages of files; needs no special rights.
+    """Ask the kernel to evict the pages of files; needs no special rights.
 
-    It cannot forget pages that a process has mapped, and on tmpfs none at all: see `resident_share`. Changed pages are
-    written to disk first. Raises LabError where the system is not Linux.
+    It cannot evict pages that a process has mapped, and none on tmpfs: see `resident_share`. Changed pages are first
+    written to disk. Raises LabError on other systems than Linux.
     """
     _require_linux("drop files from the page cache")
     for path in paths:
@@ -40,8 +40,8 @@ def drop(paths: Iterable[Path]) -> None:
 def resident_share(path: Path) -> float:
     """Return the share of a file's pages that is in the page cache, from 0 to 1; 1 for an empty file.
 
-    Asks mincore(2), which reads nothing and so changes nothing. Since Linux 5.2 the kernel answers truly only for a
-    file that the user owns or may write, and says 1 for all others. Raises LabError where the system is not Linux.
+    Asks mincore(2), which reads and changes nothing. Since Linux 5.2 the kernel answers correctly only for a file that
+    the user owns or may write, and reports 1 for all others. Raises LabError on other systems than Linux.
     """
     _require_linux("see what is in the page cache")
     size = path.stat().st_size
@@ -53,13 +53,13 @@ def resident_share(path: Path) -> float:
 
 def _resident_pages(file: int, offset: int, length: int) -> int:
     answers = (ctypes.c_ubyte * _pages(length))()
-    # A private copy may be written to, which is what ctypes asks for before it tells an address; nothing is written.
+    # ctypes returns an address only of writable memory, so map a private, writable copy; nothing is written.
     with mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=offset) as mapped:
         start = ctypes.c_char.from_buffer(mapped)
         failed = ctypes.CDLL(None, use_errno=True).mincore(
             ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(length), answers
         )
-        del start  # the map cannot be closed while its memory is referred to
+        del start  # the map cannot be closed while its memory is referenced
     if failed:
         raise OSError(ctypes.get_errno(), f"mincore: {os.strerror(ctypes.get_errno())}")
     return sum(answer & 1 for answer in answers)

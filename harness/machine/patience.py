@@ -1,23 +1,23 @@
-"""How long something may take, on a clock that stands still while this process is stopped (Ctrl-Z, a debugger)."""
+"""A timeout on a clock that stops while this process is stopped (Ctrl-Z, a debugger)."""
 
 import time
 
-_STEP_SECONDS = 0.25  # between two looks; a longer gap was no waiting: this process was stopped
+_STEP_SECONDS = 0.25  # between two checks; a longer gap means that this process was stopped
 
 
 class Patience:
-    """So many seconds; whoever waits looks at `left` every tenth of a second, and at what is there after each look."""
+    """A number of seconds; a waiting loop checks `left` every tenth of a second, and its condition after each check."""
 
     def __init__(self, seconds: float) -> None:
         self._left, self._looked = seconds, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds that are left, 0 or less at their end."""
+        """Return the remaining seconds, 0 or less at the end."""
         now = time.monotonic()
         self._left -= min(now - self._looked, _STEP_SECONDS)
         self._looked = now
         return self._left
 
     def shorten(self, seconds: float) -> None:
-        """Leave no more than so many seconds."""
+        """Leave at most this many seconds."""
         self._left = min(self._left, seconds)

@@ -1,4 +1,4 @@
-"""What a machine is short of, by the words of errors: processes and threads, descriptors of files."""
+"""A machine's missing resources, recognized in error messages: processes and threads, file descriptors."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _WORDS = {
 
 
 def missing(error: BaseException | str) -> str:
-    """Say what an error, or its text, is for want of; empty where it is of something else."""
+    """Return which resource an error, or its message, reports as missing; empty for other errors."""
     text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
     found = next((what for words, what in _WORDS.items() if words in text), "")
     return f"{SHORT} {found}" if found else ""

@@ -1,8 +1,9 @@
-"""How the lab ends when it is told to: SIGINT (Ctrl-C), SIGTERM and SIGHUP, in every lab, within ten seconds.
+"""How the lab ends on SIGINT (Ctrl-C), SIGTERM and SIGHUP: in every lab, within ten seconds.
 
 The first signal becomes one exception in the main thread, so that `with` blocks end in order: worker, tables, servers.
-Later ones change nothing. A thread sees the signal too, at once, also while the main thread is in C code: should the
-orderly end take too long, it kills what `at_last` was given and ends the process; keepers then clear up on their own.
+Later signals change nothing. A thread also receives the signal at once, even while the main thread is in C code. If the
+orderly end takes too long, the thread kills everything registered with `at_last` and ends the process. Keepers then
+clean up on their own.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-TIDY_SECONDS = 4.0  # what calls to servers may take of the end: dropping tables, closing connections
-LAST_SECONDS = 8.5  # until the process is ended in the middle of its end
+TIDY_SECONDS = 4.0  # time for calls to servers at the end: dropping tables, closing connections
+LAST_SECONDS = 8.5  # after this, the process is killed during its cleanup
 _NO_MORE = 0  # the byte that ends the thread; no signal has this number
 
 
 class _Stopping:
-    """Whether a stop was asked for, by which signal and when; and the thread that sees to its end."""
+    """Whether a stop was requested, by which signal and when; and the thread that enforces it."""
 
     def __init__(self) -> None:
         self.number, self.asked_at, self._raised = 0, 0.0, False
@@ -32,7 +33,7 @@ class _Stopping:
 
     @contextmanager
     def ringing(self) -> Iterator[None]:
-        """Let every signal that comes ring the bell."""
+        """Make every signal ring the bell."""
         earlier = signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
         self._thread.start()
         try:
@@ -45,13 +46,13 @@ class _Stopping:
             os.close(self._rope)
 
     def leave(self, number: int, frame: object) -> None:
-        """Take a signal, as its handler."""
+        """Handle a signal."""
         self._ask(number)
         if not self._raised:
             self.check()
 
     def check(self) -> None:
-        """Raise what ends the lab if a stop was asked for."""
+        """Raise the exception that ends the lab if a stop was requested."""
         if self.number:
             self._raised = self._raised or threading.current_thread() is threading.main_thread()
             raise KeyboardInterrupt if self.number == signal.SIGINT else SystemExit(128 + self.number)
@@ -87,8 +88,8 @@ _at_last: set[Callable[[], object]] = set()
 def on_signals() -> Iterator[None]:
     """Turn the first of SIGNALS into KeyboardInterrupt or SystemExit(128 + signal) in the main thread.
 
-    Does nothing in another thread or inside another `on_signals`. A SIGHUP that is ignored when it begins stays so:
-    that is what nohup is for. An ignored SIGINT does not: it is only an accident of how a shell starts jobs.
+    Does nothing in another thread or inside another `on_signals`. An ignored SIGHUP stays ignored, because nohup needs
+    that. An ignored SIGINT does not, because it only results from the way a shell starts jobs.
     """
     global _stop
     if _stop is not None or threading.current_thread() is not threading.main_thread():
@@ -114,17 +115,17 @@ def check() -> None:
 
 
 def seconds_left(otherwise: float) -> float:
-    """Return how long a call to a server may take: `otherwise`, or what is left of TIDY_SECONDS after a signal."""
+    """Return the time limit of a call to a server: `otherwise`, or the rest of TIDY_SECONDS after a signal."""
     if _stop is None or not _stop.number:
         return otherwise
     return max(0.1, min(otherwise, _stop.asked_at + TIDY_SECONDS - time.monotonic()))
 
 
 def at_last(action: Callable[[], object]) -> None:
-    """Have this done should the process have to be ended in the middle of its end; see `not_any_more`."""
+    """Register a function to call if the process must be killed during its cleanup; see `not_any_more`."""
     _at_last.add(action)
 
 
 def not_any_more(action: Callable[[], object]) -> None:
-    """Take back what `at_last` was given."""
+    """Unregister a function of `at_last`."""
     _at_last.discard(action)

@@ -1,1 +1,1 @@
-"""A run's folder, where whoever runs and whoever reports meet: its rows, its environment, its traces."""
+"""A run's folder, which runs write and reports read: its rows, its environment, its traces."""

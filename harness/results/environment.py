@@ -1,31 +1,32 @@
-"""What makes two runs of different environments: facts that must agree for their rows to stand in one table."""
+"""The facts that must agree before the rows of two runs may appear in one table."""
 
 import hashlib
 import json
 
 from harness.results.folder import Facts
 
-# Facts that must agree for two sets of rows to stand in one table.
+# Facts that must agree before two sets of rows may appear in one table.
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
 
 
 def fingerprint(facts: Facts) -> str:
-    """Return 12 hexadecimal digits (BLAKE2b) of what IDENTITY names and of the versions of the servers."""
+    """Return 12 hexadecimal digits (BLAKE2b) of the facts in IDENTITY and the server versions."""
     identity = {name: facts.get(name) for name in IDENTITY} | {"servers": _versions(facts)}
     return hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
 def differing(first: Facts, second: Facts) -> list[str]:
-    """Name the facts of IDENTITY (and the server versions) that two environments disagree on."""
+    """Name the facts of IDENTITY (and the server versions) on which two environments disagree."""
     names = [name for name in IDENTITY if first.get(name) != second.get(name)]
     return names if _versions(first) == _versions(second) else [*names, "servers"]
 
 
 def made_on(facts: Facts, machine: Facts) -> bool:
-    """Say whether a run was made on this machine, as `describe_machine` tells of it.
+    """Return whether a run was made on this machine, according to `describe_machine`.
 
-    The same processor, cores, memory (to the GiB: a kernel takes some) and architecture under the same name. A
-    container of the Compose lab has a new name each time, so there the name says nothing; a kernel is updated.
+    It compares processor, cores, memory (to the GiB, because a kernel takes some), architecture and name. A container
+    of the Compose lab has a new name each time, so there the name does not count. Kernels are updated, so their version
+    does not count.
     """
     ran_on = facts["machine"]
     alike = all(ran_on.get(name) == machine.get(name) for name in ("cpu", "cores", "architecture", "system"))
@@ -34,7 +35,7 @@ def made_on(facts: Facts, machine: Facts) -> bool:
 
 
 def code(facts: Facts, digits: int | None = None) -> str:
-    """Say which code made a run: a commit (of so many digits), or the version where the lab is an installed package."""
+    """Describe the code of a run: a commit (with this many digits), or the version of an installed lab."""
     found = facts.get("code", {})
     if version := found.get("version"):
         return f"version {version}, an installed package"
@@ -42,7 +43,7 @@ def code(facts: Facts, digits: int | None = None) -> str:
 
 
 def server_in_words(server: Facts) -> str:
-    """Say which server it was: its version and, where it was a person's own program, which one."""
+    """Describe the server: its version and, for a user's own program, which one."""
     return f"{server['version']} of {program}" if (program := server.get("program")) else str(server["version"])
 
 

@@ -1,4 +1,4 @@
-"""What environment.json has to say for a run to be read, and in which shape the rest of it is."""
+"""The facts that environment.json must have for a run to be readable, and the shape of its other facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from harness.model import LabError
 
-Facts = dict[str, Any]  # what stands in environment.json
+Facts = dict[str, Any]  # the content of environment.json
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -45,7 +45,7 @@ class _CodeFacts(BaseModel):
 
 
 class _AllFacts(BaseModel):
-    """What reports and comparisons need; what has a default may be missing in a run of an earlier version."""
+    """The facts that reports and comparisons use; those with a default may be missing in an old run."""
 
     run_id: _Text
     fingerprint: _Text
@@ -64,7 +64,7 @@ class _AllFacts(BaseModel):
 
 
 def require(path: Path, facts: Facts) -> None:
-    """Raise LabError for the first entry of an environment that is missing or of another shape."""
+    """Raise LabError for the first entry of an environment that is missing or has another shape."""
     try:
         _AllFacts.model_validate(facts)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The folder of a run: finding it, making it, reading it, and the traces that lie in it."""
+"""The folder of a run: find it, create it, read it, and the traces in it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from harness.results import runs_csv
 from harness.results.facts import Facts, require
 from harness.results.row import Row
 
-__all__ = ["Facts"]  # of which most who read a run ask here
+__all__ = ["Facts"]  # re-exported for readers of runs
 
 ENVIRONMENT, RUNS = "environment.json", "runs.csv"
-LATEST = "latest"  # instead of an id: the newest run
+LATEST = "latest"  # instead of an id: means the newest run
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as its folder tells it: its environment and all of its rows, also those that count nowhere."""
+    """A run as its folder describes it: its environment and all of its rows, even those that do not count."""
 
     folder: Path
     environment: Facts
@@ -46,19 +46,19 @@ class StoredRun:
 
     @property
     def ended(self) -> bool:
-        """Whether every run that was planned has a row; none of an earlier version of the lab says how many were."""
+        """Whether every planned run has a row; runs of an early version of the lab do not record the number planned."""
         planned = self.environment.get("runs")
         return planned is not None and len({row.key for row in self.rows}) >= planned
 
     @property
     def again(self) -> int:
-        """The number of runs that the machine or a person ended, and that were not run again yet."""
+        """The number of runs that the machine or a person ended, and that have not been repeated yet."""
         done = {row.key for row in self.rows}
         return len({row.key for row in self.every} - done)
 
 
 def find(results: Path, run: str) -> Path:
-    """Return the folder of a run given its id or path, or of the newest as `latest`. Raises LabError."""
+    """Return the folder of a run given its id or path, or of the newest run for `latest`. Raises LabError."""
     if run == LATEST:
         newest = max(results.glob(f"2*/{ENVIRONMENT}"), default=None)
         if newest is None:
@@ -71,7 +71,7 @@ def find(results: Path, run: str) -> Path:
 
 
 def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:
-    """Yield the runs of a suite that can be read and have rows, the newest first, its reference run last."""
+    """Yield a suite's readable runs with rows, the newest first and the reference run last."""
     for path in [*sorted(results.glob(f"2*/{RUNS}"), reverse=True), reference(results, suite) / RUNS]:
         try:
             run = read(path.parent)
@@ -82,12 +82,12 @@ def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:
 
 
 def reference(results: Path, suite: str) -> Path:
-    """Return where the run of a suite lies that comes with the lab."""
+    """Return the folder of a suite's reference run, which comes with the lab."""
     return results / "reference" / suite
 
 
 def begin(folder: Path, run_id: str, facts: Mapping[str, Any]) -> None:
-    """Make the folder of a new run and write its environment. Raises LabError."""
+    """Create the folder of a new run and write its environment. Raises LabError."""
     try:
         folder.mkdir(parents=True)
         text = json.dumps({"run_id": run_id, **facts}, indent=2)
@@ -109,9 +109,9 @@ def environment(folder: Path) -> Facts:
 
 
 def interrupted(folder: Path) -> list[Row]:
-    """Return the rows that an interrupted run already has, after cutting off what it was writing as it ended.
+    """Return the rows of an interrupted run, after removing an incomplete last row.
 
-    Raises LabError, and leaves the file as it is, where that is not all that is wrong with it.
+    Raises LabError, and leaves the file unchanged, if it has any other fault.
     """
     path = folder / RUNS
     if not path.exists():
@@ -124,7 +124,7 @@ def interrupted(folder: Path) -> list[Row]:
 
 
 def read(folder: Path) -> StoredRun:
-    """Read a run. Raises LabError: it cannot be read, says too little, or its rows are not its environment's."""
+    """Read a run. Raises LabError if it cannot be read, lacks facts, or its rows do not match its environment."""
     facts = environment(folder)
     require(folder / ENVIRONMENT, facts)
     rows = runs_csv.load(folder / RUNS)
@@ -133,7 +133,7 @@ def read(folder: Path) -> StoredRun:
 
 
 def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:
-    """Raise LabError where rows are of another run or environment than environment.json tells of."""
+    """Raise LabError if rows belong to another run or environment than environment.json describes."""
     for column, fact, what in (("run_id", "run_id", "runs"), ("environment", "fingerprint", "environments")):
         found = dict.fromkeys([facts[fact], *(getattr(row, column) for row in rows)])
         if len(found) > 1:
@@ -145,7 +145,7 @@ def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:
 
 
 def adopt(folder: Path, place: Path) -> None:
-    """Copy what is kept of a run, and is all that its report links to, to another place, over what was there."""
+    """Copy the kept files of a run, all that its report links to, to another folder, replacing its files."""
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
     pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
@@ -156,19 +156,19 @@ def adopt(folder: Path, place: Path) -> None:
 
 
 def trace_path(folder: Path, order: int, transport: str) -> Path:
-    """Return where a run's folder has the trace of one run."""
+    """Return the path of one run's trace in a run folder."""
     return folder / "traces" / f"{order:04d}-{transport}.csv"
 
 
 def write_trace(path: Path, trace: Iterable[tuple[float, float]]) -> None:
-    """Write the cores in use over time: seconds since the start of the call, and how many."""
+    """Write the number of cores in use over time, in seconds since the start of the call."""
     path.parent.mkdir(exist_ok=True)
     lines = ["seconds,cpu_cores_used", *(f"{seconds:.3f},{cores:.3f}" for seconds, cores in trace)]
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def load_trace(path: Path) -> list[tuple[float, float]]:
-    """Read a trace back; empty where there is none. Raises LabError for a damaged file."""
+    """Read a trace back; empty without one. Raises LabError for a damaged file."""
     if not path.is_file():
         return []
     try:

@@ -1,4 +1,4 @@
-"""One row of runs.csv: a run of a case, what it was asked and how it went, with each column's unit and meaning."""
+"""One row of runs.csv: a run of a case, its parameters and its outcome, with each column's unit and meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.model import Status, label, texts
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column of runs.csv: its name, the field of `Row` it is read into, how, its unit and meaning."""
+    """One column of runs.csv: its name, the field of `Row` that holds it, its conversion, unit and meaning."""
 
     name: str
     field: str
@@ -22,17 +22,17 @@ class ResultColumn:
 
     @property
     def type(self) -> str:
-        """What stands in it, for people."""
+        """The type of its values, for people."""
         return {"texts": "texts by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
 
 
 def numbers(label: str) -> dict[str, int | float]:
-    """Return the mapping of a label, its values as numbers. Raises ValueError for another text."""
+    """Return a label's mapping, with its values as numbers. Raises ValueError for other strings."""
     return {name: int(text) if text.lstrip("-").isdecimal() else float(text) for name, text in texts(label).items()}
 
 
 _EMPTY: dict[Callable[[str], Any], dict[str, Any]] = {
-    Status: {},  # no row is without it
+    Status: {},  # every row has it
     str: {"default": ""},
     texts: {"default_factory": dict},
     numbers: {"default_factory": dict},
@@ -48,7 +48,7 @@ def _column(parse: Callable[[str], Any], meaning: str, unit: str = "", name: str
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One run. Only an ok one has figures; a missing figure is None, never 0."""
+    """One run. Only an ok run has figures; a missing figure is None, never 0."""
 
     run_id: str = _column(str, "name of the folder of this run of a suite")
     environment: str = _column(str, "fingerprint of the machine, versions, data and plan in environment.json")
@@ -137,17 +137,17 @@ class Row:
 
     @cached_property
     def label(self) -> str:
-        """The parameters as one text."""
+        """The parameters as one string."""
         return label(self.parameters)
 
     @property
     def case(self) -> tuple[str, str, str]:
-        """What tells its case from all others of its run: experiment, transport and label."""
+        """What identifies its case among all others of its run: experiment, transport and label."""
         return self.experiment, self.transport, self.label
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What `harness.model.Run.key` is of the run that this row is about."""
+        """The value of `harness.model.Run.key` for this row's run."""
         return self.transport, self.experiment, self.label, self.pass_number
 
     @property
@@ -157,12 +157,12 @@ class Row:
 
     @property
     def took(self) -> float:
-        """Seconds of an ok run."""
+        """The seconds of an ok run."""
         assert self.seconds is not None
         return self.seconds
 
     def text(self, column: str) -> str:
-        """Return what stands in a column, as a text for people; empty where there is nothing."""
+        """Return a column's value as a string for people; an empty string without one."""
         value = getattr(self, _FIELDS[column])
         return "" if value is None else label(value) if isinstance(value, dict) else str(value)
 
@@ -194,12 +194,12 @@ _LARGEST = 2**63 - 1
 
 
 def impossible(row: Row) -> str:
-    """Say which number of a row no run can have given; empty where all are possible."""
+    """Name the number of a row that no run can produce; empty if all are possible."""
     named = {column.name: getattr(row, column.field) for column in COLUMNS if column.parse in (int, float)}
     for name, value in {**named, **row.details}.items():
         if value is None:
             continue
-        if not (name in _FROM_1) <= value <= _LARGEST:  # NaN is neither
+        if not (name in _FROM_1) <= value <= _LARGEST:  # NaN fails both comparisons
             return f"{name} is {value}, expected a number from {int(name in _FROM_1)}"
     if row.ok and not row.seconds:
         return f"the status is ok and seconds is {'empty' if row.seconds is None else 0}, expected more than 0"

@@ -1,4 +1,4 @@
-"""runs.csv: one row after the other, each on the disk before the next run starts."""
+"""runs.csv: one row per run, each on disk before the next run starts."""
 
 import csv
 import io
@@ -10,19 +10,28 @@ from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
 
 _OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # a spreadsheet takes what begins so for one
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # a spreadsheet reads a cell with such a start as a formula
 _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
 
 
 class RunsFile:
-    """runs.csv of a run under way. Raises LabError where it is not the file any more that this process left."""
+    """The runs.csv of a run in progress. Raises LabError if another process changed or replaced the file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._left = path, _identity(path)
 
     def require_same(self) -> None:
-        """Raise LabError where somebody has removed, replaced or changed the file: rows in it would be lost."""
+        """Raise LabError if the file was removed, replaced or changed: new rows would be lost."""
         found = _identity(self._path)
         if found != self._left:
             how = (
@@ -38,7 +47,7 @@ class RunsFile:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells a file from another one that took its name, and its size; None where there is none."""
+    """Return the identity of a file and its size, to notice another file of its name; None without a file."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -47,7 +56,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 
 def append(path: Path, row: Row) -> None:
-    """Add one row and flush it to the disk, with the header before the first."""
+    """Add one row and flush it to disk, with the header before the first row."""
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, NAMES, lineterminator="\n")
         if file.tell() == 0:
@@ -58,23 +67,23 @@ def append(path: Path, row: Row) -> None:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as it stands in a file: nine digits, one line, empty where there is none."""
+    """Return a value as the file stores it: nine digits, one line, empty if missing."""
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.9g}"
     text = (label(value) if isinstance(value, dict) else str(value)).replace("\r", " ").replace("\n", " ")
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair has no UTF-8
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair cannot be encoded as UTF-8
 
 
 def as_cell(value: Any) -> str:
-    """Return a value as it stands in a table for spreadsheets: what is no number is no formula either.
+    """Return a value for tables that spreadsheets read, without formulas in non-numeric cells.
 
     https://owasp.org/www-community/attacks/CSV_Injection
     """
     text = as_text(value)
     if text == "=" or (not text.lstrip().startswith(_FORMULA) and text[:1] not in _BEFORE_FORMULA):
-        return text  # alone it is the mark of a tie
+        return text  # alone it marks a tie
     try:
         float(text)
     except ValueError:
@@ -85,8 +94,8 @@ def as_cell(value: Any) -> str:
 def load(path: Path) -> list[Row]:
     """Read runs.csv back.
 
-    What a column that is younger than the file would say is missing, and a transport has the id of today. Raises
-    LabError: missing, foreign, damaged or edited file.
+    Columns newer than the file have missing values, and transports get their current ids. Raises LabError for a
+    missing, foreign, damaged or edited file.
     """
     rows, torn = load_interrupted(path)
     if torn is not None:
@@ -98,10 +107,10 @@ def load(path: Path) -> list[Row]:
 
 
 def load_interrupted(path: Path) -> tuple[list[Row], int | None]:
-    """Read the rows of a run that may have been killed as it wrote one.
+    """Read the rows of a run that may have been killed while it wrote one.
 
-    Return them, and where in the file a last line begins that is not whole. Nothing is written. Raises LabError like
-    `load` for all else that is wrong, also at the end of the file.
+    Returns them, and the offset of an incomplete last line. Writes nothing. Raises LabError like `load` for any other
+    fault, even at the end of the file.
     """
     try:
         content = path.read_bytes()
@@ -117,7 +126,7 @@ def load_interrupted(path: Path) -> tuple[list[Row], int | None]:
 
 
 def cut(path: Path, size: int) -> None:
-    """Cut off what follows so many bytes; all that comes before stays where it is on the disk."""
+    """Remove everything after this many bytes, in place."""
     with path.open("r+b") as file:
         file.truncate(size)
         os.fsync(file.fileno())
@@ -128,7 +137,7 @@ def _rows(path: Path, content: bytes) -> list[Row]:
     rows: list[Row] = []
     try:
         reader = csv.DictReader(io.StringIO(content.decode(), newline=""), strict=True)
-        if reader.fieldnames is None:  # killed, or the disk full, before the first row
+        if reader.fieldnames is None:  # killed, or the disk was full, before the first row
             return []
         if tuple(reader.fieldnames) != NAMES:
             raise LabError(f"{path}: {_OTHER_COLUMNS}")

@@ -1,9 +1,8 @@
 """The worker of the next run, started and its clients imported while the last result is verified.
 
-A start and its imports take half a second, in which the parent has nothing to do but to wait. Nothing runs beside a
-timed call: a worker is started here when the clock of the one before it has stopped, and is handed its job when it has
-said that it is ready. From then on it waits for it, doing nothing. What cannot be imported is not told here: the job
-meets it again.
+Starting and importing take half a second, in which the parent would only wait. Nothing runs during a timed call. This
+module starts a worker when the previous worker's timing has ended, and hands it its job once it reports that it is
+ready. Until then the worker waits idly. An import that fails is not reported here, because the job fails on it again.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ class Ahead:
         self._waiting: tuple[Run, Worker, Path] | None = None
 
     def then(self, run: Run | None) -> None:
-        """Say which run comes after the one under way; None where there is none."""
+        """Set the run that follows the current one; None without one."""
         self._next = run
 
     def start(self, contract: str, log: Path) -> None:
-        """Start the worker of the run that comes next; `log` is its own. Where none can be started, the run will.
+        """Start the next run's worker with its own `log`. If none can be started, the run starts one.
 
-        One that is started already stays.
+        A worker that is already started stays.
         """
         if self._waiting and self._waiting[0] is self._next:
             return
@@ -38,13 +37,13 @@ class Ahead:
         if self._next is None:
             return
         entry = self._next.case.transport
-        with suppress(OSError):  # a full disk, a folder that is gone: the run meets it again, and says so
+        with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
             command = interpreters.command_of(entry)
             worker = getting_ready(log, contract, entry.id, entry.function.__module__, command=command)
             self._waiting = self._next, worker, log
 
     def take(self, run: Run) -> Worker | None:
-        """Return the worker that waits for this run, if one does; one that waits for another is ended."""
+        """Return the worker that waits for this run, if any; end one that waits for another run."""
         if self._waiting is None or self._waiting[0] is not run:
             self.end()
             return None
@@ -53,11 +52,11 @@ class Ahead:
 
     @property
     def next(self) -> Run | None:
-        """The run that comes next."""
+        """The next run."""
         return self._next
 
     def end(self) -> None:
-        """End the worker that waits, with its empty log."""
+        """End the waiting worker and remove its empty log."""
         if self._waiting is None:
             return
         (_, worker, log), self._waiting = self._waiting, None

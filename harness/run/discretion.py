@@ -1,7 +1,7 @@
-"""What the results of a run on somebody's own data may say of a failure: nothing that could be a value of theirs.
+"""Remove values of a user's own data from a run's error messages.
 
-The words of clients and servers often quote the value that they stumbled over. What the lab itself says does not, on
-such data; a column may be named.
+Messages of clients and servers often quote the value that caused an error. The lab's own messages about such data do
+not quote values; they may name a column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT_BACK = "its words may have values in them, and are not kept"
 
 
 def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
-    """Return what an error may say in results: the lab's own words, plain ones of a server, or a name and a column."""
+    """Return the part of an error that results may contain: words of the lab, fixed words of a server, or a column."""
     if status in _OURS or _COUNTED.fullmatch(error):
         return error
     if status is Status.MISMATCH and (known := _CONVERTED.match(error)):
@@ -41,15 +41,16 @@ def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
 
 
 def of_server(error: str) -> str:
-    """Return the words of a server in an error in which no value of a row can be; empty where there are none."""
+    """Return the part of a server error that cannot contain a value of a row; empty without one."""
     return next((words for system in SYSTEMS.values() if (words := system.without_values(error))), "")
 
 
 def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
-    """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
+    """Return a failed outcome: a call that failed on types it declares nothing about, or changed them, is unsupported.
 
-    `undeclared` are columns of such types with their logical types. Of an exception the name is told, and none of its
-    words; where these name no column, it may be any of them. What the server says of all rows is about no type.
+    `undeclared` are columns of such types with their logical types. The outcome gives an exception's name without its
+    message. If the message names no column, any of them may be the cause. A server error about whole rows is not about
+    a type.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
     if came and came[1] in undeclared:
@@ -62,7 +63,7 @@ def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple
 
 
 def _by_type(columns: Iterable[str], logical_types: Mapping[str, str]) -> str:
-    """Name the first column of each type, and how many more there are of it."""
+    """Name the first column of each type, and how many more columns have it."""
     of_each: dict[str, list[str]] = {}
     for name in columns:
         of_each.setdefault(logical_types[name], []).append(name)

@@ -1,4 +1,4 @@
-"""environment.json: the machine, versions and settings a run was made with, so that nobody compares what differs."""
+"""environment.json: a run's machine, versions and settings, so that only comparable runs are compared."""
 
 import json
 import os
@@ -30,11 +30,11 @@ def describe(
     ahead: bool = True,
     emulated: str | None = None,
 ) -> dict[str, Any]:
-    """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
+    """Return the environment of a run as plain values, without addresses, users or passwords.
 
-    `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
-    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`.
-    `emulated` says which processor is emulated on which: every report names it with the machine.
+    `transports` are those of the run. `folder` is on the disk in use. `built_from` is the code's commit without a
+    checkout; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`. `emulated` says which processor
+    is emulated on which; every report names it with the machine.
     """
     transports = list(transports)
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
@@ -57,7 +57,7 @@ def describe(
         },
         "load_average_at_start": [round(value, 2) for value in os.getloadavg()],
     }
-    plain = json.loads(json.dumps(facts))  # as it will be read back: lists for tuples
+    plain = json.loads(json.dumps(facts))  # as it will be read back: lists instead of tuples
     return {"fingerprint": fingerprint(plain), **plain}
 
 
@@ -67,7 +67,7 @@ def _machine(emulated: str | None) -> dict[str, object]:
 
 
 def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
-    """Return by transport the distributions that its modules come from, as `packages` calls them."""
+    """Return the distributions of each transport's modules, under `packages`' names."""
     providers = metadata.packages_distributions()
 
     def used(entry: Transport) -> list[str]:
@@ -80,15 +80,15 @@ def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
 
 
 def _elsewhere(transports: Iterable[Transport]) -> dict[str, str]:
-    """Return the versions in the environments of their own that some of the transports run in: `daft/pyarrow`."""
+    """Return the versions in separate environments of some transports: `daft/pyarrow`."""
     owns = {own for entry in transports if (own := interpreters.of(entry.modules))}
     return {f"{own.name}/{name}": version for own in owns for name, version in own.versions().items()}
 
 
 def _code(built_from: str | None) -> dict[str, object]:
-    """Return commit and cleanliness of the checkout, None where there is no git; of an installed package its version.
+    """Return the checkout's commit and whether it is clean, None without git; for an installed package its version.
 
-    Git is not asked about that: the environment it is in may lie in a checkout of something else.
+    An installed package does not ask git, because its environment may be inside another project's checkout.
     """
     if built_from:
         return {"commit": built_from.removesuffix("-dirty"), "modified": built_from.endswith("-dirty")}

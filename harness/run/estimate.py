@@ -1,4 +1,4 @@
-"""How long a run of a suite will take, judged by how long its cases took in an earlier one. Pure."""
+"""How long a run of a suite will take, estimated from its cases' times in an earlier run. Pure."""
 
 import math
 from collections import defaultdict
@@ -14,27 +14,26 @@ from harness.results.environment import made_on
 from harness.results.folder import Facts, StoredRun
 from harness.results.row import Row
 
-_PAUSE = 120  # seconds: a longer gap between two rows is a run that was stopped and went on later
-_KNOWN = 0.5  # of the transports of a run: an earlier run of fewer says little about it
-_DOUBT = 20.0  # seconds of runs that have to go otherwise than expected before half of that is believed
-_LEAST = 0.01  # seconds of a run
+_PAUSE = 120  # seconds: a longer gap between two rows is a pause of a run that was resumed later
+_KNOWN = 0.5  # share of a run's transports that an earlier run must have
+_DOUBT = 20.0  # seconds of runs after which half of a deviation is believed
+_LEAST = 0.01  # minimum seconds of a run
 
-Key = tuple[str, str, str, int]  # of a run
+Key = tuple[str, str, str, int]  # identifies a run
 
 
 @dataclass(frozen=True)
 class Judge:
-    """The earlier run that tells how long cases take, and which one it is and of which machine, in words."""
+    """The earlier run for the estimate, with its name and machine in words."""
 
     run: StoredRun
     whose: str
 
 
 def judge(runs: Iterable[StoredRun], reference: Path, machine: Facts, cases: Sequence[Case]) -> Judge | None:
-    """Return the run to judge these cases by: one that has ended and knows half of their transports, or None.
+    """Return an ended run with at least half of these cases' transports for the estimate, or None.
 
-    `runs` come the newest first, with the one in the folder `reference` last. One of this machine is taken before all
-    others.
+    `runs` are newest first, with the one in the folder `reference` last. A run of this machine is preferred.
     """
     elsewhere = None
     for run in runs:
@@ -56,7 +55,7 @@ def _known(cases: Sequence[Case], rows: Sequence[Row]) -> float:
 
 
 class Pace:
-    """How long the rest of some runs takes: as was expected of each, corrected by how long the finished ones took."""
+    """The time that the remaining runs take: each one's expected time, corrected by the finished runs."""
 
     def __init__(self, expected: Mapping[Key, float], doubt: float) -> None:
         self._expected, self._doubt = expected, doubt
@@ -68,15 +67,15 @@ class Pace:
         self._behind += self._expected[key]
 
     def left(self, elapsed: float) -> float:
-        """Return the seconds until the end, so many seconds after the start, of which a run has ended at least.
+        """Return the seconds until the end, given the seconds since the start; at least one run must be done.
 
-        What was expected counts as if it had been right for a while.
+        At first the expectation counts as correct.
         """
         return max(self._ahead, 0.0) * (elapsed + self._doubt) / (self._behind + self._doubt)
 
 
 def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.inf) -> Pace:
-    """Return the pace of these runs as earlier rows tell it; where they tell nothing, all are taken to be alike."""
+    """Return the pace of these runs from earlier rows; without any, all runs count the same."""
     of_each = _of_each([run.case for run in runs], earlier, time_limit)
     if of_each is None:
         return Pace({run.key: 1.0 for run in runs}, 0.0)
@@ -84,11 +83,11 @@ def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.i
 
 
 def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_limit: float = math.inf) -> float | None:
-    """Return the seconds that so many passes over the cases take, or None when the earlier rows tell nothing.
+    """Return the seconds for this many passes over the cases, or None if the earlier rows do not show it.
 
-    `earlier` are rows of one run in the order of runs.csv. The time of a run is the time until the next one started,
-    with its worker, its verification and all; of a case with other rows only the call itself is taken to grow with
-    them, up to the time limit in seconds.
+    `earlier` are rows of one run in the order of runs.csv. A run's time lasts until the next run's start, including its
+    worker and verification. For a case with another number of rows, only the call itself is scaled, up to the time
+    limit in seconds.
     """
     of_each = _of_each(cases, earlier, time_limit)
     return None if of_each is None else passes * sum(of_each)
@@ -122,7 +121,7 @@ def _timed(rows: Sequence[Row]) -> list[tuple[Row, float]]:
 
 
 def _distance(case: Case, row: Row) -> float:
-    """How far a row is from the case in its number of rows: the logarithm of their ratio, 0 where there is none."""
+    """The distance of a row from the case in number of rows: the logarithm of their ratio, 0 without rows."""
     rows = case.parameters.get("rows")
     return abs(math.log(int(rows) / row.rows)) if rows and row.rows else 0.0
 
@@ -135,7 +134,7 @@ def _scaled(case: Case, row: Row, taken: float, time_limit: float) -> float:
 
 
 def in_words(expected: float) -> str:
-    """Return a time as a person says it: "less than a minute", "about 25 minutes", "about 3 hours"."""
+    """Return a duration in words: "less than a minute", "about 25 minutes", "about 3 hours"."""
     minutes = expected / 60
     if minutes < 1:
         return "less than a minute"

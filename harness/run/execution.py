@@ -1,4 +1,4 @@
-"""One worker process from start to end: hand it a job, sample its memory, end it when it hangs, return its answer."""
+"""One worker process from start to end: pass it a job, sample its memory, end it if it hangs, return its answer."""
 
 import json
 import os
@@ -27,14 +27,14 @@ from harness.worker.messages import CALLED, PAUSED, READY, AnswerT, Failed, Job,
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
-_STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
-GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
-_LAST_SECONDS = 5.0  # for a worker that has closed its output to end: Python takes a while on a busy machine
+_STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # sent by a person or by a machine that shuts down
+GRACE_SECONDS = 5.0  # for a worker to notice and report that its server died
+_LAST_SECONDS = 5.0  # for a worker to exit after it closed its output: Python takes a while on a busy machine
 
 
 @dataclass(frozen=True)
 class Execution(Generic[AnswerT]):
-    """What came out of a worker: its answer, or how it failed, and the samples of memory and CPU taken meanwhile."""
+    """The result of a worker: its answer or failure, and the samples of memory and CPU."""
 
     answer: AnswerT | Failed
     samples: list[Sample]
@@ -50,15 +50,15 @@ def execute(
     called: Callable[[], None] = lambda: None,
     paused: Callable[[], object] = lambda: None,
 ) -> Execution[AnswerT]:
-    """Run a job in a fresh process; `log` receives its standard error. `worker` is one that waits for it already.
+    """Run a job in a fresh process; `log` receives its standard error. `worker` is one that already waits for the job.
 
-    `called` is called once its clock has stopped, while it makes ready what it hands over; `paused` wherever it pauses,
-    and when that returns it goes on.
+    `called` is called after the worker's timing, while it prepares its result. `paused` is called at each of its
+    pauses; when it returns, the worker continues.
 
-    The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life (without those in which
-    this process was stopped: what it has answered meanwhile is read first), `killed` when a
-    signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
-    gave one that is none, or its server died.
+    The answer's status is the worker's own, or one of these. `timeout`: after `time_limit` seconds of its life, not
+    counting the time in which this process was stopped (an answer given meanwhile is read first). `killed`: a signal
+    ended it. `again`: that signal was one with which people end programs. `error`: it ended without an answer, gave an
+    invalid one, or its server died.
     """
     return (worker or Worker(log, command)).ask(job, time_limit, server_died, called, paused)
 
@@ -66,12 +66,12 @@ def execute(
 def getting_ready(
     log: Path, contract: str, transport: str, module: str, command: tuple[str, ...] = COMMAND
 ) -> "Worker":
-    """Start a process for the next job of a contract, which imports what its transport needs and then waits for it."""
+    """Start a process for a contract's next job, which imports the transport's modules and then waits."""
     return Worker(log, (*command, contract, transport, module), says_ready=True)
 
 
 class Worker:
-    """A worker process; it ends, with everything it started, with its last job or with the first that goes wrong."""
+    """A worker process; it ends, with everything it started, after its last job or the first failure."""
 
     def __init__(self, log: Path, command: tuple[str, ...] = COMMAND, says_ready: bool = False) -> None:
         self._log, self._says_ready = log, says_ready
@@ -83,7 +83,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=_environment(self._scratch.name),
-                cwd=self._scratch.name,  # for what clients leave in their working directory, such as log files
+                cwd=self._scratch.name,  # for files that clients leave in their working directory, such as logs
                 start_new_session=True,
             )
         self.ended = False
@@ -97,7 +97,7 @@ class Worker:
         called: Callable[[], None] = lambda: None,
         paused: Callable[[], object] = lambda: None,
     ) -> Execution[AnswerT]:
-        """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
+        """Pass it a job and return the result, see `execute`; it stays alive only if its answer says so."""
         answer: AnswerT | Failed | None = None
         ended = ""
         try:
@@ -120,7 +120,7 @@ class Worker:
         return Execution(answer, samples)
 
     def _is_ready(self, time_limit: float) -> bool:
-        """Wait until it is ready for its job, where it says so, or has ended; return whether that was in time."""
+        """Wait until it is ready for its job or has ended; return whether that was in time."""
         if not self._says_ready:
             return True
         self._says_ready = False
@@ -136,7 +136,7 @@ class Worker:
         return False
 
     def end(self, patience: float = 0.5) -> bool:
-        """End it, if it has not ended after so many seconds, and say whether it had ended itself."""
+        """End it unless it ends within this many seconds; return whether it ended by itself."""
         if self.ended:
             return True
         self.ended = True
@@ -150,12 +150,12 @@ class Worker:
 
 
 def _environment(scratch: str) -> dict[str, str]:
-    """Return the variables a worker is given: no client may change its defaults or leave files by them."""
+    """Return a worker's environment variables: no client may change its defaults or leave files by them."""
     return clean_environment() | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
 
 
 def measurement(measured: Measured, samples: list[Sample]) -> Measurement:
-    """Return what a worker has measured, with the peaks that were sampled from outside."""
+    """Return a worker's measurements, with the peaks that were sampled from outside."""
     report = measured.report
     rss, anon, file = peaks_above_start(report, samples)
     return Measurement(
@@ -180,15 +180,15 @@ def _watch(
 ) -> tuple[list[Sample], bytes, str]:
     """Feed and sample the process until it closes its output; return samples, output and why watching ended.
 
-    `said` is what to do where it says something before its answer.
+    `said` handles its messages before the answer.
     """
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         process.stdin.write(asked)
-        process.stdin.flush()  # and left open: its closing tells the worker that we are gone
+        process.stdin.flush()  # and left open: closing it tells the worker that we are gone
     except BrokenPipeError:
-        return [], b"", "closed"  # it died at once; its exit code says how
+        return [], b"", "closed"  # it died at once; its exit code says why
     samples: list[Sample] = []
     output = b""
     patience, reason = Patience(time_limit), "timeout"
@@ -200,10 +200,10 @@ def _watch(
                 if not chunk:
                     return samples, output, "closed"
                 output = _heard(process, output + chunk, said)
-                if output.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
+                if output.endswith(b"\n"):  # the answer; a process that the worker started may hold the pipe open
                     return samples, output, "closed"
             _sample(process.pid, samples)
-            stopping.check()  # the exception of a signal only comes to the main thread
+            stopping.check()  # only the main thread gets a signal's exception
             if reason == "timeout" and server_died():
                 patience.shorten(GRACE_SECONDS)
                 reason = "server died"
@@ -211,13 +211,13 @@ def _watch(
 
 
 def _heard(process: subprocess.Popen[bytes], output: bytes, said: Mapping[bytes, Callable[[], object]]) -> bytes:
-    """Do what is to be done where a worker has said something before its answer; return what it said after that."""
+    """Handle a worker's messages before its answer; return its output after them."""
     for words, do in said.items():
         while output.startswith(words):
             output = output.removeprefix(words)
             do()
             if words == PAUSED and process.stdin:
-                with suppress(BrokenPipeError):  # it has died meanwhile: its exit code says how
+                with suppress(BrokenPipeError):  # it has died meanwhile; its exit code says why
                     process.stdin.write(b"\n")
                     process.stdin.flush()
     return output
@@ -227,17 +227,17 @@ def _sample(pid: int, samples: list[Sample]) -> None:
     try:
         samples.append(Sample(time.monotonic_ns(), read_memory(pid), read_cpu_seconds(pid)))
     except ProcessLookupError:
-        return  # it has just ended; closing its output says the rest
+        return  # it has just ended; its closed output shows the rest
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> bool:
-    """End the process and everything it started; reap it and close the pipes; return whether it had ended itself."""
+    """End the process and everything it started; reap it and close the pipes; return whether it ended by itself."""
     try:
         process.wait(timeout=patience)
         ended_itself = True
     except subprocess.TimeoutExpired:
         ended_itself = False
-    with suppress(ProcessLookupError):  # nobody is left in its group
+    with suppress(ProcessLookupError):  # its group is empty
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -260,7 +260,7 @@ def _no_answer(ended: str, code: int, time_limit: float, log: Path) -> Failed:
         name = _SIGNALS.get(-code, f"signal {-code}")
         if -code in _STOPPED_BY:
             return Failed(Status.AGAIN, f"somebody ended the worker by {name}")
-        reason = missing(_said(log))  # a library that gets no thread ends its process
+        reason = missing(_said(log))  # a library that cannot start a thread ends its process
         return Failed(Status.KILLED, f"the worker was killed by {name}{f': {reason}' if reason else ''}")
     lines = _said(log).strip().splitlines()
     said = f': "{lines[-1]}"' if lines else ""
@@ -270,12 +270,12 @@ def _no_answer(ended: str, code: int, time_limit: float, log: Path) -> Failed:
 def _said(log: Path) -> str:
     try:
         return log.read_text(errors="replace")
-    except FileNotFoundError:  # somebody has removed it
+    except FileNotFoundError:  # the file was removed
         return ""
 
 
 def _read(output: bytes, of: type[AnswerT]) -> AnswerT | Failed:
-    """Return the answer that a line of JSON is; where it is none, that is how the worker failed."""
+    """Return the answer in a line of JSON, or a failure if the line is not one."""
     try:
         found = json.loads(output)
         status = Status(found["status"])

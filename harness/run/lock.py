@@ -1,6 +1,6 @@
-"""One run at a time on one machine, whoever starts it and from which checkout: a locked file that names the run.
+"""One run at a time on a machine, from any user or checkout: a locked file that names the run.
 
-And one at a time on servers that several machines use.
+Servers that several machines use also allow one run at a time.
 """
 
 import errno
@@ -24,21 +24,21 @@ _FILE_TYPES = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFCHR: "
 
 @contextmanager
 def only_run(folder: Path, run_id: str) -> Iterator[None]:
-    """Hold the machine's lock, a file in this folder, for this run. Raises LabError with the run that holds it.
+    """Hold the machine's lock, a file in this folder, for this run. Raises LabError that names the run holding it.
 
-    The kernel lets go of the lock when the process ends, however it ends; the file itself may stay.
+    The kernel releases the lock when the process ends, however it ends; the file itself may stay.
     """
     with _locked(folder, fcntl.LOCK_EX) as file:
-        with suppress(OSError):  # of another user's file, which may be locked and not written
+        with suppress(OSError):  # another user's file may be locked but not written
             os.ftruncate(file, 0)
             os.pwrite(file, run_id.encode(), 0)
         yield
 
 
 def require_free(folder: Path) -> None:
-    """Raise LabError where a run is under way: before a second one reads, estimates or starts anything.
+    """Raise LabError if a run is in progress, before a second run reads, estimates or starts anything.
 
-    Many may look at once: they share the lock while they do.
+    Several processes may check at once, because they share the lock meanwhile.
     """
     with _locked(folder, fcntl.LOCK_SH):
         pass
@@ -46,7 +46,7 @@ def require_free(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, how: int) -> Iterator[int]:
-    """Yield the locked file. Raises LabError: another run holds it, or it cannot be made."""
+    """Yield the locked file. Raises LabError if another run holds it, or it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = _opened(folder / NAME)
@@ -66,7 +66,7 @@ def _locked(folder: Path, how: int) -> Iterator[int]:
 
 
 def _why_not(error: OSError, file: int) -> str | None:
-    """Say why an open file cannot be locked. NFS makes a lock of a file's bytes out of flock."""
+    """Return the reason why an open file cannot be locked. NFS turns flock into a lock of a file's bytes."""
     if error.errno == errno.EBADF:
         owner = os.fstat(file).st_uid
         return f"it is on a network's file system, which locks what you may write, and only uid {owner} may"
@@ -76,22 +76,22 @@ def _why_not(error: OSError, file: int) -> str | None:
 
 
 def _opened(path: Path) -> int:
-    """Open the file, which may be another user's in a folder that all may write in: Linux lets nobody create it there.
+    """Open the file, which may be another user's in a world-writable folder: Linux refuses to create it there.
 
-    A link is refused: somebody else would say what is written to. A pipe is opened without waiting for its other end.
+    A link is refused, because its owner would choose the target. A pipe is opened without waiting for its other end.
     """
     always = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR):
         with suppress(FileNotFoundError, FileExistsError, PermissionError):
             found = os.open(path, flags | always, 0o666)
             if flags & os.O_CREAT:
-                os.fchmod(found, 0o666)  # whatever the umask: others are to lock it
+                os.fchmod(found, 0o666)  # regardless of the umask: other users lock it
             return found
     return os.open(path, os.O_RDONLY | always)
 
 
 def _require_ours(file: int, path: Path) -> None:
-    """Raise LabError where somebody has put something else in the place of the lock."""
+    """Raise LabError if the lock file was replaced by another object."""
     found = os.fstat(file)
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return
@@ -107,14 +107,14 @@ def _require_ours(file: int, path: Path) -> None:
 
 
 def busy(holder: str) -> str:
-    """Say that another run is under way."""
+    """Report that another run is in progress."""
     name = printable(holder) or "unknown"
     return f"run {name} is using this machine; two runs at once would measure each other: wait for it to end"
 
 
 @contextmanager
 def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
-    """Keep runs from other machines off shared servers that can be held; our own embedded ones nobody else knows."""
+    """Keep other machines' runs off shared servers that support it; only this machine knows embedded ones."""
     with ExitStack() as stack:
         for name in lab.systems if lab.name != "embedded" else ():
             client = SYSTEMS[name].client

@@ -12,12 +12,12 @@ from typing import Any
 from harness.model import Case, Experiment, LabError, Origin, Run, Transport, unknown
 from harness.suites.suite import Size, Suite
 
-ALL = "all"  # of the origins: every transport, contender or not
+ALL = "all"  # every origin: contenders and all other transports
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides what is run and in which order; the same plan gives the same order everywhere."""
+    """Everything that determines the runs and their order; the same plan gives the same order everywhere."""
 
     suite: str
     size: str
@@ -35,15 +35,15 @@ class Plan:
 
 
 def from_facts(facts: dict[str, Any]) -> Plan:
-    """Return the plan that `dataclasses.asdict` turned into plain values. Raises TypeError or KeyError for others."""
+    """Return the plan from the plain values of `dataclasses.asdict`. Raises TypeError or KeyError for others."""
     return Plan(**{**facts, "experiments": tuple(Experiment(**part) for part in facts["experiments"])})
 
 
 def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list[Case]:
     """Return every case of a plan, by experiment, transport and parameters.
 
-    `select(pattern, among)` is `registry.select`. Experiments that have none of the transports asked for are left out.
-    Raises LabError when a pattern matches nothing in any experiment.
+    `select(pattern, among)` is `registry.select`. Experiments without any of the requested transports are skipped.
+    Raises LabError if a pattern matches nothing in any experiment.
     """
     everything = ",".join(experiment.select for experiment in plan.experiments)
     wanted = {entry.id for entry in select(plan.select, everything)}
@@ -61,9 +61,9 @@ def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list
 
 
 def shuffled_runs(plan: Plan, chosen: Sequence[Case]) -> list[Run]:
-    """Return one run a case and pass: full passes one after the other, each in its own seeded order.
+    """Return one run per case and pass: full passes one after the other, each in its own seeded order.
 
-    Interleaving spreads slow spells of the machine over all cases (Abedi & Brecht, ICPE 2017).
+    Interleaving spreads slow periods of the machine over all cases (Abedi & Brecht, ICPE 2017).
     """
     ordered: list[tuple[int, Case]] = []
     for number in range(1, plan.passes + 1):
@@ -84,11 +84,11 @@ def of_size(
     time_limit: float | None = None,
     origins: str | None = None,
 ) -> Plan:
-    """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError.
+    """Return the plan of a suite's size, changed by the user's options. Raises LabError.
 
-    Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that;
-    who asks for all origins alone gets every transport, but no experiment that the suite runs only when it is named.
-    Somebody's own data take the place of the suite's by `on_own_data`.
+    Without transports (`only`), origins or experiments, the suite's own choice for its experiments applies. With `all`
+    origins alone, every transport runs, but no experiment that the suite runs only by name. `on_own_data` replaces the
+    suite's data with the user's.
     """
     chosen = suite.size(size)
     asked = only != "*" or experiments is not None or origins not in (None, ALL)
@@ -105,10 +105,10 @@ def of_size(
 
 
 def origins_on_own_data(suite: Suite, origins: str | None) -> str:
-    """Return the origins of a run on somebody's own data: all, where nothing is asked.
+    """Return the origins of a run on a user's own data: all by default.
 
-    Who is a contender was found out on the lab's own table, and a size's own choice of origins is for that, too. Raises
-    LabError for a suite without databases, which cannot run on such data.
+    The contenders were determined on the lab's own table, and so were a size's origins. Raises LabError for a suite
+    without databases, which cannot run on such data.
     """
     if suite.rig != "databases":
         raise LabError(
@@ -118,12 +118,12 @@ def origins_on_own_data(suite: Suite, origins: str | None) -> str:
 
 
 def on_own_data(plan: Plan, dataset: str) -> Plan:
-    """Return a plan with somebody's own data in place of the suite's."""
+    """Return a plan with the user's own data instead of the suite's."""
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
 
 
 def _unasked(suite: Suite, size: Size, everything: bool) -> list[Experiment]:
-    """Return the experiments of a size as they are run where nothing is asked for by name, or `everything` is."""
+    """Return a size's experiments if none is requested by name, or `everything` is."""
     found = []
     for part in size.experiments:
         wanted = size.unasked.get(part.name, "everything")

@@ -1,4 +1,4 @@
-"""Progress of a suite run: a bar with an ETA and the last result on a terminal, one plain line a run elsewhere."""
+"""Progress of a suite run: on a terminal a bar with an ETA and the last result, elsewhere one plain line a run."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -14,18 +14,18 @@ from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
-_BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that has room for it
+_BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that shows it
 
 
 class OnRow(Protocol):
-    """What is told of every finished row."""
+    """Called with every finished row."""
 
     def __call__(self, row: Row) -> None: ...
 
 
 @contextmanager
 def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow]:
-    """Yield what shows each row of the runs of `work` as it comes; rows of runs that were not begun are no progress."""
+    """Yield a function that shows each row of the runs of `work`; rows of runs that did not start are not progress."""
     started = time.monotonic()
 
     def eta(row: Row) -> str:
@@ -38,7 +38,7 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
     columns: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("ETA {task.fields[eta]}")]
     if console.width >= _WIDE:
         columns += [TimeElapsedColumn(), BarColumn(_BAR)]
-    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # of the line; all others are shown whole
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut the line here; all other columns are complete
     last = TextColumn("{task.description}", markup=False, table_column=rest)
     with Progress(*columns, last, console=console, expand=True) as progress:
         task = progress.add_task("the first run is under way", total=len(work), eta="-:--")
@@ -61,7 +61,7 @@ def line(row: Row) -> str:
 
 
 def _short(row: Row) -> str:
-    """Return what a row says first, for a line with little room."""
+    """Return the main part of a row for a short line."""
     return f"{row.took:.4f} s {row.transport}" if row.ok else f"{row.status} {row.transport}"
 
 

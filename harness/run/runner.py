@@ -1,6 +1,7 @@
 """The parent of all runs: for each one let the rig prepare it, run a worker, verify, append a row.
 
-Whatever happens in a run becomes a row; only what stops the whole suite (no disk, no server at the start) is raised.
+Every outcome of a run becomes a row. Only failures of the whole suite (no disk space, no server at the start) are
+raised.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from harness.run.together import execute_together
 from harness.worker.measure import cores_used
 from harness.worker.messages import Failed, Job
 
-_BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
+_BYTES_A_RUN = 1_000_000  # disk space for rows, logs and environment.json
 _SAID = {Unavailable: Status.UNAVAILABLE, NotNow: Status.AGAIN, NotConvertible: Status.MISMATCH}
-_LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
+_LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have all of it
 
 
 @dataclass(frozen=True)
 class SuiteSession:
-    """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
+    """One suite run in progress: its rig, folder, environment fingerprint, and a worker's time limit.
 
-    With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
-    that runs use, `name` is what the folder is resumed by where that is not the id, `excused` are the keys of runs
-    that were excused before by what excuses once (`blame.ONCE`). `own_columns` are those of somebody's own data, of
-    which no value may get into the results, `ruled_out` the datasets and transports that do not go together, with the
-    reasons, `undeclared` its columns of types of which no transport declares anything, with their logical types.
-    With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
-    ends that is under way: it is to be done again.
+    With `traces` the session stores each ok run's cores over time. `places` are the other folders that runs use. `name`
+    is the folder's name for resuming if it differs from the id. `excused` are the keys of runs that were excused before
+    for a reason that excuses once (`blame.ONCE`). `own_columns` are the columns of a user's own data, whose values must
+    not appear in the results. `ruled_out` are the datasets and transports that do not fit together, with the reasons.
+    `undeclared` are its columns with types that no transport makes declarations about, and their logical types. With
+    `ahead` the next worker starts while a result is verified. At `deadline` (monotonic clock) a running run is ended
+    and must be repeated.
     """
 
     run_id: str
@@ -71,17 +72,17 @@ class SuiteSession:
 
     @cached_property
     def rows(self) -> runs_csv.RunsFile:
-        """The rows of this run, as they are on the disk."""
+        """The rows of this run, as they are on disk."""
         return runs_csv.RunsFile(self.folder / folders.RUNS)
 
     @property
     def goes_on(self) -> str:
-        """How to complete it, for the end of a message."""
+        """The command that completes it, for the end of a message."""
         return f'then "lab run --resume {self.name or self.run_id}" goes on'
 
 
 def perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
-    """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
+    """Perform the runs in order; append each row to runs.csv, then pass it to `on_row`."""
     try:
         _perform(session, runs, on_row)
     finally:
@@ -124,7 +125,7 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
 
 
 def _require_rows(session: SuiteSession) -> None:
-    """Raise LabError where the rows on the disk are not those that were written any more."""
+    """Raise LabError if the rows on disk are no longer those that were written."""
     try:
         session.rows.require_same()
     except LabError as error:
@@ -132,7 +133,7 @@ def _require_rows(session: SuiteSession) -> None:
 
 
 def _identity(session: SuiteSession) -> tuple[int, int] | None:
-    """Return what tells the results folder from another one that took its name; None where there is none."""
+    """Return the identity of the results folder, to notice another folder of its name; None without a folder."""
     try:
         found = session.folder.stat()
     except FileNotFoundError:
@@ -141,15 +142,15 @@ def _identity(session: SuiteSession) -> tuple[int, int] | None:
 
 
 def require_room(folder: Path, rig: Rig[Any, Any], case: Case, then: str) -> None:
-    """Raise LabError when the disk of a results folder (made or not) has no room for a run's frame, rows and log.
+    """Raise LabError if the disk of a results folder (even if not created) lacks space for a run's frame, rows and log.
 
-    A full disk is no property of the transport that happens to meet it: the suite stops before, and can be resumed.
+    A full disk is not the fault of the transport that meets it. The suite stops before, and can be resumed.
     """
     require_disk(folder, _BYTES_A_RUN + rig.room(case), then)
 
 
 def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -> Row:
-    """Lay a run and its outcome out as a row of runs.csv."""
+    """Return a row of runs.csv for a run and its outcome."""
     case, entry, measured = run.case, run.case.transport, outcome.measurement
     rows, bytes_on_disk = session.rig.extent(case)
     row = Row(
@@ -187,7 +188,7 @@ def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -
 
 
 def cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
-    """Return the outcome of a run that is not begun, because of this lab or of the values of the data."""
+    """Return the outcome of a run that does not start, because of this lab or the data's values."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
     reason = session.ruled_out.get((run.case.dataset, run.case.transport.id))
@@ -195,7 +196,7 @@ def cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
 
 
 def _outcome(session: SuiteSession, run: Run) -> Outcome:
-    """Do one run; the only place of the lab that catches everything, and makes it a row."""
+    """Do one run; the only place in the lab that catches every exception, and turns it into a row."""
     if outcome := cannot_run(session, run):
         return outcome
     session.rig.revive()
@@ -223,7 +224,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     log = _log(session, run)
     try:
         prepared = rig.prepare(case)
-    except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
+    except NoAnswer as error:  # a hang before the worker starts is not this transport's fault
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
@@ -231,7 +232,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     left = max(session.deadline - time.monotonic(), 0.0)
     try:
         execution = _executed(session, case, job, min(session.time_limit, left), log, waiting)
-        _start_next(session, job)  # where it came to no call
+        _start_next(session, job)  # if there was no call
         _close_log(log, execution, session)
         answer = execution.answer
         if answer.status is Status.TIMEOUT and left < session.time_limit:
@@ -277,24 +278,24 @@ def _start_next(session: SuiteSession, job: Job[Any]) -> None:
 
 def _log(session: SuiteSession, run: Run) -> Path:
     folder = session.folder / "logs"
-    folder.mkdir(exist_ok=True)  # before each run: somebody may tidy up meanwhile
+    folder.mkdir(exist_ok=True)  # before each run: somebody may have deleted it
     return folder / f"{run.order:04d}-{run.case.transport.id}.log"
 
 
 def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:
-    """Keep what the worker said only where something went wrong, without passwords; of own data never."""
+    """Keep the worker's log only after a failure, without passwords; never for a user's own data."""
     if execution.answer.status is Status.OK or session.own_columns:
         log.unlink(missing_ok=True)
         return
-    with suppress(FileNotFoundError):  # somebody has removed it
+    with suppress(FileNotFoundError):  # the file was removed
         text = log.read_text(encoding="utf-8", errors="replace")
         log.write_text(redact(text, session.rig.secrets), encoding="utf-8")
 
 
 def _after(session: SuiteSession, case: Case, outcome: Outcome, hung: bool) -> Outcome:
-    """Bring the rig to rest; where the server of this case has died or hangs, bring it back and say so in the outcome.
+    """Bring the rig to rest; if the server of this case has died or hangs, restart it and say so in the outcome.
 
-    `hung`: that it hangs is what the outcome says.
+    `hung`: the outcome already says that it hangs.
     """
     rig = session.rig
     died = rig.died(case)

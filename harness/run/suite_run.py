@@ -39,7 +39,7 @@ from harness.settings import Settings
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """A suite run that is ready: what was there before, what is still to do, and the session to do it in."""
+    """A suite run that is ready: earlier rows, remaining runs, and the session to do them in."""
 
     session: SuiteSession
     done: list[Row]
@@ -47,21 +47,21 @@ class SuiteRun:
 
     @cached_property
     def reasons(self) -> dict[Key, str]:
-        """Why runs that are still to do leave a row without being begun, by their keys."""
+        """Why remaining runs leave a row without starting, by their keys."""
         return {run.key: outcome.error for run in self.todo if (outcome := cannot_run(self.session, run))}
 
     @property
     def work(self) -> list[Run]:
-        """The runs that are still to do and that are begun."""
+        """The remaining runs that will start."""
         return [run for run in self.todo if run.key not in self.reasons]
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the person asked for: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
+    """The user's request: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
-    `folder` is where the one to complete is. `traces` keeps the cores that runs use over time. `own` are the data,
-    where they are somebody's own. `ready` is called once the servers took the data, before anything is left behind.
+    `folder` is that of the run to complete. `traces` keeps the cores that runs use over time. `own` are the user's own
+    data, if any. `ready` is called once the servers accepted the data, before anything is left behind.
     """
 
     plan: Plan
@@ -75,9 +75,9 @@ class RunRequest:
 
 
 def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> RunRequest:
-    """Read what an earlier run was asked to do; `rig_of` tells the rig of a suite.
+    """Read an earlier run's request; `rig_of` returns the rig of a suite.
 
-    Raises LabError when there is no such run or it cannot be read.
+    Raises LabError if there is no such run or it cannot be read.
     """
     folder = folders.find(settings.results_dir, run)
     facts = folders.environment(folder)
@@ -85,7 +85,7 @@ def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -
         plan = from_facts(facts["plan"])
     except (KeyError, TypeError):
         raise LabError(f"{folder} was made by another version of the lab, whose plans are different") from None
-    # The id is the one its rows have: a folder may have been copied or renamed.
+    # Use the id in its rows, because a folder may have been copied or renamed.
     return RunRequest(
         plan, rig_of(plan.suite), _LABS.get(str(facts["lab"]), str(facts["lab"])), facts["run_id"], folder
     )
@@ -96,10 +96,10 @@ _LABS = {"local": "embedded"}  # a rig without servers does not ask for a lab
 
 @contextmanager
 def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]) -> Iterator[SuiteRun]:
-    """Bring up the rig and everything a suite run needs, and take it down again at the end.
+    """Start the rig and everything a suite run needs, and stop it at the end.
 
-    `say` is told what takes time. Raises LabError before anything is left behind: unknown transports, no server,
-    another run under way, too little disk or memory.
+    `say` announces slow steps. Raises LabError before anything is left behind: unknown transports, no server, another
+    run in progress, too little disk space or memory.
     """
     plan, chosen = request.plan, _chosen(request)
     run_id = request.run_id or new_id(settings.results_dir)
@@ -146,7 +146,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
 
 
 def _chosen(request: RunRequest) -> list[Case]:
-    """Return the cases of a run. Raises LabError: unknown transports, somebody's own data that were not given again."""
+    """Return the cases of a run. Raises LabError: unknown transports, or a resumed run without its user's own data."""
     chosen = cases(request.plan, registry.select)
     if request.own is None and any(case.dataset == data.NAME for case in chosen):
         raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
@@ -154,7 +154,7 @@ def _chosen(request: RunRequest) -> list[Case]:
 
 
 def _rig(name: str, order: Order) -> AbstractContextManager[Rig[Any, Any]]:
-    """Return the rig of a suite, to be opened; where packages are missing that it needs itself, one that says so."""
+    """Return the rig of a suite, not yet opened; if its own packages are missing, a stand-in that reports them."""
     found = importlib.import_module(f"harness.run.rigs.{name}")
     return nullcontext(AbsentRig(found.REQUIRES)) if not_installed(found.REQUIRES) else found.opened(order)
 
@@ -167,7 +167,7 @@ def new_id(results_dir: Path) -> str:
 
 
 def _earlier(folder: Path, facts: Facts) -> list[Row]:
-    """Return the rows an interrupted run already has. Raises LabError when it was made in another environment."""
+    """Return the rows that an interrupted run already has. Raises LabError if its environment differs."""
     if changed := differing(folders.environment(folder), facts):
         raise LabError(
             f"run {folder.name} was made in another environment ({', '.join(changed)} differ); start a new run instead"

@@ -1,6 +1,6 @@
-"""Several workers at once, each with a job of its own: they connect and warm up, wait for one another, and begin.
+"""Several workers at once, each with its own job: they connect, warm up, wait for one another, and start.
 
-What came out is told as of one: from the moment the first clock started to when the last one stopped.
+Their results are combined into one, from the first clock's start to the last one's stop.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.worker.measure import Memory, StopwatchReport
 from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
 from harness.worker.meters import servers_cpu_seconds, spent_by_servers
 
-_LOOK_SECONDS = 0.05  # between looks whether a person has asked to stop
+_LOOK_SECONDS = 0.05  # between checks whether a person has asked to stop
 _OTHER = "another client failed before all had begun"
 
 
 class _Start:
-    """Where workers wait for one another; it reads the CPU time of the servers when the last one has come."""
+    """Where workers wait for one another; it reads the servers' CPU time when the last one has arrived."""
 
     def __init__(self, clients: int, server_pids: Sequence[int]) -> None:
         self._pids, self._before = server_pids, cast(float | None, None)
@@ -35,7 +35,7 @@ class _Start:
         self._before = servers_cpu_seconds(self._pids)
 
     def spent(self) -> Numbers:
-        """Return `server_cpu_seconds` since the start, where they are known."""
+        """Return `server_cpu_seconds` since the start, if known."""
         return spent_by_servers(self._before, servers_cpu_seconds(self._pids))
 
 
@@ -46,10 +46,10 @@ def execute_together(
     server_died: Callable[[], bool] = lambda: False,
     command: tuple[str, ...] = COMMAND,
 ) -> Execution[Any]:
-    """Run jobs at once in fresh processes and return what came out as one; `log` receives what all of them said.
+    """Run jobs at once in fresh processes and return one combined result; `log` receives all their output.
 
-    Its seconds are from the first start to the last end, its CPU time and peaks of memory are the sums of all, and
-    what is told of the result is the first one's. Where one fails, all have: the answer is how the first of those did.
+    Seconds count from the first start to the last end. CPU time and memory peaks are the sums over all. The result's
+    details are the first one's. If one fails, all fail, with the first failure as the answer.
     """
     logs = [log.with_name(f"{log.name}.{place}") for place in range(1, len(jobs) + 1)]
     start = _Start(len(jobs), jobs[0].server_pids or [])
@@ -117,7 +117,7 @@ def _as_one(found: Sequence[Execution[Any]], spent: Numbers) -> Execution[Any]:
 
 
 def _report(found: Sequence[Execution[Any]]) -> StopwatchReport:
-    """Return the report of all, of which memory is none before and the sum of the peaks after."""
+    """Return the report of all, with no memory before the call and the sum of the peaks after it."""
     measured = [cast(Answer, one.answer).measured for one in found]
     reports = [one.report for one in measured]
     peaks = [measurement(of, one.samples) for of, one in zip(measured, found, strict=True)]
@@ -143,5 +143,5 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def _most(numbers: Sequence[float | None]) -> float | None:
-    """Return the largest: what others took of the machine every one of them saw, each for its own time."""
+    """Return the maximum: every worker saw what others took of the machine during its own time."""
     return max((number for number in numbers if number is not None), default=None)

@@ -1,1 +1,1 @@
-"""Suites are data: what stands in suites/*.toml, checked."""
+"""Suites are data: the checked content of suites/*.toml."""

@@ -1,4 +1,4 @@
-"""What a suite wants to be said of its runs: which points or transports of an experiment are set against each other."""
+"""A suite's comparisons in its report: which points or transports of an experiment are compared."""
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
@@ -10,9 +10,9 @@ _ENTRIES = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=_ENTRIES)
 class Comparison:
-    """Two points of an experiment whose times are set against each other: parameters with their values.
+    """Two points of an experiment whose times are compared: parameters with their values.
 
-    `title` reads as the beginning of "... took 7 % longer"; `published` is what the author found, in a few words.
+    `title` reads as the beginning of "... took 7 % longer". `published` is the author's result, in a few words.
     """
 
     title: str
@@ -28,9 +28,9 @@ class Comparison:
 
 @dataclass(frozen=True, config=_ENTRIES)
 class Sweep:
-    """A parameter of an experiment, of whose values the fastest is set against all others.
+    """A parameter of an experiment whose fastest value is compared with all others.
 
-    `figure` is `seconds`, or a name in the column `details`; of rates (`..._per_s`) the largest is the fastest.
+    `figure` is `seconds`, or a name in the column `details`. For rates (`..._per_s`) the largest is the fastest.
     """
 
     experiment: str
@@ -40,10 +40,10 @@ class Sweep:
 
 @dataclass(frozen=True, config=_ENTRIES)
 class Versus:
-    """Two transports (by id) of an experiment, set against each other at the same parameters.
+    """Two transports (by id) of an experiment, compared at the same parameters.
 
-    `title` reads as the beginning of "... took 7 % longer". `figure` is that of the first, `against_figure` (where
-    it is another) that of the second; see `Sweep`.
+    `title` reads as the beginning of "... took 7 % longer". `figure` is the first one's, `against_figure` (if
+    different) the second one's; see `Sweep`.
     """
 
     title: str

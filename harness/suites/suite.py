@@ -1,4 +1,4 @@
-"""Suites are data: what stands in them, and the plan of a size of one. `suite_files` reads them."""
+"""Suites are data: their content, and the plan of one size. `suite_files` reads them."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from harness.model import Experiment, unknown
 from harness.suites.comparisons import AnyComparison
 
-Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs that open one
+Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs
 SizeName = Literal["smoke", "default", "laptop", "full"]
 SIZES: tuple[str, ...] = get_args(SizeName)
 Statistic = Literal["median and range", "mean and deviation"]
@@ -18,12 +18,12 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One figure of a published benchmark, as its author printed it; None where the author does not say.
+    """One figure of a published benchmark, as its author printed it; None if the author does not give it.
 
-    `description` is the author's name of the transport; `experiment`, `rows`, `bytes` and `parameters` (some of a
-    case's) say under which conditions.
-    Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes. `detail`
-    names a further figure as transports call it in the column `details`, and `detail_value` is that.
+    `description` is the author's name of the transport. `experiment`, `rows`, `bytes` and `parameters` (some of a
+    case's) give the conditions. Times are means in seconds, rates in rows/s, memory the mean peak resident memory above
+    the start in bytes. `detail` names a further figure by its name in the column `details`, and `detail_value` is its
+    value.
     """
 
     description: str
@@ -42,21 +42,21 @@ class PublishedFigure:
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Picture:
-    """One picture of a suite's report, made from the rows of runs.csv that `where` keeps (column -> its values).
+    """One picture of a suite's report, made from the rows of runs.csv that `where` selects (column -> its values).
 
-    `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`.
-    `lines`: `y` over `x`, one line for each value of `colour` and (drawn otherwise) of `dash`.
-    `scatter`: one mark a transport at the medians of `x` and `y`.
-    `grid`: one line a transport, one column a value of `x` (in the order of `where`, if that has it): how many rows
-    were found of those expected where the column `details` says so, else how runs ended, with `y` of those that are ok.
-    `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
-    `costs`: one mark a transport at its fixed cost of a call and its marginal cost of a row (see `report.costs`).
-    `winners`: a map of who is fastest: one line a value of `y`, one column a value of `x`, each a column, a parameter,
-    several of them joined by ` + `, or `direction` (database, operation and frame); see `report.pictures.winners`.
-    `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
-    author's figures beside ours. `limit` adds to lines the fastest bound of what they are about, at as many rows.
-    `crossings` adds to lines of rates over rows where the fastest transport changes (see `report.crossings`).
-    Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
+    `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`. `lines`: `y` over `x`,
+    one line for each value of `colour` and (drawn differently) of `dash`. `scatter`: one mark a transport at the
+    medians of `x` and `y`. `grid`: one line a transport, one column a value of `x` (in the order of `where`, if that
+    has it). Its cells show how many of the expected rows were found, if the column `details` has that. Otherwise they
+    show the runs' statuses, with `y` for ok runs. `traces`: cores in use over time, one line for each run of the last
+    pass (of suites that request traces). `costs`: one mark a transport at its fixed cost of a call and its marginal
+    cost of a row (see `report.costs`). `winners`: a map of the fastest: one line a value of `y`, one column a value of
+    `x`. Each is a column, a parameter, several of them joined by ` + `, or `direction` (database, operation and frame);
+    see `report.pictures.winners`. `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves
+    logarithmic. `published` adds the author's figures next to ours. `limit` adds to lines the fastest bound of their
+    cases, for as many rows. `crossings` marks on lines of rates over rows where the fastest transport changes (see
+    `report.crossings`). Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes +
+    detail:workers_peak_rss_bytes`.
     """
 
     name: str
@@ -81,10 +81,10 @@ class Picture:
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class AnswersWanted:
-    """What the reports of a suite open with: the fastest transport for each frame, beside the usual one.
+    """The first part of a suite's reports: the fastest transport for each frame, next to the default one.
 
-    `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of what people usually take: the
-    first that a run has for a system, operation and frame is the usual one there, others are told beside it.
+    `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of common choices. The first
+    that a run has for a system, operation and frame is the default there, and the report lists the others with it.
     """
 
     experiment: str
@@ -93,9 +93,9 @@ class AnswersWanted:
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class CrossingsWanted:
-    """Of which experiments the report says where the fastest transport changes with the rows, and what rows cost.
+    """The experiments for which the report shows where the fastest transport changes with the rows, and costs of rows.
 
-    The cases of a transport in all of them make one curve, so that a size may have fewer transports than another.
+    A transport's cases in all of them form one curve, so that a size may have fewer transports than another.
     """
 
     experiments: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
@@ -107,9 +107,9 @@ Unasked = Literal["everything", "contenders", "nothing"]
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a suite: its experiments, passes, and how long a worker may live in seconds.
+    """One size of a suite: its experiments, passes, and a worker's time limit in seconds.
 
-    `unasked` says by the name of an experiment what of it is run where a person asks for no transports, origins or
+    `unasked` maps an experiment's name to the part of it that runs if the user requests no transports, origins or
     experiments by name.
     """
 
@@ -121,12 +121,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
+    """A suite: its rig, its sizes and pictures, and the published benchmark it reproduces.
 
-    `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
-    time. `answers` is None where its question is another one than which transport to take for a frame, `crossings`
-    where it does not set curves over rows against each other. `left_out` are the transports that its reference run
-    shows to be no contenders (`harness.report.contenders`).
+    `citation` and `conditions` are empty if it reproduces none. `traces` requests the CPU time of every run over time.
+    `answers` is None if its question is not which transport to use for a frame. `crossings` is None if it does not
+    compare curves over rows. `left_out` are the transports that its reference run shows not to be contenders
+    (`harness.report.contenders`).
     """
 
     name: str

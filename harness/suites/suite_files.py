@@ -1,4 +1,4 @@
-"""Reading suites/*.toml and the figures of the published benchmarks beside them; every entry is checked."""
+"""Read suites/*.toml and the figures of the published benchmarks next to them; every entry is checked."""
 
 import csv
 import tomllib
@@ -39,7 +39,7 @@ from harness.suites.suite import (
 
 
 def load(folder: Path, name: str) -> Suite:
-    """Read a suite by name. Raises LabError naming the nearest one when there is none."""
+    """Read a suite by name. Raises LabError naming the nearest one if there is none."""
     names = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in names:
         raise unknown("suite", name, names) if names else LabError(f"no suites in {folder}")
@@ -53,7 +53,7 @@ def load(folder: Path, name: str) -> Suite:
 
 
 def _expanded(values: Any) -> Any:
-    """Return `1..cores` as 1, 2, 4 and so on, the cores of this machine and twice as many; `cores` as their number."""
+    """Return `1..cores` as 1, 2, 4 and so on, the number of cores and twice that; `cores` as the number."""
     if values == "cores":
         return [cores()]
     if values != "1..cores":
@@ -82,7 +82,7 @@ def _differently_named(parts: list[Any]) -> list[Any]:
 
 
 def _which_comparison(entries: Any) -> str:
-    """Return which comparison some entries are, by the entry that only it has."""
+    """Return the type of comparison of some entries, by the entry that only this type has."""
     given = entries if isinstance(entries, dict) else {}
     return "sweep" if "parameter" in given else "versus" if "transport" in given else "points"
 
@@ -99,18 +99,18 @@ _Comparison = Annotated[
 
 
 class _Entries(BaseModel):
-    """Entries of a suite file: these and no others."""
+    """Entries of a suite file; others are an error."""
 
     model_config = ConfigDict(extra="forbid")
 
     @property
     def given(self) -> dict[str, Any]:
-        """The entries that the file has, for what stands above them where it has not."""
+        """The entries that the file sets, which take precedence over the enclosing level's."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class _SharedEntries(_Entries):
-    """What an experiment says, or a size or `defaults` for all of theirs."""
+    """Entries of an experiment, or of a size or `defaults` for all of theirs."""
 
     select: str = ""
     dataset: str = ""
@@ -144,7 +144,7 @@ class _SuiteFile(_Entries):
     rig: Rig
     traces: bool = False
     published: _PublishedEntries | None = None
-    transports: dict[str, str] = {}  # names for globs: {name} in an entry `select`
+    transports: dict[str, str] = {}  # named globs: {name} in an entry `select`
     defaults: _SizeEntries
     sizes: Annotated[dict[SizeName, _SizeEntries], Field(min_length=1)]
     pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
@@ -175,12 +175,12 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
 
 
 def left_out_path(folder: Path, name: str) -> Path:
-    """Return the file that lists the transports of a suite which are no contenders."""
+    """Return the file that lists the transports of a suite that are not contenders."""
     return folder / "left_out" / f"{name}.csv"
 
 
 def left_out(folder: Path, name: str) -> frozenset[str]:
-    """Return the ids of the transports that are no contenders; none of a suite without such a file."""
+    """Return the ids of the transports that are not contenders; empty for a suite without such a file."""
     path = left_out_path(folder, name)
     if not path.is_file():
         return frozenset()
@@ -229,14 +229,22 @@ def _require(what: str, entries: dict[str, Any], *names: str) -> None:
 
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # what pydantic adds to a place in the file
+_TAGS = (
+    "points",
+    "sweep",
+    "versus",
+    "str",
+    "int",
+    "float",
+    "[key]",
+)  # names that pydantic adds to a location in the file
 _WORDS = {"model_type": "a table of entries", "dataclass_type": "a table of entries", "dict_type": "a table of entries"}
 _WORDS |= {"list_type": "a list", "too_short": "at least one"}
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return in one line what is wrong with a suite file: where, what was expected, what was found."""
-    # An entry that nobody knows is why another one is missing.
+    """Return the error of a suite file in one line: where, what was expected, what was found."""
+    # An unknown entry is usually the reason why another one is missing.
     first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
     place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
     if first["type"] in _UNKNOWN:
@@ -252,7 +260,7 @@ def _first_error(error: ValidationError) -> str:
 
 
 def _known_at(above: Iterable[int | str]) -> list[str]:
-    """Return the names of the entries that may stand at a place of a suite file."""
+    """Return the names of the entries that are allowed at a location of a suite file."""
     models: dict[str, Any] = {
         "experiments": _ExperimentEntries,
         "sizes": _SizeEntries,

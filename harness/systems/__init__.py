@@ -1,6 +1,6 @@
-"""The databases, a room each: what it says of itself (`SYSTEM`), its reference client, tables, hostile values, server.
+"""The databases, one package each: description (`SYSTEM`), reference client, tables, hostile values, server.
 
-A room that stands in this folder is a system of the lab; nothing else names them.
+Every package in this folder is a system of the lab; no other code names them.
 """
 
 from __future__ import annotations

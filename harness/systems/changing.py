@@ -1,4 +1,4 @@
-"""What a database's room does to a table while a transport is at work on it, and how it sees who writes."""
+"""Changes to a table while a transport works on it, and detection of writers; each database implements them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 
 
 class Watch(Protocol):
-    """Who writes to the lab's namespace, as far as the server tells."""
+    """Detects writers in the lab's namespace, as far as the server reports them."""
 
     def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
         """Return the processes that have written and not committed, and those that have just committed.
 
-        `opened` are the connections to the server that processes of interest have.
+        `opened` are the server connections of the processes to watch.
         """
 
 
 class Meanwhile(Protocol):
-    """What happens to a table while a transport is at it: the module `meanwhile` of a room.
+    """Changes to a table while a transport works on it: a database package's module `meanwhile`.
 
-    `PROFILE` is the form of a table that takes rows which come again.
+    `PROFILE` is the profile of a table that accepts repeated rows.
     """
 
     PROFILE: str
 
     def watch(self, connection: Any) -> Watch:
-        """Begin to watch who writes and who has committed."""
+        """Start to watch writers and commits."""
 
     def change(self, connection: Any, table: str, warmup: str, month: str, step: int) -> None:
-        """Add all rows of the first (`step` is even) or the last month of the small table `warmup`, at once.
+        """Add all rows of one month of the small table `warmup` in one step: the first (`step` is even) or the last.
 
-        `month` is the column of dates. Who reads as of one moment sees all of it or nothing.
+        `month` is the date column. A consistent read sees the whole change or none of it.
         """

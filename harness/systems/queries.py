@@ -1,4 +1,4 @@
-"""A person's query without what people end one with, so that it may stand in another one."""
+"""Strip the end of a user's query so that it can be embedded in another one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _COMMENT = re.compile(r"/\*|\*/")
 
 
 def without_end(query: str, quoted: str, *, nested: bool, to_line_end: str = "--") -> str:
-    """Return a query without the semicolons, comments and white space at its end, and with a line's end.
+    """Return a query without trailing semicolons, comments and white space, and with a final line break.
 
-    `quoted` is the pattern of what is quoted in its SQL, `nested` whether comments may be in comments there,
-    `to_line_end` the pattern of what begins a comment up to the end of the line.
+    `quoted` is the pattern of quoted parts in its SQL, `nested` whether comments nest. `to_line_end` is the pattern
+    that starts a comment up to the end of the line.
     """
     token = re.compile(rf"(?P<quoted>{quoted})|(?P<line>(?:{to_line_end})[^\n]*)|(?P<comment>/\*)|[;\s]+|.", re.DOTALL)
     place = end = 0
@@ -26,7 +26,7 @@ def without_end(query: str, quoted: str, *, nested: bool, to_line_end: str = "--
 
 
 def _comment_end(query: str, place: int, nested: bool) -> int:
-    """Return where a comment ends that began just before a place; the end of the query where it does not end."""
+    """Return the end of a comment that began just before an offset; the query's end if the comment is open."""
     depth = 1
     for mark in _COMMENT.finditer(query, place):
         depth += (1 if nested else 0) if mark[0] == "/*" else -1

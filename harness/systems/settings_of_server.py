@@ -1,4 +1,4 @@
-"""What the module `settings` of a database's room offers."""
+"""The interface of the module `settings` of a database's package."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from harness.model import Value
 
 
 class SettingsOfServer(Protocol):
-    """Settings that are parameters of a case, never set by default: the module `settings` of a room.
+    """Settings that are parameters of a case, never set by default: the module `settings` of a database package.
 
-    `NAMES` are these parameters, `OF_WHOLE_SERVER` those of them that hold for everybody who is connected: they are
-    set on servers that are ours alone.
+    `NAMES` are these parameters. `OF_WHOLE_SERVER` are those that affect every connection; the lab sets them only on
+    its own servers.
     """
 
     NAMES: frozenset[str]
     OF_WHOLE_SERVER: frozenset[str]
 
     def configure(self, connection: Any, parameters: Mapping[str, Value]) -> bool:
-        """Have the whole server set as these parameters want it, and all others of OF_WHOLE_SERVER as they were.
+        """Set the whole server as these parameters require, and reset the others of OF_WHOLE_SERVER.
 
-        Returns whether it has to be started anew for that. Raises LabError for a value that is none.
+        Returns whether the server must restart for that. Raises LabError for an invalid value.
         """
 
     def address(self, uri: str, parameters: Mapping[str, Value]) -> str:
-        """Return the address of sessions with these settings. Raises LabError for a value that is none."""
+        """Return the address of sessions with these settings. Raises LabError for an invalid value."""
 
     def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
-        """Return what is said to the server once an empty table is made."""
+        """Return the statements to run after an empty table is created."""
 
     def left(self, connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
-        """Return facts of a table as a write has left it, units in their names."""
+        """Return facts about a table after a write, with units in their names."""

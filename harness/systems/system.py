@@ -1,4 +1,4 @@
-"""What a database says of itself in words, and the modules of its room that do what the lab needs of it."""
+"""A database's description, and the modules of its package that the lab uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.systems.changing import Meanwhile
     from harness.systems.settings_of_server import SettingsOfServer
 
-# Modules that a room may be without, and what then cannot be done.
+# Optional modules of a database package -> what is not possible without them.
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
@@ -36,31 +36,31 @@ OPTIONAL = {
 
 @dataclass(frozen=True)
 class Place:
-    """The setting by which a person names a server of their own that is installed here, and what it means."""
+    """The setting with which a user names their own installed server, and its meaning."""
 
     setting: str
     meaning: str
 
     @property
     def variable(self) -> str:
-        """The variable of the environment."""
+        """The environment variable."""
         return f"LAB_{self.setting.upper()}"
 
 
 @dataclass(frozen=True)
 class System:
-    """A database: its name (of its room and of the transports'), title, place in reports, and addresses.
+    """A database: its name (of its package and its transports), title, position in reports, and addresses.
 
-    `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
-    does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
-    with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
-    with which it says that its disk is full, `plain` patterns of its errors that have no room for a value of a row,
-    `interrupted` words with which it says that somebody ended a session or restarted it; `killed` is what a line of its
-    log has (a regular expression) where somebody killed one of its processes. `embedded` says in a sentence what is to
-    be known of figures of the embedded server; `installed_at` names the one that a person has installed, which the
-    embedded lab can start instead; `keys_in_environment`: it takes the keys of an S3 server from the environment of its
-    process, not from a query. The properties import the modules of its room when they are asked for: what only
-    needs the words loads no client. Those of OPTIONAL raise LabError where the room has none.
+    `source_profile` is the table profile that the server reads fastest. `fixes` tell the user what to do if the server
+    lacks something that some transports need. `shares_folder`: the server can read and write files in a folder that it
+    shares with this machine. `variables` are prefixes of environment variables that its clients read. `no_space` are
+    words with which it reports a full disk. `plain` are patterns of its errors that cannot contain a value of a row.
+    `interrupted` are words with which it reports that a session was ended or restarted. `killed` is a regular
+    expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
+    embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
+    `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query. The
+    properties import the package's modules on first use, so code that needs only the description loads no client. Those
+    of OPTIONAL raise LabError if the package has no such module.
     """
 
     name: str
@@ -81,11 +81,11 @@ class System:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Names of the addresses; a lab has this database when it has all of them."""
+        """Names of the addresses; a lab has this database if it has all of them."""
         return tuple(address.name for address in self.addresses)
 
     def ports(self, endpoints: Mapping[str, str]) -> set[int]:
-        """Return the ports of the server at these addresses, by their names."""
+        """Return the server's ports at these addresses, by name."""
         return {urlsplit(endpoints[address.name]).port or address.port for address in self.addresses}
 
     @property
@@ -95,12 +95,12 @@ class System:
 
     @property
     def session(self) -> QuerySession:
-        """A person's own session, for a query of theirs."""
+        """A user's own session, for their query."""
         return cast(QuerySession, self._module("session"))
 
     @property
     def folder(self) -> Folder:
-        """The look at a shared folder, of a system that `shares_folder`."""
+        """The check of a shared folder, for a system that `shares_folder`."""
         return cast(Folder, self._module("folder"))
 
     @property
@@ -110,12 +110,12 @@ class System:
 
     @property
     def hostile(self) -> Hostile:
-        """The hostile values that it holds in a form of its own, or not at all."""
+        """The hostile values that it stores differently or not at all."""
         return cast(Hostile, self._module("hostile"))
 
     @property
     def script(self) -> Script:
-        """What a program for one table has beside its transport."""
+        """Parts of a program for one table, next to its transport."""
         return cast(Script, self._module("script"))
 
     @property
@@ -125,35 +125,35 @@ class System:
 
     @property
     def settings(self) -> SettingsOfServer:
-        """Settings of the server that are parameters of cases."""
+        """Server settings that are parameters of cases."""
         return cast("SettingsOfServer", self._module("settings"))
 
     @property
     def meanwhile(self) -> Meanwhile:
-        """What others do to a table while a transport is at it."""
+        """Changes to a table while a transport works on it."""
         return cast("Meanwhile", self._module("meanwhile"))
 
     @property
     def sql(self) -> Sql:
-        """Names and texts in its SQL, as its transports write them."""
+        """How to quote names and strings in its SQL, as its transports do."""
         return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
 
     @property
     def service(self) -> Service | Files:
-        """The server that the embedded lab starts, or the files it keeps where the database has none."""
+        """The server that the embedded lab starts, or the files it keeps if the database has no server."""
         return cast("Service | Files", self._module("service").SERVICE)
 
     @property
     def installed(self) -> Installed:
-        """Servers that a person has installed."""
+        """Servers that the user has installed."""
         return cast("Installed", self._module("installed"))
 
     def without_values(self, error: str) -> str:
-        """Return the words of the server in an error in which no value of a row can be; empty where it has none."""
+        """Return the part of a server error that `plain` matches, which has no value of a row; empty without one."""
         return next((found[0] for words in self.plain if (found := re.search(words, error))), "")
 
     def lacks(self, name: str) -> str:
-        """Say what cannot be done where the room has no module of this name, one of OPTIONAL; else nothing."""
+        """Describe what is not possible without this module, one of OPTIONAL; empty if the package has it."""
         if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
             return ""
         return f"expected harness/systems/{self.name}/{name}.py, found none: {OPTIONAL[name]}"
@@ -165,70 +165,70 @@ class System:
 
 
 class Installed(Protocol):
-    """Servers that a person has installed, which the embedded lab starts instead of its own: the module `installed`.
+    """Servers that the user has installed, which the embedded lab can start instead: the module `installed`.
 
-    Its `installed_at` names the setting, whose value is the `place`.
+    The system's `installed_at` names the setting, whose value is the `place`.
     """
 
     def service(self, place: Path, environment: Mapping[str, str]) -> Service:
-        """Return the service that a server there is, with more variables of its environment. Raises ServiceError."""
+        """Return the service that runs the server there, with extra environment variables. Raises ServiceError."""
 
     def build(self, place: Path) -> str:
-        """Return what a server there says of its version; empty where it says nothing. Raises ServiceError."""
+        """Return the version string of the server there; empty if it has none. Raises ServiceError."""
 
     def found(self) -> list[Path]:
-        """Return the places of this machine where such a server is, the newest first."""
+        """Return where such servers are on this machine, the newest first."""
 
 
 class Client(Protocol):
-    """The one fixed client that is the witness of every verification: the module `client` of a system's room.
+    """The one fixed client that is the witness of every verification: the module `client` of a system's package.
 
-    A connection is what `open_connection` returned; tables are named without the namespace, which is the lab's own.
+    A connection is the result of `open_connection`. Tables are named without the namespace, which is the lab's own.
     """
 
     def transport_uri(self, endpoint: str, uri: str) -> str:
-        """Return the URI a transport connects with: the lab's namespace is the default one. Raises LabError."""
+        """Return the URI for transports, with the lab's namespace as default. Raises LabError."""
 
     def open_connection(self, endpoints: dict[str, str]) -> Any:
         """Open the connection. Raises LabError: unreachable server, wrong user or password."""
 
     def check(self, endpoints: dict[str, str]) -> Server:
-        """Return what the server is. Raises LabError when it cannot be used."""
+        """Return the server's description. Raises LabError if it cannot be used."""
 
     def said(self, error: Exception) -> str:
-        """Return what the server said, in one line, without the words of the client around it."""
+        """Return the server's message in one line, without the client's additions."""
 
     def offers(self, server: Server, endpoints: dict[str, str]) -> str:
-        """Say in a few words what the server offers beyond its version; for `lab doctor`."""
+        """Describe briefly what the server offers beyond its version, for `lab doctor`."""
 
     def hold(self, connection: Any, run_id: str) -> str:
-        """Keep other runs off the server until the connection closes; return the run that has it, or nothing.
+        """Keep other runs off the server until the connection closes; return the run that holds it, or None.
 
-        Where a database has no locks it returns nothing: README says so.
+        A database without locks returns None, as README states.
         """
 
     def ensure_namespace(self, connection: Any) -> None:
         """Create the lab's namespace, or accept one that the lab made. Raises LabError: not ours, not allowed."""
 
     def greet(self, connection: Any) -> None:
-        """Have the server answer something small."""
+        """Have the server answer a small query."""
 
     def create(self, connection: Any, table: str, definition: str) -> None:
-        """Create an empty table in place of the lab's own earlier one. Raises LabError when it is not the lab's."""
+        """Create an empty table, replacing the lab's earlier one. Raises LabError if the lab did not make that."""
 
     def drop(self, connection: Any, table: str) -> None:
-        """Drop a table of the lab if it exists. Raises LabError when one of this name is not the lab's."""
+        """Drop a table of the lab if it exists. Raises LabError if the lab did not make the table of this name."""
 
     def discard(self, connection: Any, table: str) -> None:
-        """Drop a table, if it exists, that a transport made beside one of the lab's, in the lab's namespace."""
+        """Drop a table, if it exists, that a transport made next to one of the lab's, in the lab's namespace."""
 
     def load(
         self, connection: Any, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
     ) -> None:
-        """Fill a table from a Parquet file, in `order` where the table has none, and leave it as it is best read."""
+        """Fill a table from a Parquet file, in `order` if the table has none, and leave it ready for fast reads."""
 
     def require_held(self, connection: Any, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
-        """Raise LabError, with column and row, for a value of a Parquet file that this very database cannot hold."""
+        """Raise LabError, with column and row, for a value of a Parquet file that this database cannot hold."""
 
     def fill(self, connection: Any, table: str, insertion: str) -> None:
         """Fill a table with one INSERT (`{table}` for its name)."""
@@ -237,39 +237,39 @@ class Client(Protocol):
         """Return the whole table as Arrow."""
 
     def end_sessions(self, connection: Any) -> None:
-        """End what dead workers left running."""
+        """End queries and sessions that dead workers left running."""
 
     def say(self, connection: Any, statement: str) -> None:
         """Have the server execute a statement."""
 
     def empty(self, connection: Any, table: str) -> None:
-        """Take all rows out of a table, which sessions have open, and bring the server to rest."""
+        """Delete all rows of a table that sessions have open, and bring the server to rest."""
 
     def settle(self, connection: Any) -> None:
         """Bring the server to rest between runs."""
 
 
 class QuerySession(Protocol):
-    """A session of a person's, as they have it at their address: the module `session` of a room."""
+    """A user's own session, as they get it at their address: the module `session` of a database package."""
 
     def answer(self, endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
-        """Return the rows of a person's query as Arrow, and the query whose rows come as they are.
+        """Return the rows of a user's query as Arrow, and the rewritten query.
 
-        Nothing can be written in that session. Raises LabError with what the server says.
+        The session is read-only. Raises LabError with the server's message.
         """
 
 
 class Folder(Protocol):
-    """The module `folder` of a room."""
+    """The module `folder` of a database package."""
 
     def check(self, endpoints: dict[str, str], io: SharedFolder) -> None:
         """Let each side write a file that the other reads. Raises LabError with what went wrong."""
 
 
 class TableDefinitions(Protocol):
-    """How a dataset stands in a database: the module `tables` of its room.
+    """How a database stores a dataset: the module `tables` of its package.
 
-    `STORED` maps logical types that it has no type for to the ones that stand in its tables instead.
+    `STORED` maps logical types that it lacks to the types that its tables use instead.
     """
 
     STORED: Mapping[str, str]
@@ -279,18 +279,18 @@ class TableDefinitions(Protocol):
 
 
 class SumsOfTables(Protocol):
-    """How the server sums a table of any size: the module `sums` of a room."""
+    """How the server sums a table of any size: the module `sums` of a database package."""
 
     def sums(self, connection: Any, table: str, logical_types: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a type without any."""
 
 
 class Hostile(Protocol):
-    """How hostile values stand in a database: the module `hostile` of its room.
+    """How a database stores hostile values: the module `hostile` of its package.
 
-    `TYPES` are the SQL types of columns, by the logical type of what stands in them (nullable where they can be) and by
-    the types of `OF_TABLES`; the database is without kinds of values whose columns it has no type for. `OWN` is what it
-    has of its own about a kind, by its name.
+    `TYPES` are the SQL types of columns, by the logical type of their values (nullable if possible) and by the types of
+    `OF_TABLES`. The database lacks kinds of values whose columns it has no type for. `OWN` has the database's
+    particulars of a kind, by its name.
     """
 
     TYPES: Mapping[str, str]
@@ -300,25 +300,25 @@ class Hostile(Protocol):
         """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
 
     def make_types(self, connection: Any) -> None:
-        """Make what these tables need beside them: types that have names of their own. Done once, before a table."""
+        """Create the named types that these tables need, once, before any table."""
 
     def drop_types(self, connection: Any) -> None:
-        """Drop it again; all tables are gone."""
+        """Drop these types again; all tables are gone."""
 
     def clear(self, connection: Any, table: str) -> None:
-        """Take the few rows out of a table, at less cost than making it anew; wait for whoever still writes to it."""
+        """Delete a table's few rows, faster than recreating it; wait for other connections that still write to it."""
 
     def marks(self, connection: Any) -> dict[str, str]:
-        """Return a text of every table of the lab that changes when more of it is changed than its rows."""
+        """Return for every table of the lab a string that changes whenever more than its rows changes."""
 
 
 class Script(Protocol):
-    """How a program that stands alone makes its table and asks a query: the module `script` of a room.
+    """How a stand-alone program creates its table and runs a query: the module `script` of a database package.
 
-    `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
-    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs it over a connection
-    of arrow-wire, and `BY_ARROW_WIRE` is what is installed instead of a package then. `SELECT` is that of a function
-    `select` that returns the rows of QUERY as an Arrow table, as the reference client does; it needs
+    `CREATE_TABLE` is Python source of a function `create_table`. It runs the statement CREATE_TABLE at the address in
+    the variable `VARIABLE`, with `os` imported, and needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs the statement over a
+    connection of arrow-wire; `BY_ARROW_WIRE` is then installed instead of a package. `SELECT` is the source of a
+    function `select` that returns the rows of QUERY as an Arrow table, like the reference client. It needs
     `SELECT_PACKAGES`.
     """
 
@@ -332,13 +332,13 @@ class Script(Protocol):
 
 
 class Sql(Protocol):
-    """How names and texts stand in the SQL of a database: the module `sql` beside its transports."""
+    """How to quote names and strings in a database's SQL: the module `sql` next to its transports."""
 
     def identifier(self, name: str) -> str:
         """Return the name of a table or column as SQL."""
 
     def identifiers(self, names: Iterable[str]) -> str:
-        """Return several names as SQL, with commas between them."""
+        """Return several names as comma-separated SQL."""
 
     def literal(self, text: str) -> str:
-        """Return a text as SQL."""
+        """Return a string as SQL."""

@@ -1,6 +1,6 @@
-"""The catalogue: one folder a system, one module or folder a client, one function a transport.
+"""The catalogue: one folder per system, one module or folder per client, one function per transport.
 
-What several modules say to the letter stands in a sibling that has no transport: `client.py` in a client's folder for
-that client, modules named after what they have in a system's folder for its clients, and here for one client whatever
-the system. `lab show` prints what a transport uses of them.
+Code that several modules share is in a sibling module without transports. `client.py` in a client's folder serves that
+client. Modules in a system's folder serve all its clients. Modules in this folder serve clients of several systems.
+`lab show` prints the shared code that a transport uses.
 """

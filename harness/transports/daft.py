@@ -1,4 +1,4 @@
-"""What Daft's transports have in common: Ray for its workers, and sinks, sources and functions of Python in its plans.
+"""What Daft's transports share: Ray workers, and Python sinks, sources and functions in Daft's plans.
 
 Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/, sinks: https://docs.daft.ai/en/stable/connectors/custom/
 """
@@ -14,28 +14,29 @@ from harness.transports.parts import row_groups
 from harness.transports.ray import of_our_own, on_every_node
 from harness.transports.workers import refuse_others, versions
 
-STORE_BYTES = 200_000_000  # of memory that a node shares: what crosses it here is less than a row for each part
-START_SECONDS = 120  # for nodes, on a machine that is busy with other things
+STORE_BYTES = 200_000_000  # shared memory of a node: each part sends less than a row through it
+START_SECONDS = 120  # limit for a node to start on a busy machine
 
 
 @contextmanager
 def daft_on_ray(workers, packages):
-    """Have Daft work on Ray: on the cluster at `workers.address`, else on nodes of our own on this machine.
+    """Run Daft on Ray: on the cluster at `workers.address`, otherwise on nodes started on this machine.
 
-    Daft has one process on every node of Ray, with a thread for each of its cores: so many workers are so many nodes
-    of one core, beside one of none for what plans the work. The first query starts them, therefore one is run here.
-    Raises RuntimeError where the workers have other versions of Python or of the packages than this process.
+    Daft runs one process on every Ray node, with a thread for each of the node's cores. Each worker is therefore a node
+    of one core, and the planner runs on a head node without cores. The first query starts the processes, so this
+    function runs one. Raises RuntimeError if a worker has other versions of Python or of the packages than this
+    process.
     """
     import daft
     import ray
     from daft.pickle import cloudpickle
 
-    if "harness" in sys.modules:  # then workers need not have what a script has in itself
+    if "harness" in sys.modules:  # workers then need not import what a script defines itself
         for pickle in (cloudpickle, ray.cloudpickle):
             pickle.register_pickle_by_value(sys.modules["harness"])
     with ExitStack() as stack:
         options = {"address": workers.address} if workers.address else of_our_own(stack, 0)
-        stack.callback(ray.shutdown)  # before its files go
+        stack.callback(ray.shutdown)  # before its files are removed
         ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
         if not workers.address:
             _start_nodes(stack, workers.number)
@@ -46,18 +47,18 @@ def daft_on_ray(workers, packages):
 
 
 def _start_nodes(stack, number):
-    """Start so many nodes of one core beside the head, one after the other; they end with the stack.
+    """Start this many one-core nodes next to the head, one after the other; they end with the stack.
 
-    Two that start at the same time take the same names for their sockets.
+    Two nodes that start at the same time choose the same socket names.
     """
     import ray
 
     here = ray.get_runtime_context().gcs_address
-    # By default all nodes of a machine listen on the same port.
+    # By default all nodes on a machine listen on the same port.
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={here}", "--num-cpus=1", "--block"]
     command += [f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats", "--dashboard-agent-listen-port=0"]
     settings = {"RAY_AUTH_MODE": "token", "RAY_raylet_start_wait_time_s": f"{START_SECONDS}"}
-    settings["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0"  # by default a node takes 30 seconds to end
+    settings["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0"  # by default a node takes 30 seconds to shut down
     for expected in range(2, number + 2):
         node = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL)
         stack.callback(node.wait)
@@ -70,9 +71,9 @@ def _start_nodes(stack, number):
 
 
 def done_by_parts(work, parts):
-    """Have Daft do `work` with each part, as a task of its own; return what it returned, a whole number each.
+    """Have Daft run `work` on each part in a separate task; return the results, one integer per part.
 
-    A task whose worker dies is given to another one: whatever `work` had done by then it does again.
+    If a worker dies, Daft gives its task to another worker, which repeats everything `work` had already done.
     """
     import daft
 
@@ -88,7 +89,7 @@ def done_by_parts(work, parts):
 
 
 def sink_of(send):
-    """Return a sink of Daft that gives each of its micropartitions to `send` as Arrow record batches.
+    """Return a Daft sink that passes each micropartition to `send` as Arrow record batches.
 
     `send` returns the number of rows.
     """
@@ -111,7 +112,7 @@ def sink_of(send):
 
 
 def in_row_groups(source):
-    """Return the rows of a Parquet file as a frame of Daft, of which each row group is a task of its own."""
+    """Return the rows of a Parquet file as a Daft frame with one task per row group."""
     import daft
 
     groups = row_groups(source)
@@ -119,9 +120,9 @@ def in_row_groups(source):
 
 
 def read_by_parts(read, parts, schema):
-    """Return a frame of Daft, of which each part is a task of its own; `read` yields its Arrow record batches.
+    """Return a Daft frame with one task per part; `read` yields the part's Arrow record batches.
 
-    `schema` is that of Arrow. Of uuids Daft makes a type that it cannot write (0.7.26): they become 16 bytes.
+    `schema` is an Arrow schema. Daft 0.7.26 turns uuids into a type that it cannot write, so they become 16 bytes.
     """
     import pyarrow as pa
     from daft import Schema

@@ -4,16 +4,16 @@ from contextlib import contextmanager
 
 from harness.transports.workers import refuse_others
 
-PATIENCE_SECONDS = 60  # for workers of a cluster to be there
+PATIENCE_SECONDS = 60  # limit for a cluster's workers to arrive
 
 
 @contextmanager
 def client_of(workers, modules):
-    """Yield a client of Dask's scheduler whose workers have the versions of this process and are ready to work.
+    """Yield a client of Dask's scheduler whose workers have this process's versions and are ready.
 
-    `workers` has the address of a scheduler, or starts so many worker processes of one thread here, with scratch files
-    in its folder; Dask starts one again that was killed. What this process has imported of `modules` they import, too.
-    Raises RuntimeError where a worker has other versions, TimeoutError where there are fewer workers.
+    `workers` has a scheduler's address, or the number of one-thread worker processes to start here with scratch files
+    in its folder. Dask restarts a local worker that was killed. Workers import those of `modules` that this process has
+    imported. Raises RuntimeError if a worker has other versions, and TimeoutError if too few workers arrive.
     """
     import sys
 
@@ -29,7 +29,7 @@ def client_of(workers, modules):
 
 @contextmanager
 def _scheduler_of(workers):
-    """Yield the address of a scheduler (tcp:// or tls://, whose keys Dask's own configuration names), or a cluster."""
+    """Yield the address of a scheduler (tcp://, or tls:// with keys from Dask's configuration), or a cluster."""
     if workers.address:
         yield workers.address
         return
@@ -40,8 +40,8 @@ def _scheduler_of(workers):
     with LocalCluster(
         n_workers=workers.number,
         threads_per_worker=1,
-        processes=True,  # each below a nanny, which starts it again
-        dashboard_address="127.0.0.1:0",  # None would be 8787, which is somebody's already
+        processes=True,  # each under a nanny that restarts it
+        dashboard_address="127.0.0.1:0",  # None means 8787, which is often taken
         scheduler_kwargs={"dashboard": False},
         local_directory=workers.folder,
         silence_logs=logging.CRITICAL,
@@ -50,7 +50,7 @@ def _scheduler_of(workers):
 
 
 def _versions_of_workers(client, packages):
-    """Return the versions that each worker has; Dask asks them without sending code, which needs equal ones."""
+    """Return each worker's versions. Dask asks without sending code, which would need equal versions."""
     found = client.get_versions(packages=packages)["workers"].values()
     return [
         {name: of["packages"][name] or "none" for name in packages}
@@ -67,10 +67,10 @@ def _import_modules(names):
 
 
 def done(client, function, *parts):
-    """Call a function for each part on the workers and return what it returned; if one raises, begin no other.
+    """Call a function for each part on the workers and return the results; after a failure start no more parts.
 
-    `pure=False`: every call counts, as each changes something. What a worker did whose answer died with it is done
-    again.
+    `pure=False` keeps Dask from merging equal calls, because each call changes something. If a worker dies before it
+    returns a result, Dask repeats its call.
     """
     futures = client.map(function, *parts, pure=False)
     try:

@@ -1,14 +1,14 @@
-"""DuckDB in memory, for all that reads or writes files with it, here or on an S3 server."""
+"""DuckDB in memory, for transports that read or write files locally or on an S3 server."""
 
 from contextlib import contextmanager
 
 
 @contextmanager
 def in_memory(folder, s3):
-    """Yield a connection to an empty database in memory that would spill to the folder; with the keys of an S3 server.
+    """Yield a connection to an empty in-memory database that spills to the folder, with S3 keys if given.
 
-    `s3` is None, or has endpoint (http(s)://host:port), region, access_key and secret_key. The extension httpfs comes
-    from its wheel: nothing is downloaded.
+    `s3` is None, or has endpoint (http(s)://host:port), region, access_key and secret_key. The httpfs extension comes
+    from its wheel, so nothing is downloaded.
     """
     import duckdb
 

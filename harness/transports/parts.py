@@ -1,11 +1,11 @@
-"""Parquet files a piece at a time: row groups to load, and files that workers leave, each a part of a table."""
+"""Parquet files in pieces: row groups to load, and files that workers write, each one part of a table."""
 
 import itertools
 import os
 
 
 def row_groups(source):
-    """Return the numbers of a Parquet file's row groups: the parts that workers load."""
+    """Return the numbers of a Parquet file's row groups, the parts that workers load."""
     from pyarrow import parquet
 
     return list(range(parquet.read_metadata(source).num_row_groups))
@@ -14,8 +14,8 @@ def row_groups(source):
 def batches(source, groups=None):
     """Yield the rows of a Parquet file, or of some of its row groups, as Arrow record batches of at most 16,384 rows.
 
-    One batch is held at a time, and the file is read without a map of it into memory. One thread reads: several, and
-    batches of 65,536 rows, take three times the memory and feed no database faster.
+    Only one batch is held at a time, and the file is not memory-mapped. One thread reads. Several threads with batches
+    of 65,536 rows take three times the memory and load no database faster.
     """
     from pyarrow import parquet
 
@@ -24,9 +24,9 @@ def batches(source, groups=None):
 
 
 def gathered(batches, rows):
-    """Yield lists of record batches that together have so many rows or a few more; the last list may have fewer.
+    """Yield lists of record batches with at least this many rows in total; the last list may have fewer.
 
-    A list is not held any longer when the next is gathered.
+    A list is released before the next one is gathered.
     """
     held, number = [], 0
     for batch in batches:
@@ -41,10 +41,10 @@ def gathered(batches, rows):
 
 
 def write_part(destination, name, batches):
-    """Write Arrow record batches, each when it comes, as one Parquet file of a folder; return how many rows.
+    """Write Arrow record batches as they arrive to one Parquet file in a folder; return the number of rows.
 
-    The file takes its name when it is whole: whoever writes a part again, because its first writer died, leaves one.
-    Of no batch there is no file.
+    The file gets its final name when it is complete. If a writer dies and another repeats the part, one file remains.
+    Without batches there is no file.
     """
     from pyarrow import parquet
 

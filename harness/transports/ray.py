@@ -1,4 +1,4 @@
-"""Ray, whose workers do what transports of several databases give them: one of this process's own, or a running one.
+"""Ray, whose workers run tasks for transports of several databases: a local instance or a running cluster.
 
 https://docs.ray.io/en/latest/data/data.html
 """
@@ -12,15 +12,15 @@ from contextlib import ExitStack, contextmanager
 
 from harness.transports.workers import refuse_others, versions
 
-# The shared memory of a Ray of our own, by default a third of the machine's: what does not fit goes to its folder.
+# Shared memory of a local Ray, by default a third of the machine's. Ray spills the rest to its folder.
 OBJECT_STORE_BYTES = 512 << 20
 
 
 @contextmanager
 def ray_of(workers, packages):
-    """Start a Ray with so many workers of one core, or meet the one at the address; all that was started is ended.
+    """Start a Ray with this many one-core workers, or join the one at the address; end all that was started.
 
-    Raises RuntimeError where its workers have other versions of Python, of Ray or of the packages than this process.
+    Raises RuntimeError if its workers have other versions of Python, Ray or the packages than this process.
     """
     import ray
     from ray.data import DataContext, ExecutionResources
@@ -29,14 +29,14 @@ def ray_of(workers, packages):
     context.enable_progress_bars = context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context.execution_options.resource_limits = ExecutionResources.for_limits(cpu=workers.number)
-    if "harness" in sys.modules:  # then workers need not have what a script has in itself
+    if "harness" in sys.modules:  # workers then need not import what a script defines itself
         ray.cloudpickle.register_pickle_by_value(sys.modules["harness"])
     with ExitStack() as stack:
         options = of_our_own(stack, workers.number) if not workers.address else {"address": workers.address}
         stack.callback(ray.shutdown)
         try:
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
-        except ConnectionError as error:  # also what a client is told whose token is wrong
+        except ConnectionError as error:  # a wrong token raises this as well
             tried = f"expected a Ray at {workers.address}, with RAY_AUTH_TOKEN its token if it asks for one"
             raise RuntimeError(f"{tried}; found: {error}") from error
         refuse_others(["ray", *packages], on_every_node(versions, ["ray", *packages]))
@@ -44,14 +44,14 @@ def ray_of(workers, packages):
 
 
 def of_our_own(stack, number):
-    """Return how to start a Ray whose files go when the stack does, and that takes orders from this process alone."""
-    # Ray listens on all addresses. It asks for a token, which it else leaves in the user's home.
+    """Return options for a local Ray that takes orders only from this process; the stack removes its files."""
+    # Ray listens on all addresses, so it requires a token. By default it stores the token in the user's home.
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Its processes give themselves titles, and would write them over their environment, as others see it.
+    # Ray's processes set their titles, which would overwrite the environment that other processes see.
     os.environ.setdefault("SPT_NOENV", "1")
-    # The path of a socket has at most 107 bytes, of which Ray takes 64.
+    # A socket path has at most 107 bytes, and Ray needs 64 of them.
     folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
     return {
         "address": "local",
@@ -63,7 +63,7 @@ def of_our_own(stack, number):
 
 
 def on_every_node(call, *arguments):
-    """Call a function once on every node of Ray that has cores, and return its answers."""
+    """Call a function once on every Ray node that has cores, and return the results."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -74,9 +74,10 @@ def on_every_node(call, *arguments):
 
 
 def drive(call):
-    """Call a function that drives Ray Data: here, or in a task of the cluster where this process is a client (ray://).
+    """Call a function that drives Ray Data: here, or in a cluster task if this process is a client (ray://).
 
-    Ray Data does not support the client (ray-project/ray #48682). The task is not repeated: it may have written.
+    Ray Data does not support the client (ray-project/ray #48682). Ray does not repeat the task, because it may already
+    have written rows.
     """
     import ray
     from ray.data import DataContext
@@ -93,9 +94,9 @@ def drive(call):
 
 
 def on_workers(call, parts):
-    """Call a function with each part, which is a tuple of arguments: each on a worker, in a task of Ray Data.
+    """Call a function with each part (a tuple of arguments) in a separate Ray Data task on a worker.
 
-    A task whose worker dies is repeated.
+    Ray repeats a task whose worker dies.
     """
     import ray
 

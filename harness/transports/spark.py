@@ -1,4 +1,4 @@
-"""Spark on workers of its own, or on those of a master: https://spark.apache.org/docs/latest/spark-standalone.html"""
+"""Spark on local workers or on a master's workers: https://spark.apache.org/docs/latest/spark-standalone.html"""
 
 import os
 import sys
@@ -9,9 +9,9 @@ from subprocess import TimeoutExpired
 from harness.registry import Unsupported
 from harness.transports.workers import refuse_others, versions
 
-MEMORY_MIB = 1_024  # of each executor, and of the driver: the heaps of their JVMs
+MEMORY_MIB = 1_024  # JVM heap of each executor and of the driver
 STOP_SECONDS = 30
-# Nothing but errors, on stderr: a warning about every library of Hadoop's that is not there would come before them.
+# Log only errors, to stderr. Otherwise warnings about missing Hadoop libraries come first.
 QUIET = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -26,11 +26,11 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 @contextmanager
 def spark_session(workers, packages):
-    """Yield a session of Spark with executors of one core each; all that it started ends with it.
+    """Yield a Spark session with one-core executors; everything it started ends with it.
 
-    Where there is no address of a master, executors are processes of this machine (`local-cluster`, whose master and
-    workers are threads of the driver): one that dies is replaced, and what it was doing done again. Raises RuntimeError
-    where an executor has other versions of Python, of PySpark or of `packages`, and in place of every error of Spark's.
+    Without the address of a master, executors are local processes (`local-cluster`), and the driver's threads act as
+    master and workers. Spark replaces an executor that dies and repeats its work. Raises RuntimeError for every Spark
+    error, and if an executor has other versions of Python, PySpark or `packages`.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -46,14 +46,14 @@ def spark_session(workers, packages):
             names = ["pyspark", *packages]
             refuse_others(names, _versions_there(session, workers.number, names))
             yield session
-        except (Py4JError, PySparkException) as error:  # which asks the JVM for its text, and that ends here
+        except (Py4JError, PySparkException) as error:  # its message comes from the JVM, which ends here
             raise RuntimeError(_said(error)) from None
 
 
 def _variables(workers, folder):
-    """Return what a driver and its executors find in their environment, beside what is there.
+    """Return environment variables that a driver and its executors need in addition to the existing ones.
 
-    Those of a cluster run the Python that PYSPARK_PYTHON names; by default it lies where this one does.
+    A cluster's executors run the Python that PYSPARK_PYTHON names, by default the same path as here.
     """
     if workers.address:
         return {} if "PYSPARK_PYTHON" in os.environ else {"PYSPARK_PYTHON": sys.executable}
@@ -68,7 +68,7 @@ def _variables(workers, folder):
 
 
 def _home(folder):
-    """Make a home for Spark that refers to PySpark's: workers write below it, and that is an installed package."""
+    """Make a Spark home that links to PySpark's, because workers write below it and the package must not change."""
     import pyspark
 
     installed, home = os.path.dirname(pyspark.__file__), os.path.join(folder, "home")
@@ -81,7 +81,7 @@ def _home(folder):
 
 
 def _options(workers, folder):
-    """Return the options of the session: its memory, its folders, Arrow, and one time zone whatever the machine's."""
+    """Return the session's options: memory, folders, Arrow, and one time zone on every machine."""
     of_driver = "-Duser.timezone=UTC"
     return {
         "spark.app.name": "dataframe-io-lab",
@@ -103,7 +103,7 @@ def _options(workers, folder):
 
 @contextmanager
 def _environment(variables):
-    """Have variables in this process's environment meanwhile: what it starts inherits them."""
+    """Set variables in this process's environment for the block, so that child processes inherit them."""
     before = os.environ.copy()
     os.environ.update(variables)
     try:
@@ -117,13 +117,13 @@ def _environment(variables):
 
 
 def _versions_there(session, number, names):
-    """Return the versions that each executor has: a barrier begins when all of them are there, one task on each."""
+    """Return each executor's versions; a barrier starts once all are there, with one task on each."""
     tasks = session.sparkContext.parallelize(range(number), number).barrier()
     return tasks.mapPartitions(lambda _: [versions(names)]).collect()
 
 
 def _said(error):
-    """Return the line of an error that says what is wrong: where a task's traceback is in it, what that ends with."""
+    """Return the line of an error that names the cause: the last line of a task's traceback if it has one."""
     text = str(error.java_exception.getMessage() if hasattr(error, "java_exception") else error)
     before, traced, after = text.partition("Traceback (most recent call last):")
     lines = (after if traced else before).splitlines()
@@ -131,18 +131,18 @@ def _said(error):
 
 
 def _end():
-    """End the session and the driver's JVM, which would live as long as this process, and with it the executors."""
+    """End the session, its executors and the driver's JVM, which would otherwise live as long as this process."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     gateway, context = SparkContext._gateway, SparkContext._active_spark_context
     if context is not None:
-        with suppress(Py4JError, OSError):  # of a driver that is dead
+        with suppress(Py4JError, OSError):  # the driver is already dead
             context.stop()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     if gateway is not None:
         gateway.shutdown()
-        gateway.proc.stdin.close()  # which it takes for the end
+        gateway.proc.stdin.close()  # it takes this as its end
         try:
             gateway.proc.wait(STOP_SECONDS)
         except TimeoutExpired:
@@ -151,7 +151,7 @@ def _end():
 
 
 def need_driver(session, driver):
-    """Raise Unsupported where Spark has no jar with a JDBC driver."""
+    """Raise Unsupported if Spark has no jar with a JDBC driver."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -161,6 +161,6 @@ def need_driver(session, driver):
 
 
 def in_tasks(session, parts, work):
-    """Have executors do something with each part, in a task of its own: one that dies with its executor is repeated."""
+    """Have executors process each part in a separate task; Spark repeats a task that dies with its executor."""
     if parts := list(parts):
         session.sparkContext.parallelize(parts, len(parts)).foreach(work)

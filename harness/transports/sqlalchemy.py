@@ -1,6 +1,6 @@
-"""How a query stands in SQLAlchemy, whatever the database."""
+"""How to pass a query to SQLAlchemy, for any database."""
 
 
 def for_text(query):
-    r"""Return a query as SQLAlchemy's text() takes it: with \ before every colon, which else begins a parameter."""
+    r"""Escape a query for SQLAlchemy's text(): with \ before every colon, which otherwise starts a parameter."""
     return query.replace(":", r"\:")

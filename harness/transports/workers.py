@@ -2,7 +2,7 @@
 
 
 def versions(packages):
-    """Return the versions of Python and of packages, as whoever calls this has them; `none` where one is missing."""
+    """Return this process's versions of Python and of packages by name; `none` for a missing package."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -16,9 +16,9 @@ def versions(packages):
 
 
 def refuse_others(packages, of_workers):
-    """Raise RuntimeError where a worker has other versions than this driver: engines send code and data between them.
+    """Raise RuntimeError if a worker has other versions than this driver: engines exchange code and data.
 
-    `of_workers` are what `versions` returned on each of them.
+    `of_workers` has the result of `versions` on each worker.
     """
     ours = versions(packages)
     for found in of_workers:

@@ -1,1 +1,1 @@
-"""The child: one call of a transport, made ready, timed and handed over."""
+"""The child process: prepare one transport call, time it and hand over its result."""

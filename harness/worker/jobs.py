@@ -1,9 +1,9 @@
 """The child process of one run: connect, warm up, measure one call, print one JSON line.
 
-The job comes as one line of JSON on standard input, so that no password stands in a process list. Which transport it
-will be about may be told ahead, by the command's arguments: then this process imports what it needs, says so and waits.
-The answer goes to the original standard output; what a client prints goes to standard error. After a job that says
-`stays` another may follow: that saves importing the clients again where nothing is measured.
+The job arrives as one line of JSON on standard input, so that no password appears in a process list. The command's
+arguments may name the transport in advance. The process then imports its modules, reports that it is ready and waits.
+The answer goes to the original standard output. Output of clients goes to standard error. After a job with `stays`
+another may follow, which saves importing the clients again if nothing is measured.
 """
 
 import ctypes
@@ -38,15 +38,15 @@ _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits fo
 
 
 def main(ahead: Sequence[str] = ()) -> None:
-    """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement.
+    """Run a job, or several, and exit at once: the teardown of large libraries is not part of any measurement.
 
-    `ahead` may be a contract, a transport and its module, to get ready for before the job comes.
+    `ahead` may be a contract, a transport and its module, to prepare before the job arrives.
     """
     _belong_to_the_parent()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
+        sys.stdout.reconfigure(line_buffering=True)  # clients' output reaches the log even after a kill
     jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     if ahead:
@@ -59,8 +59,8 @@ def main(ahead: Sequence[str] = ()) -> None:
         stays = answer.stays
         if stays and len(sys.modules) > imported:
             imported = len(sys.modules)
-            gc.collect()  # what is garbage now would stay, too
-            gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
+            gc.collect()  # otherwise present garbage would stay as well
+            gc.freeze()  # imported objects stay, and scanning them would take most of the time of a small job
     sys.stderr.flush()
     os._exit(0)
 
@@ -76,21 +76,21 @@ def _pause(answers: BinaryIO, jobs: "queue.SimpleQueue[str]") -> None:
 
 
 def _belong_to_the_parent() -> None:
-    """Leave interrupts to the parent, whatever a client would make of them, and end with it even while stopped."""
+    """Leave interrupts to the parent, regardless of clients' handlers, and end with it even while stopped."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _receive(jobs: queue.SimpleQueue[str]) -> None:
-    """Take jobs in, and end this process when the parent is gone: then the other end of standard input closes."""
+    """Receive jobs, and end this process when the parent is gone: standard input then closes."""
     for text in sys.stdin:
         jobs.put(text)
     os._exit(1)
 
 
 def _get_ready(contract: str, transport: str, module: str) -> None:
-    """Import ahead of the job what it needs; what fails here fails again with the job, which says so."""
+    """Import the job's modules in advance; an import that fails here fails again with the job, which reports it."""
     with suppress(BaseException):
         _import(registry.one(transport, module), _contract(contract))
 
@@ -105,7 +105,7 @@ def _import(entry: Transport, contract: Contract) -> None:
 
 
 def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -> Answer | Failed:
-    """Run a job and return its answer, whatever happens; it also says whether this process stays for another job."""
+    """Run a job and return its answer, even after an error; it also says whether this process stays for another job."""
     stays = False
     try:
         asked = json.loads(text)
@@ -119,7 +119,7 @@ def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -
         if registry.is_unsupported(error):
             return Failed(Status.UNSUPPORTED, str(error), stays)
         traceback.print_exc()
-        # A panic of a client in Rust is no Exception, and leaves the client in a state that nobody knows.
+        # A Rust client's panic is not an Exception, and leaves the client in an unknown state.
         return Failed(Status.ERROR, f"{type(error).__name__}: {error}", stays and isinstance(error, Exception))
 
 
@@ -129,12 +129,12 @@ def run(
     called: Callable[[], None] = lambda: None,
     paused: Callable[[], None] = lambda: None,
 ) -> Answer | Failed:
-    """Execute a job and return the answer; what it has of its own, and what is left at `job.result`, says the contract.
+    """Execute a job and return the answer; the contract defines its own fields and what is stored at `job.result`.
 
-    `called` is called when the clock has stopped: nothing that follows is timed. `paused` returns when this process is
-    to go on; see `Job`.
+    `called` is called after the timing: nothing that follows is timed. `paused` returns when this process may continue;
+    see `Job`.
 
-    Raises whatever the transport raises.
+    Raises every exception of the transport.
     """
     entry = registry.one(job.transport, job.module)
     if job.mark:
@@ -143,7 +143,7 @@ def run(
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [], job.mark)
     course = _Course(job.call - 1, job.together, paused)
-    if not job.stays:  # of a process that has jobs before and after it nobody asks how much memory one takes
+    if not job.stays:  # memory is not measured in a process with several jobs
         release_unused_memory()
     if entry.style == "async":
         stopwatch, connect_seconds, returned = _run_async(entry, calls, meters, course)
@@ -158,14 +158,14 @@ def run(
 
 @dataclass(frozen=True)
 class _Course:
-    """What comes before the measured call: so many others, a pause after each, and one for all who begin together."""
+    """The steps before the measured call: earlier calls with a pause after each, and a pause to start together."""
 
     earlier: int
     together: bool
     pause: Callable[[], None]
 
     def begin(self) -> None:
-        """Wait for the others, where there are some."""
+        """Wait for the other workers, if there are some."""
         if self.together:
             self.pause()
 
@@ -192,9 +192,9 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Cours
 
 
 def _run_async(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
-    """Run the call in an event loop; what it returns is not the result of a task.
+    """Run the call in an event loop without making its result the result of a task.
 
-    asyncio.run asks for the SIGINT handler, for which Python prints the handler, its task and the task's result: polars
+    asyncio.run installs a SIGINT handler, for which Python prints the handler, its task and the task's result. polars
     2.1 panics when it prints a frame with a date after the year 262143.
     """
     outcome = []
@@ -202,7 +202,7 @@ def _run_async(entry: Transport, calls: Calls, meters: Meters, course: _Course) 
     async def keep() -> None:
         outcome.append(await _measure_async(entry, calls, meters, course))
 
-    import asyncio  # most clients do without
+    import asyncio  # most clients do not need it
 
     asyncio.run(keep())
     return outcome[0]

@@ -1,8 +1,8 @@
-"""Lines of JSON between the parent and a worker, and the types that they are made of. Standard library only.
+"""Lines of JSON between the parent and a worker, and the types that they carry. Standard library only.
 
-Importing pydantic would cost every worker 100 ms. What a worker is handed was made by the same code, of the same types:
-it looks at the names of fields alone (`made`). The parent, to which whatever runs in a worker may write, looks at the
-values too, with pydantic (`harness.run.execution`). Either way a field that is unknown or missing is an error.
+Importing pydantic would cost every worker 100 ms. The same code made a worker's input from the same types, so the
+worker checks only the field names (`made`). Any code in a worker may write to the parent, so the parent also checks the
+values with pydantic (`harness.run.execution`). Both treat an unknown or missing field as an error.
 """
 
 import json
@@ -13,13 +13,13 @@ _Made = TypeVar("_Made")
 
 
 class Message:
-    """What crosses: a frozen dataclass of plain values, of lists and dicts of such, and of other messages."""
+    """A message: a frozen dataclass of plain values, lists and dicts of these, and other messages."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # where pydantic looks for it
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # pydantic reads its configuration here
 
 
 def line(message: object) -> bytes:
-    """Return a message as one line of JSON. Raises TypeError for what has no JSON."""
+    """Return a message as one line of JSON. Raises TypeError for values that JSON cannot represent."""
     return json.dumps(message, default=_fields).encode() + b"\n"
 
 
@@ -30,7 +30,7 @@ def _fields(value: object) -> object:
 
 
 def made(of: type[_Made], found: dict[str, object]) -> _Made:
-    """Make a message, and those within it, of its fields. Raises ValueError that names fields unknown or missing."""
+    """Build a message, with nested ones, from its fields. Raises ValueError that names unknown or missing fields."""
     known = {each.name: each for each in fields(of)}  # type: ignore[arg-type]  # every message is a dataclass
     needed = {name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING}
     wrong = [f"no {name}" for name in sorted(needed - found.keys())]
@@ -42,7 +42,7 @@ def made(of: type[_Made], found: dict[str, object]) -> _Made:
 
 
 def _value(of: Any, found: object) -> object:
-    """Return a field's value as what it was in the other process; `of` is a type, a list of it, or a type or None."""
+    """Return a field's value as it was in the other process; `of` is a type, a list of it, or a type or None."""
     inner = [each for each in (*get_args(of), of) if isinstance(each, type) and is_dataclass(each)]
     if inner and isinstance(found, list):
         return [made(inner[0], each) for each in found]

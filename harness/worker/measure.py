@@ -1,8 +1,8 @@
-"""Clock, CPU, peak memory, and what others took of the CPU, around one call; knows no transport and no system.
+"""Clock, CPU, peak memory, and CPU time taken by others, around one call; independent of transports and systems.
 
-The worker wraps the call in a `Stopwatch`; the parent samples the worker's memory from outside every 50 ms, as the
-published scan benchmark does, so that sampling takes neither the interpreter lock nor CPU of the call. The kernel's own
-high-water mark, reset just before the clock starts, stands beside the samples: it sees what falls between them.
+The worker wraps the call in a `Stopwatch`. The parent samples the worker's memory from outside every 50 ms, as the
+published scan benchmark does. Sampling therefore takes neither the interpreter lock nor CPU of the call. The kernel's
+own high-water mark, reset just before the clock starts, covers the peaks between samples.
 """
 
 import ctypes
@@ -20,12 +20,12 @@ from harness.worker.lines import Message
 
 SAMPLE_SECONDS = 0.05
 _LINUX = sys.platform == "linux"
-CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): the clock of a process is made of its inverted id and this
+CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): a process's clock id combines its inverted id and this
 
 
 @dataclass(frozen=True)
 class Memory(Message):
-    """Resident memory in bytes; the split and the high-water mark are None where the system does not tell them."""
+    """Resident memory in bytes; the split and the high-water mark are None if the system does not report them."""
 
     rss: int
     anon: int | None = None
@@ -35,10 +35,10 @@ class Memory(Message):
 
 @dataclass(frozen=True)
 class StopwatchReport(Message):
-    """What a stopwatch has read around a call, which lasted from `started_ns` to `ended_ns` of the monotonic clock.
+    """A stopwatch's readings around a call, which lasted from `started_ns` to `ended_ns` of the monotonic clock.
 
-    The clock has nanoseconds and is the same in every process of a machine. `high_water` is the kernel's mark of
-    resident memory in bytes; it and what others took are None where the system does not tell them.
+    The clock counts nanoseconds and is the same in every process of a machine. `high_water` is the kernel's mark of
+    resident memory in bytes. It and the CPU time taken by others are None if the system does not report them.
     """
 
     seconds: float
@@ -55,7 +55,7 @@ class StopwatchReport(Message):
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory, and CPU time so far, of another process, at one moment of the monotonic clock."""
+    """Memory and CPU time so far of another process, at one time of the monotonic clock."""
 
     at_ns: int
     memory: Memory
@@ -63,7 +63,7 @@ class Sample:
 
 
 def read_memory(pid: int | None = None) -> Memory:
-    """Return the memory of a process (default: this one). Raises ProcessLookupError when it is gone."""
+    """Return the memory of a process (default: this one). Raises ProcessLookupError if it is gone."""
     pid = pid or os.getpid()
     if not _LINUX:
         return _read_memory_elsewhere(pid)
@@ -72,13 +72,13 @@ def read_memory(pid: int | None = None) -> Memory:
     except FileNotFoundError:
         raise ProcessLookupError(f"no process {pid}") from None
     sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith(" kB")}
-    if "VmRSS" not in sizes:  # a zombie has no memory any more
+    if "VmRSS" not in sizes:  # a zombie has no memory
         raise ProcessLookupError(f"process {pid} has ended")
     return Memory(sizes["VmRSS"], sizes["RssAnon"] + sizes["RssShmem"], sizes["RssFile"], sizes["VmHWM"])
 
 
 def _read_memory_elsewhere(pid: int) -> Memory:
-    import psutil  # not at the top: the worker on Linux does without it
+    import psutil  # not at the top: the worker on Linux does not need it
 
     try:
         return Memory(psutil.Process(pid).memory_info().rss)
@@ -87,13 +87,13 @@ def _read_memory_elsewhere(pid: int) -> Memory:
 
 
 def read_cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process with all its threads so far, user and system.
+    """Return the user and system CPU time of a process with all its threads so far.
 
-    Raises ProcessLookupError when it is gone.
+    Raises ProcessLookupError if it is gone.
     """
     if not _LINUX:
         return _read_cpu_elsewhere(pid)
-    # /proc/PID/stat counts hundredths of a second, a fifth of what lies between two samples; this clock nanoseconds.
+    # /proc/PID/stat counts hundredths of a second, a fifth of a sampling interval; this clock counts nanoseconds.
     try:
         return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)
     except OSError:
@@ -101,7 +101,7 @@ def read_cpu_seconds(pid: int) -> float:
 
 
 def _read_cpu_elsewhere(pid: int) -> float:
-    import psutil  # not at the top: the worker on Linux does without it
+    import psutil  # not at the top: the worker on Linux does not need it
 
     try:
         times = psutil.Process(pid).cpu_times()
@@ -111,9 +111,9 @@ def _read_cpu_elsewhere(pid: int) -> float:
 
 
 def read_steal_seconds(stat: Path = Path("/proc/stat")) -> float | None:
-    """Return how long cores of this machine, all together, had work while the host gave their time to others, so far.
+    """Return how long, summed over cores, this machine had work while the host ran others, so far.
 
-    None where that is not told. Steps are of 0.01 s (USER_HZ): see "steal" in proc_stat(5).
+    None if the system does not report it. Steps are 0.01 s (USER_HZ): see "steal" in proc_stat(5).
     """
     try:
         name, *ticks = stat.read_text().partition("\n")[0].split()
@@ -125,9 +125,9 @@ def read_steal_seconds(stat: Path = Path("/proc/stat")) -> float | None:
 def read_throttled_seconds(
     groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> float | None:
-    """Return how long a CPU limit has kept the control group of this process from running so far; None without one.
+    """Return how long a CPU limit has stopped this process's control group so far; None without one.
 
-    Groups of version 1 and 2, also of a container that sees only its own as the root.
+    Supports groups of version 1 and 2, and a container that sees only its own group as the root.
     """
     try:
         lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
@@ -154,9 +154,9 @@ def _throttled(stat: Path) -> float | None:
 
 
 def cores_used(report: StopwatchReport, samples: list[Sample]) -> list[tuple[float, float]]:
-    """Return how many cores a call kept busy from sample to sample: seconds since its start, and cores.
+    """Return the cores that a call kept busy between samples: seconds since its start, and cores.
 
-    A call of less than two samples has none.
+    A call with fewer than two samples has none.
     """
     inside = [
         (sample.at_ns, sample.cpu_seconds)
@@ -170,7 +170,7 @@ def cores_used(report: StopwatchReport, samples: list[Sample]) -> list[tuple[flo
 
 
 def reset_high_water() -> bool:
-    """Set the kernel's high-water mark of this process back to its present size; False where that is not possible."""
+    """Reset this process's kernel high-water mark to its present size; False if that is not possible."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -179,10 +179,10 @@ def reset_high_water() -> bool:
 
 
 def release_unused_memory() -> None:
-    """Give back to the system what the allocators still hold of what was freed.
+    """Return to the system the freed memory that the allocators still hold.
 
-    Without this a call would live on what loading its data left behind, and its own peak would not be seen. Reaches
-    the C library's allocator (glibc) and Arrow's; what other libraries hold in allocators of their own stays.
+    Otherwise a call could reuse memory from loading its data, and its own peak would not be seen. This reaches the C
+    library's allocator (glibc) and Arrow's. Memory in other libraries' allocators stays.
     """
     gc.collect()
     if "pyarrow" in sys.modules:
@@ -196,15 +196,15 @@ def _taken() -> tuple[float | None, ...]:
 
 
 def _since(after: float | None, before: float | None) -> float | None:
-    # Rounded: of the difference of two large floats nothing below a nanosecond means anything.
+    # Rounded, because a difference of two large floats is not exact below a nanosecond.
     return None if after is None or before is None else max(0.0, round(after - before, 9))
 
 
 class Stopwatch:
-    """Measures the body of a `with` block; nothing but the body runs between the two clock readings.
+    """Measures the body of a `with` block; only the body runs between the two clock readings.
 
-    `begin` is called when all is ready but the clock: what takes long is done by then, so that several processes begin
-    at one moment.
+    `begin` is called when all but the clock is ready. Slow preparation is done by then, so several processes can start
+    at the same time.
     """
 
     def __init__(self, begin: Callable[[], None] = lambda: None) -> None:
@@ -234,7 +234,7 @@ class Stopwatch:
         return (self.ended_ns - self.started_ns) / 1e9
 
     def report(self) -> StopwatchReport:
-        """Return everything the parent needs."""
+        """Return all readings for the parent."""
         return StopwatchReport(
             seconds=self.seconds,
             cpu_user_seconds=self.cpu_user_seconds,
@@ -252,8 +252,8 @@ class Stopwatch:
 def peaks_above_start(report: StopwatchReport, samples: list[Sample]) -> tuple[int, int | None, int | None]:
     """Return the peaks of (RSS, anonymous, file-backed) bytes above the start of the call.
 
-    Of `samples` only those inside the call count. The RSS peak is the larger of samples and high-water mark. A call
-    that only releases memory has a peak of 0: its own start.
+    Only `samples` inside the call count. The RSS peak is the larger of samples and high-water mark. A call that only
+    releases memory has a peak of 0, its own start.
     """
     before = report.before
     inside = [sample.memory for sample in samples if report.started_ns <= sample.at_ns <= report.ended_ns]

@@ -1,6 +1,6 @@
-"""What the parent and a worker say to each other: a job, and an answer or how it failed.
+"""Messages between the parent and a worker: a job, and an answer or a failure.
 
-Every contract has a job and an answer of its own; what stands here is in all of them.
+Every contract extends the job and the answer; this module has their common fields.
 """
 
 from abc import ABC, abstractmethod
@@ -12,21 +12,21 @@ from harness.model import Status
 from harness.worker.lines import Message
 from harness.worker.measure import StopwatchReport
 
-CALLED = b"called\n"  # what a worker says when its clock has stopped, before the line of its answer
-PAUSED = b"paused\n"  # what a worker says that goes on when it is told to, by any line
-READY = b"ready\n"  # what a worker says that was told its transport ahead of its job, when all imports are done
-Numbers = dict[str, int | float]  # by names with their units
+CALLED = b"called\n"  # from a worker after its timing, before its answer
+PAUSED = b"paused\n"  # from a worker that pauses until it receives any line
+READY = b"ready\n"  # from a worker that got its transport before its job, after all imports
+Numbers = dict[str, int | float]  # by name with unit
 AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Message, ABC, Generic[AnswerT]):
-    """What every job says: the transport and its module, where what it returns is left, whether the worker stays.
+    """The common fields of a job: the transport and its module, the path for its result, whether the worker stays.
 
-    `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it. `mark` stands in
-    the environment of every process that the worker starts, by which these are found. `call` says which call of the
-    process is measured: those before it are the same, and after each the worker pauses. With `together` it pauses
-    before the measured one, connected and warm.
+    `server_pids` are our servers whose CPU time counts; None if no server is involved. `mark` is an environment
+    variable of every process that the worker starts, which identifies these. `call` is the number of the process's call
+    to measure. The calls before it are the same, and the worker pauses after each. With `together` it pauses before the
+    measured call, connected and warm.
     """
 
     contract: ClassVar[str]
@@ -41,7 +41,7 @@ class Job(Message, ABC, Generic[AnswerT]):
     together: bool = False
 
     def shared(self) -> "Sequence[Job[AnswerT]]":
-        """Return the jobs of several workers that this one is shared by; none where one worker does it."""
+        """Return the jobs of several workers that share this one; empty if one worker does it."""
         return []
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Job(Message, ABC, Generic[AnswerT]):
 
 @dataclass(frozen=True)
 class Measured(Message):
-    """What the worker measured of a call; `details` are what meters and phases tell."""
+    """The worker's measurements of a call; `details` come from meters and phases."""
 
     connect_seconds: float
     report: StopwatchReport
@@ -60,7 +60,7 @@ class Measured(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Message):
-    """What every answer says of a call that ended well; `details` are what the call tells beside its result."""
+    """The common fields of a successful call's answer; `details` are the call's facts in addition to its result."""
 
     measured: Measured
     details: Numbers = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Answer(Message):
 
 @dataclass(frozen=True)
 class Failed(Message):
-    """The answer where there is nothing to measure or to verify: how it ended, and why."""
+    """The answer without a measurement or result: the status, and the reason."""
 
     status: Status
     error: str

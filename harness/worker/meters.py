@@ -1,7 +1,7 @@
-"""What a call costs beside its own process: bytes on its TCP connections, and CPU time of servers that are ours.
+"""Costs of a call outside its own process: bytes on its TCP connections, and CPU time of our servers.
 
-Both are read just before the clock starts and just after it has stopped, from the kernel alone: neither the client nor
-the server does anything for it. Linux only; elsewhere nothing is told.
+Both are read from the kernel just before and just after the timing, without involving client or server. Linux only;
+other systems report nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from harness.machine.marked import processes
 from harness.worker.measure import CPUCLOCK_SCHED
 
 _LINUX = sys.platform == "linux"
-# Where struct tcp_info of linux/tcp.h (since 4.19) has tcpi_bytes_received and tcpi_bytes_sent, both u64.
+# Offsets of tcpi_bytes_received and tcpi_bytes_sent (u64) in struct tcp_info of linux/tcp.h (since 4.19).
 _RECEIVED, _SENT, _INFO_BYTES = 128, 200, 208
 _TICK = os.sysconf("SC_CLK_TCK") if _LINUX else 100
-_CUTIME = 13  # fields 16 and 17 of /proc/PID/stat (proc(5)), counted from the one behind the name in brackets
+_CUTIME = 13  # fields 16 and 17 of /proc/PID/stat (proc(5)), counted from the field after the name in brackets
 
 
 class Meters:
@@ -43,15 +43,15 @@ class Meters:
         self._workers_after = self._cpu_of_workers()
 
     def _cpu_of_workers(self) -> dict[int, float]:
-        """Return the CPU time so far of every process that the transport has started and that lives."""
+        """Return the CPU time so far of every living process that the transport started."""
         pids = processes(self._mark) if self._mark else []
         return {pid: seconds for pid in pids if (seconds := _own_or_none(pid)) is not None}
 
     def details(self) -> dict[str, int | float]:
-        """Return `server_cpu_seconds`, `workers_cpu_seconds`, `sent_bytes` and `received_bytes`, where they are known.
+        """Return `server_cpu_seconds`, `workers_cpu_seconds`, `sent_bytes` and `received_bytes`, if known.
 
-        That of workers is of the processes of an engine that live when the call ends. The bytes are known of a client
-        that keeps its connections open over the call, and opens no others.
+        The workers' figure covers an engine's processes that live when the call ends. The bytes are known for a client
+        that keeps its connections open during the call and opens no others.
         """
         found = spent_by_servers(self._cpu, self._cpu_after)
         if self._workers_after:
@@ -69,7 +69,7 @@ def connections() -> dict[str, tuple[int, int]]:
         return {}
     found = {}
     for entry in os.listdir("/proc/self/fd"):
-        with suppress(OSError, struct.error):  # closed meanwhile, no TCP connection, or an old kernel
+        with suppress(OSError, struct.error):  # closed meanwhile, not a TCP connection, or an old kernel
             inode = os.readlink(f"/proc/self/fd/{entry}")
             if inode.startswith("socket:"):
                 found[inode] = _bytes(int(entry))
@@ -83,20 +83,20 @@ def _bytes(descriptor: int) -> tuple[int, int]:
 
 
 def servers_cpu_seconds(pids: Iterable[int]) -> float | None:
-    """Return the CPU time of servers so far; None where there is none, or one is gone."""
+    """Return the CPU time of servers so far; None without servers, or if one is gone."""
     found = [tree_cpu_seconds(pid) for pid in pids]
     return None if not found or None in found else sum(seconds or 0.0 for seconds in found)
 
 
 def spent_by_servers(before: float | None, after: float | None) -> dict[str, int | float]:
-    """Return `server_cpu_seconds` between two readings, where both are known."""
+    """Return `server_cpu_seconds` between two readings, if both are known."""
     return {} if before is None or after is None else {"server_cpu_seconds": round(max(after - before, 0.0), 6)}
 
 
 def tree_cpu_seconds(pid: int) -> float | None:
-    """Return the CPU time of a server and of all children it has or had; None when it is gone.
+    """Return the CPU time of a server and of all children it has or had; None if it is gone.
 
-    A child that has ended is counted in hundredths of a second, as the kernel adds it to its parent.
+    The kernel adds the time of an ended child to its parent, in hundredths of a second.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()

@@ -1,4 +1,4 @@
-"""`benchmark_input`: the table of the tuning suite in Parquet files, with the answers of its queries known."""
+"""`benchmark_input`: the tuning suite's table in Parquet files, with known answers to its queries."""
 
 from harness.datasets.benchmark_input.files import Answers, InputFiles, ensure, facts, most_bytes, needed_bytes
 from harness.datasets.benchmark_input.rows import TYPES

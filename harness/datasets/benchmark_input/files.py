@@ -1,4 +1,4 @@
-"""The Parquet files of `benchmark_input` on disk with the answers of the suite's queries; built or reused."""
+"""The Parquet files of `benchmark_input` on disk with the answers to the suite's queries; built or reused."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from harness.model import LabError
 
 VERSION = 1
 TOP = 10
-ROW_GROUP_ROWS = 122_880  # DuckDB's own
-_BYTES_A_ROW = 7  # upper bound, without what each file takes for its names
+ROW_GROUP_ROWS = 122_880  # DuckDB's default
+_BYTES_A_ROW = 7  # upper bound, without each file's names
 _BYTES_A_FILE = 200_000
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What is known of the rows without a query engine, from how they were made.
+    """The known answers, computed without a query engine from the generator.
 
-    `top` are the largest groups as [col_1, col_2, count], larger ones first, equal ones in the order of their names.
+    `top` are the largest groups as [col_1, col_2, count], larger ones first, equal ones ordered by name.
     """
 
     top: list[list[Any]]
@@ -40,7 +40,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class InputFiles:
-    """The files of a table: their folder, rows and bytes in all, and the answers."""
+    """The files of a table: their folder, total rows and bytes, and the answers."""
 
     folder: Path
     rows: int
@@ -61,20 +61,20 @@ class InputFiles:
 
 
 def most_bytes(rows: int, files: int) -> int:
-    """Return an upper bound of the disk that the files take."""
+    """Return an upper bound of the files' disk space."""
     return rows * _BYTES_A_ROW + files * _BYTES_A_FILE
 
 
 def needed_bytes(datasets: Path, rows: int, files: int, seed: int) -> int:
-    """Return an upper bound of the disk that building takes; 0 where the files are there."""
+    """Return an upper bound of the disk space for building; 0 if the files exist."""
     known = _manifest(_folder(datasets, rows, files, seed))
     return 0 if known else most_bytes(rows, files)
 
 
 def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str], None]) -> InputFiles:
-    """Return the table in so many files of equal size; files missing or not as they were left are made again.
+    """Return the table in this many files of equal size; missing or changed files are built again.
 
-    Raises LabError: more files than rows, or the folder cannot be written.
+    Raises LabError if there are more files than rows, or the folder is not writable.
     """
     if not 0 < files <= rows:
         raise LabError(f"benchmark_input: expected at least one row a file, found {rows} rows in {files} files")
@@ -87,7 +87,7 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
         if missing:
             say(f"building {len(missing)} of {files} files of benchmark_input, {rows:,} rows")
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "manifest.json").unlink(missing_ok=True)  # until all files are there again
+            (folder / "manifest.json").unlink(missing_ok=True)  # until all files exist again
             for number in missing:
                 _build(folder / _name(number), number, sizes[number], seed)
             known = {
@@ -105,13 +105,13 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
 
 
 def facts(files: InputFiles) -> dict[str, Any]:
-    """Return what is known about the files as plain values, but for where they lie."""
+    """Return the known facts about the files as plain values, without their location."""
     known = {name: getattr(files, name) for name in ("rows", "files", "bytes", "seed")}
     return {"name": "benchmark_input", "version": VERSION, **known, **asdict(files.answers)}
 
 
 def answers(sizes: list[int], seed: int) -> Answers:
-    """Return the answers for files of so many rows, from the numbers that the rows are made of."""
+    """Return the answers for files of this many rows, from the numbers that generate the rows."""
     counts = np.zeros(len(COL_1) * len(COL_2), np.int64)
     amount_sum = 0
     for number, rows in enumerate(sizes):
@@ -137,13 +137,13 @@ def _names(place: int) -> tuple[str, str]:
 
 
 def _build(path: Path, number: int, rows: int, seed: int) -> None:
-    """Write a file so that it is whole wherever it has its name."""
+    """Write a file that gets its name only when it is complete."""
     for unfinished in path.parent.glob(f"{path.name}.partial-*"):
         unfinished.unlink()
     partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
     tables = map(table_of, codes_of(number, rows, seed))
     first = next(tables)
-    # Without the Arrow schema in it: readers are to see texts, as in a file of anybody else's.
+    # Without the Arrow schema, so that readers see strings, as in other people's files.
     with pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
         for table in (first, *tables):
             writer.write_table(table, ROW_GROUP_ROWS)
@@ -167,7 +167,7 @@ def _state(path: Path) -> list[int] | None:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """Return what is known of the files; nothing where the manifest is missing, torn, or of another version."""
+    """Return the known facts about the files; empty if the manifest is missing, damaged, or of another version."""
     try:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         return found if found["version"] == VERSION and found["answers"] and found["states"] else {}

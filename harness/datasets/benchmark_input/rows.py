@@ -1,9 +1,9 @@
 """The rows of `benchmark_input`: two columns of names, the second misspelt, and a number.
 
-The published article gives the queries, the number of rows (800 million) and files (100) and their bytes (3.9 GiB),
-but neither generator nor values. Ours: 2,000 names in `col_1`, 500 in `col_2`, so that there are up to a million
-groups; names early in the lists are more frequent, so that the largest groups stand out; and many pairs are alike, so
-that the similarity of names means something. With `amount` a row takes about as many bytes in Parquet as there.
+The published article gives the queries, the number of rows (800 million) and files (100) and their bytes (3.9 GiB), but
+neither generator nor values. Ours has 2,000 names in `col_1` and 500 in `col_2`, so there are up to a million groups.
+Names early in the lists are more frequent, so the largest groups are clear. Many pairs are similar, so that
+similarities of names are meaningful. With `amount`, a row takes about as many bytes in Parquet as in the article.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-CHUNK_ROWS = 983_040  # made at a time: keeps memory flat whatever the number of rows; 8 row groups
+CHUNK_ROWS = 983_040  # rows generated at a time: keeps memory flat whatever the number of rows; 8 row groups
 _LARGEST_AMOUNT = 10_000
 _FIRST = (
     "Ada Amir Anna Anton Berta Boris Carla Cesar Clara Dario Dora Edgar Elena Emil Erik Esra Eva Felix Frida Georg "
@@ -27,7 +27,7 @@ TYPES = {"col_1": pa.string(), "col_2": pa.string(), "amount": pa.int32()}
 
 
 def _misspelt(number: int, name: str) -> str:
-    """Return a name as it is, or with two letters swapped, one lost or one doubled."""
+    """Return a name unchanged, or with two letters swapped, one missing or one doubled."""
     place = 1 + number % (len(name) - 2)
     before, letter, after = name[:place], name[place], name[place + 1 :]
     return (name, before + after[:1] + letter + after[1:], before + after, before + letter + letter + after)[number % 4]
@@ -40,8 +40,8 @@ Codes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def codes_of(number: int, rows: int, seed: int) -> Iterator[Codes]:
-    """Yield the rows of file `number` (from 0) in chunks: places in COL_1, places in COL_2, amounts; all int64."""
-    # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
+    """Yield the rows of file `number` (from 0) in chunks: indexes in COL_1, indexes in COL_2, amounts; all int64."""
+    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
     source = np.random.PCG64(np.random.SeedSequence([seed, number]))
     for start in range(0, rows, CHUNK_ROWS):
         count = min(CHUNK_ROWS, rows - start)
@@ -51,7 +51,7 @@ def codes_of(number: int, rows: int, seed: int) -> Iterator[Codes]:
 
 
 def _skewed(words: np.ndarray, limit: int) -> np.ndarray:
-    """Return numbers below `limit`, small ones more often: products of two even ones, from the low 32 bits of words."""
+    """Return numbers below `limit`, small ones more often: products of two uniform ones from the words' low 32 bits."""
     low, high = words & np.uint64(0xFFFF), words >> np.uint64(16) & np.uint64(0xFFFF)
     return (low * high * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 

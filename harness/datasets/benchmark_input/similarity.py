@@ -1,8 +1,8 @@
 """Jaro-Winkler similarity of every name of one list to every name of another, with numpy: a second opinion.
 
 After W. E. Winkler, "String Comparator Metrics and Enhanced Decision Rules in the Fellegi-Sunter Model of Record
-Linkage" (1990): Jaro's similarity, raised by a tenth of what is missing to 1 for each of at most four equal first
-letters where it is above 0.7.
+Linkage" (1990): Jaro's similarity. If it is above 0.7, each of at most four equal first letters adds a tenth of the
+difference to 1.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def jaro_winkler(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
 
 
 def _letters(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the letters, shape (names, longest) with 0 where there are none, and the lengths."""
+    """Return the letters, shape (names, longest) padded with 0, and the lengths."""
     lengths = np.array([len(name) for name in names])
     padded = b"".join(name.encode("ascii").ljust(lengths.max(), b"\0") for name in names)
     return np.frombuffer(padded, np.uint8).reshape(len(names), lengths.max()), lengths
@@ -33,7 +33,7 @@ def _block(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
     matches = in_one.sum(axis=2)
     moved = _in_order(one[:, None, :], in_one) != _in_order(other[None, :, :], in_other)
     swaps = moved.sum(axis=2) // 2
-    some = np.maximum(matches, 1)  # nothing is divided by zero; without a match the result is 0 all the same
+    some = np.maximum(matches, 1)  # avoids division by zero; without a match the result is still 0
     jaro = (matches / lengths[0] + matches / lengths[1] + (matches - swaps) / some) / 3 * (matches > 0)
     width = min(_PREFIX, one.shape[1], other.shape[1])
     equal = (one[:, None, :width] == other[None, :, :width]) & (one[:, None, :width] > 0)
@@ -56,7 +56,7 @@ def _matches(one: np.ndarray, other: np.ndarray, reach: np.ndarray) -> tuple[np.
 
 
 def _in_order(letters: np.ndarray, matched: np.ndarray) -> np.ndarray:
-    """Return the matched letters of each pair at the front in their order, then 0; as wide as any name may be."""
+    """Return the matched letters of each pair first, in order, then 0; as wide as the longest name."""
     order = np.argsort(~matched, axis=2, kind="stable")
     front = np.take_along_axis(np.where(matched, letters, 0), order, axis=2)
     return np.pad(front, ((0, 0), (0, 0), (0, 64 - front.shape[2])))

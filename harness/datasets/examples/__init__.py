@@ -1,6 +1,6 @@
-"""Frames of five shapes that people have, made by seeded builders: to try `lab recommend` on, and to test it by.
+"""Frames of five common shapes from seeded builders, to try `lab recommend` on, and to test it.
 
-Nobody's data: shaped as what is published, of random values.
+They contain no real data: the shapes are published, the values are random.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 from harness.datasets.examples import documents, orders, sensors, trips, web_log
 from harness.model import LabError, unknown
 
-# Name -> the columns that are unique together (none where rows repeat), and what makes so many rows from a seed.
+# Name -> the columns that are unique together (none if rows repeat), and the builder of rows from a seed.
 EXAMPLES: dict[str, tuple[tuple[str, ...], Callable[[int, int], pl.DataFrame]]] = {
     "trips": ((), trips.build),
     "web_log": ((), web_log.build),
@@ -23,7 +23,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], Callable[[int, int], pl.DataFrame]]] 
 
 
 def example(name: str, rows: int, seed: int) -> pl.DataFrame:
-    """Return so many rows of an example, the same for the same seed. Raises LabError."""
+    """Return this many rows of an example, the same for the same seed. Raises LabError."""
     if name not in EXAMPLES:
         raise unknown("example", name, EXAMPLES)
     if rows < 1:

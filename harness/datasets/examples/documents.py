@@ -1,4 +1,4 @@
-"""Sparse documents: texts of JSON, mostly missing, beside lists of labels and a few other columns."""
+"""Sparse documents: JSON strings, mostly missing, next to lists of labels and a few other columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LABELS = ["new", "beta", "a,b", "größe", 'with "quotes"']
 
 
 def build(rows: int, seed: int) -> pl.DataFrame:
-    """Return so many documents; four of five have no body, and those that have differ in their keys."""
+    """Return this many documents; four of five have no body, and the others differ in their keys."""
     rng = np.random.default_rng(seed)
     kept, sizes = rng.random(rows), rng.integers(0, 4, rows)
     numbers = rng.integers(0, 2**62, (rows, 2))

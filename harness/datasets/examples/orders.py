@@ -1,4 +1,4 @@
-"""Orders: decimals for money, instants with a zone, days, categories, flags, and notes that people typed."""
+"""Orders: decimals for money, timestamps with a zone, dates, categories, flags, and notes that people typed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTES = ["", "call before delivery", "gift: 'with love'", "2nd floor, left", "n
 
 
 def build(rows: int, seed: int) -> pl.DataFrame:
-    """Return so many orders of a year, numbered, placed in Berlin."""
+    """Return this many orders of a year, numbered, placed in Berlin."""
     rng = np.random.default_rng(seed)
     cents = rng.gamma(1.5, 4_000.0, rows).astype(np.int64) + 99
     seconds = np.sort(rng.integers(0, 366 * 86_400, rows))

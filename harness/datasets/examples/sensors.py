@@ -1,4 +1,4 @@
-"""A wide matrix of sensors: one moment and 199 floats a row, some of them silent for a while."""
+"""A wide matrix of sensors: one timestamp and 199 floats a row, some of them silent for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SENSORS = 199
 
 
 def build(rows: int, seed: int) -> pl.DataFrame:
-    """Return so many readings, one a second; every tenth sensor has gaps (nulls), one in fifty has NaN in place."""
+    """Return this many readings, one a second; every tenth sensor has gaps (nulls), one in fifty has NaN instead."""
     rng = np.random.default_rng(seed)
     first = np.datetime64(dt.datetime(2025, 3, 1), "us")
     moments = first + (np.arange(rows) * 1_000_000).astype("timedelta64[us]")

@@ -1,6 +1,6 @@
-"""Taxi-like trips: moments, small numbers, floats with two digits, nulls where a meter sent nothing.
+"""Taxi-like trips: timestamps, small numbers, floats with two digits, nulls where a meter sent nothing.
 
-Shaped as the trip records of New York's Taxi and Limousine Commission (yellow taxis, data dictionary of 2025).
+Shaped like the trip records of New York's Taxi and Limousine Commission (yellow taxis, data dictionary of 2025).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 
 
 def build(rows: int, seed: int) -> pl.DataFrame:
-    """Return so many trips of one month, in the order of their starts."""
+    """Return this many trips of one month, ordered by start."""
     rng = np.random.default_rng(seed)
     start = np.sort(rng.integers(0, 31 * 86_400, rows))
     seconds = np.maximum(60, rng.gamma(2.0, 420.0, rows)).astype(np.int64)

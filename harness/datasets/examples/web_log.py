@@ -1,6 +1,6 @@
-"""A web log: instants, addresses, paths with queries, words of browsers; texts with quotes, commas, percent signs.
+"""A web log: timestamps, addresses, paths with queries, browser names; strings with quotes, commas, percent signs.
 
-Shaped as the combined log format of the Apache HTTP server (mod_log_config).
+Shaped like the combined log format of the Apache HTTP server (mod_log_config).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BROWSERS = [
 
 
 def build(rows: int, seed: int) -> pl.DataFrame:
-    """Return so many requests of one day, in their order; some stand in it twice."""
+    """Return this many requests of one day, in order; some appear twice."""
     rng = np.random.default_rng(seed)
     day = np.datetime64(dt.datetime(2025, 6, 1), "us")
     moments = np.sort(rng.integers(0, 86_400_000, rows)) * 1_000

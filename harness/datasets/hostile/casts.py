@@ -1,8 +1,8 @@
-"""Columns of a frame that go into a column of another type, as often happens by chance.
+"""Frame columns that go into a table column of another type, as often happens by accident.
 
-What is right is what the server itself makes of such a column (INSERT ... SELECT). Where it makes nothing of it, a
-refusal is right, and so is a client that casts to what another server makes of it. Every value here survives its cast:
-what does not stands in `ranges`.
+The right result is the server's own cast of such a column (INSERT ... SELECT). If the server cannot cast it, a refusal
+is right, and so is a client-side cast that gives another server's result. Every value here survives its cast; `ranges`
+has the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.datasets.hostile.kind import Kind, one_column
 
 
 def _cast(logical: str, into: str, values: Sequence[Any], made: Sequence[Any], meaning: str = "") -> Kind:
-    """Return the cast of columns of one logical type into another: the values, and what is to stand in the table."""
+    """Return the cast of a column from one logical type into another: the values, and the expected table values."""
     return one_column(
         f"{logical}_into_{into}",
         meaning or f"{logical} of the frame into a column of {into}",
@@ -30,7 +30,7 @@ def _cast(logical: str, into: str, values: Sequence[Any], made: Sequence[Any], m
 
 _DAYS = [dt.date(2025, 3, 4), dt.date(1970, 1, 1)]
 _MIDNIGHTS = [dt.datetime(2025, 3, 4), dt.datetime(1970, 1, 1)]
-_TENTH = 0.10000000149011612  # what 0.1 is in 32 bits
+_TENTH = 0.10000000149011612  # 0.1 in 32 bits
 KINDS = (
     _cast("int64", "int32", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),
     _cast("int32", "int64", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),

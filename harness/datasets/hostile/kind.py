@@ -1,4 +1,4 @@
-"""What a kind of values is everywhere, and what a database may have of its own about it."""
+"""A kind of values as it is everywhere, and a database's particulars of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-# The nullable columns of the table that most kinds of values share, and what an ordinary row has in them.
+# The nullable columns of the table that most kinds of values share, and an ordinary row's values.
 PLAIN = {
     "text_value": "text",
     "uuid_value": "uuid",
@@ -25,15 +25,15 @@ ORDINARY: dict[str, Any] = {
     "float_value": 0.5,
 }
 KEY = "row_number"  # int32, first in every frame and table
-# Types of columns that frames do not know and not every database has, and the logical type of what stands in them.
+# Column types that frames lack and not every database has -> logical type of their values.
 OF_TABLES = {
-    "padded_text": "text",  # of four characters or bytes: a shorter text is filled up
+    "padded_text": "text",  # of four characters or bytes: a shorter string is padded
     "short_text": "text",  # of four characters or bytes at most
     "label": "text",  # one of LABELS
     "json": "json",
-    "jsonb": "json",  # a second type for documents
-    "computed": "int32",  # by the server: twice `int_value`
-    "defaulted": "int32",  # by the server, where the frame does not have the column
+    "jsonb": "json",  # a second document type
+    "computed": "int32",  # set by the server: twice `int_value`
+    "defaulted": "int32",  # set by the server if the frame lacks the column
 }
 LABELS = ("red", "green", "blue")
 
@@ -44,16 +44,16 @@ Rows = list[dict[str, Any]]
 class Kind:
     """One kind of values, as far as it is the same in every database.
 
-    `rows` are the values that differ from an ordinary row, row by row; None where every database has others, or none.
-    `columns` are the columns of the frame and their logical types. `into` are columns of the table that have not the
-    usual type of the frame's column, or that the frame does not have, and what they are: a logical type or one of
-    OF_TABLES; `made` is what stands in them after a right write, where it is not what was in the frame. `beyond` are
-    columns whose type holds some or none of the values but not all, `reason` says why, where it is not their range: the
-    right outcome of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none
-    of them: there is nothing to write. `no_read` is the reason why nothing is to be learnt from reading the table.
-    `tables` are the names of the table that is read and of the one that is written, where the kind is about names.
-    `zone` is the time zone of the client, where the kind is about that; else it is the machine's. Then `type_of` is the
-    kind that shows the type: where a transport does not take that, there is nothing to try.
+    `rows` are the values that differ from an ordinary row, row by row; None if every database has others, or none.
+    `columns` are the frame's columns and their logical types. `into` are table columns whose type differs from the
+    frame column's default, or that the frame lacks, with a logical type or one of OF_TABLES. `made` are their values
+    after a correct write, if they differ from the frame's. `beyond` are columns whose type cannot hold all of the
+    values. The right outcome of a write is then a refusal; `reason` says why, unless it is their range. `no_frame` maps
+    a library to the reason why its canonical frame can hold none of them, so that there is nothing to write. `no_read`
+    is the reason why reading the table shows nothing. `tables` are the names of the table to read and the table to
+    write, if the kind is about names. `zone` is the client's time zone if the kind is about that, otherwise the
+    machine's. `type_of` is then the kind that shows the type: if a transport does not support that, there is nothing to
+    try.
     """
 
     name: str
@@ -73,14 +73,14 @@ class Kind:
 
 @dataclass(frozen=True)
 class Own:
-    """What a database has of its own about a kind; the rest is as the kind says.
+    """A database's particulars of a kind; otherwise the kind's own fields apply.
 
-    `rows` and `made` take the place of the kind's; `types` are the SQL types of columns that have not the usual one.
-    `hidden` are columns that SELECT * leaves out, `shown` expressions with which the reference client fetches a column
-    that it does not bring as it is. The others are reasons: `without` why the database has no such values or columns,
-    `forbidden` why it can hold none of the values, so that the right outcome of a write is a refusal, `may_refuse` why
-    its server refuses the frame's columns (there a refusal is as right as the values, which a client may have cast
-    itself), `no_read` why nothing is to be learnt from reading its table. `remark` is for readers alone.
+    `rows` and `made` replace the kind's. `types` are the SQL types of columns without the default type. `hidden` are
+    columns that SELECT * omits. `shown` are expressions with which the reference client fetches a column that would not
+    arrive unchanged. The other fields are reasons. `without`: why the database has no such values or columns.
+    `forbidden`: why it can hold none of the values, so that the right outcome of a write is a refusal. `may_refuse`:
+    why its server refuses the frame's columns; a refusal is then as right as the values, which a client may have cast
+    itself. `no_read`: why reading its table shows nothing. `remark` is only for readers.
     """
 
     rows: Rows | None = None
@@ -101,6 +101,6 @@ def column(name: str, *values: Any) -> Rows:
 
 
 def one_column(name: str, meaning: str, logical: str, values: Iterable[Any] | None, **facts: Any) -> Kind:
-    """Return a kind whose frame has one column beside the key: `<logical>_value`; `facts` are further fields of it."""
+    """Return a kind whose frame has the key and one column, `<logical>_value`; `facts` are further fields of it."""
     rows = None if values is None else column(f"{logical}_value", *values)
     return Kind(name, meaning, rows, {f"{logical}_value": logical}, **facts)

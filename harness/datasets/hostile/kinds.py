@@ -1,7 +1,7 @@
-"""The kinds of values, each as the few rows that show it; everything else in these rows is ordinary.
+"""The kinds of values, each with the few rows that show it; everything else in these rows is ordinary.
 
-A kind is as narrow as a loss can be: empty texts stand in rows without nulls, and nulls in rows without empty texts, so
-that a transport which takes one for the other fails at the one that it changes.
+A kind is as narrow as a loss can be. For example, empty strings are in rows without nulls, and nulls in rows without
+empty strings. A transport that confuses the two then fails only at the one that it changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.datasets.hostile.names import NAMES
 
 _NO_VALUES = dict.fromkeys(PLAIN)
 _INSTANT = dt.datetime(2025, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
-_MANY = 10_000  # more than any client looks at before it decides on a type
+_MANY = 10_000  # more than any client samples to infer a type
 
 
 def _texts(*values: str) -> Rows:
@@ -110,8 +110,8 @@ _TIMES = (
     "1969-12-31 23:59:59.999999",
     "1970-01-01 00:00:00",
     "2025-03-30 02:30:00.000001",
-    "2243-01-01 00:00:00.000001",  # microseconds since 1970 that do not survive a detour through a float
-    "2262-04-12 00:00:00.5",  # the end of what nanoseconds in 64 bits hold
+    "2243-01-01 00:00:00.000001",  # microseconds since 1970 that do not survive conversion to a float and back
+    "2262-04-12 00:00:00.5",  # beyond the range of nanoseconds in 64 bits
     "0001-01-01 00:00:00",
     "9999-12-31 23:59:59.999999",
 )
@@ -136,7 +136,7 @@ _DATES = (
     ),
 )
 ELSEWHERE = "America/New_York"
-# Winter and summer there, and hours that its clocks leave out (10 March) or have twice (3 November).
+# Winter and summer there, and hours that its clocks skip (10 March) or repeat (3 November).
 _LOCAL = [
     dt.datetime.fromisoformat(text)
     for text in ("2024-01-15 12:00:00", "2024-07-15 23:30:00", "2024-03-10 02:30:00", "2024-11-03 01:30:00")

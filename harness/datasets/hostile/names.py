@@ -1,7 +1,7 @@
-"""Names of columns and tables that break transports of dataframes, by the kind of values they are.
+"""Column and table names that break transports of dataframes, by the kind of values they are.
 
-A kind has six names of columns, one for each type of the plain table, and two names of tables: of one that is read and
-of one that is written. Every database of the lab can hold every one of them: none is longer than 63 bytes.
+A kind has six column names, one for each type of the plain table, and two table names: for a read and for a write.
+Every database of the lab can hold each of them, because none is longer than 63 bytes.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Names:
-    """What names of this kind have in common, six of them for columns and two for tables."""
+    """The names of this kind: six for columns and two for tables."""
 
     meaning: str
     columns: tuple[str, str, str, str, str, str]
     tables: tuple[str, str]
 
 
-VICTIM = "hostile_victim"  # a table that is there while the names below are tried, and that their SQL would change
+VICTIM = "hostile_victim"  # a table that exists while the names below are tried, and that their SQL would change
 
 NAMES = {
     "name_double_quote": Names(

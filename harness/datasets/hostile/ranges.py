@@ -1,4 +1,4 @@
-"""Values that their column cannot hold: the only right outcome of a write is a refusal, whatever the server does."""
+"""Values that their column cannot hold: a write must be refused, whatever the server does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.datasets.hostile.kind import Kind, column, one_column
 
 
 def _beyond(name: str, meaning: str, logical: str, narrow: str, values: Iterable[object] | None) -> Kind:
-    """Return a kind whose column in the table, of the type `narrow`, holds some or none of the values, but not all."""
+    """Return a kind whose table column, of the type `narrow`, cannot hold all of the values."""
     return one_column(name, meaning, logical, values, beyond={f"{logical}_value": narrow})
 
 

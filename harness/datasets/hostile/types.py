@@ -1,11 +1,11 @@
-"""Types of columns beyond the usual ones: unsigned, 32-bit floats, fixed texts, enums, JSON, columns of the server."""
+"""Column types beyond the default ones: unsigned, 32-bit floats, fixed strings, enums, JSON, server-set columns."""
 
 from __future__ import annotations
 
 from harness.datasets.hostile.kind import Kind, column, one_column
 
 _ORDINARY = "the table is an ordinary one"
-_TINY = 2.0**-149  # the smallest float of 32 bits above zero
+_TINY = 2.0**-149  # the smallest positive 32-bit float
 _UNSIGNED = (
     one_column("uint32", "unsigned 32-bit integers up to 2^32-1", "uint32", (0, 2**31, 2**32 - 1)),
     one_column("uint64", "unsigned 64-bit integers up to 2^64-1", "uint64", (0, 2**53 + 1, 2**63, 2**64 - 1)),

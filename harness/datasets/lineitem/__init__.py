@@ -1,8 +1,8 @@
-"""TPC-H's lineitem as Parquet files in layouts of choice: the same rows in one file or in many, row groups of any size.
+"""TPC-H's lineitem as Parquet files in chosen layouts: the same rows in one file or many, row groups of any size.
 
-The rows come from DuckDB's tpch extension, as in the published benchmark of scans. The whole is generated in parts of
-at most scale factor 1, each in a process of its own, so that memory does not grow with the scale factor; files of more
-parts are copied together from them.
+The rows come from DuckDB's tpch extension, as in the published benchmark of scans. The table is generated in parts of
+at most scale factor 1, each in a separate process. Memory therefore does not grow with the scale factor. Files of
+several parts are concatenated from them.
 """
 
 from harness.datasets.lineitem.files import (

@@ -1,7 +1,7 @@
-"""The child process that makes one Parquet file of lineitem with DuckDB and ends, so that its memory is freed.
+"""The child process that builds one Parquet file of lineitem with DuckDB and exits, so that its memory is freed.
 
-The job comes as one line of JSON on standard input, which stays open as long as the parent wants the file; the answer
-is one line of JSON on standard output: what is known about the rows of a generated part, nothing of a joined file.
+The job arrives as one line of JSON on standard input, which stays open as long as the parent wants the file. The answer
+is one line of JSON on standard output: facts about a generated part's rows, nothing for a joined file.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from harness.datasets.lineitem.layout import PARTIAL
 if TYPE_CHECKING:
     import duckdb
 
-_MEMORY_LIMIT = "3GB"  # of DuckDB; the whole process peaks at 1.8 GB for a part of scale factor 1
+_MEMORY_LIMIT = "3GB"  # DuckDB's limit; the whole process peaks at 1.8 GB for a part of scale factor 1
 
 # The rows that every engine of a scan counts: the predicates of TPC-H's query 6 with its validation parameters
-# (specification, 2.4.6). They leave about 1.9 % of the rows at every scale factor.
+# (specification, 2.4.6). They match about 1.9 % of the rows at every scale factor.
 _MATCHES = """
     count(*) FILTER (
         l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
         AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24
     )"""
-# Of each row as text the first 8 bytes of its MD5 (a little-endian number), added up modulo 2^64: independent of the
-# order of rows, of Parquet and its layout, and the number of two files together is the sum of theirs.
+# The first 8 bytes of each row's MD5 as text (a little-endian number), summed modulo 2^64. The sum does not depend on
+# the row order or the Parquet layout. Two files together have the sum of their numbers.
 _CONTENT = """
     (coalesce(sum((md5_number(concat_ws('|', *COLUMNS(*))) & 18446744073709551615::UHUGEINT)::UBIGINT), 0)
         % 18446744073709551616::HUGEINT)::UBIGINT"""
@@ -42,7 +42,7 @@ def main() -> None:
     import duckdb
 
     try:
-        os.chdir(job["folder"])  # names of files without a path need no quoting, whatever the folder is called
+        os.chdir(job["folder"])  # file names without a path need no quoting, whatever the folder's name
         answer = _generate(**job["generate"]) if "generate" in job else _join(**job["join"])
     except (duckdb.Error, OSError) as error:
         answer = {"error": str(error).partition("\n")[0]}
@@ -50,13 +50,13 @@ def main() -> None:
 
 
 def _leave_with_the_parent() -> None:
-    """End this process when the parent is gone or wants no file any more: then standard input closes."""
+    """Exit when the parent is gone or no longer wants a file: standard input then closes."""
     sys.stdin.read()
     os._exit(1)
 
 
 def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that never spills, with one thread: a writer's memory grows with their number."""
+    """Open an in-memory database that never spills, with one thread: a writer's memory grows with the threads."""
     import duckdb
 
     config: dict[str, Any] = {
@@ -66,15 +66,15 @@ def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
         "extension_directory": extensions,
     }
     connection = duckdb.connect(config=config)
-    connection.execute("SET enable_progress_bar = false")  # it would go to standard output, between the answer
+    connection.execute("SET enable_progress_bar = false")  # it would go to standard output, into the answer
     return connection
 
 
 def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_rows: int) -> dict[str, Any]:
-    """Generate one part and write it; return its rows, matches and content as the generator's own table has them."""
+    """Generate one part and write it; return its rows, matches and content according to the generator's own table."""
     import duckdb_extensions
 
-    # The wheel's extension is installed into a folder of its own: neither the home directory nor a network is needed.
+    # The wheel's extension is installed into a separate folder: neither the home directory nor a network is needed.
     with TemporaryDirectory(dir=".", suffix=PARTIAL) as extensions, _connect(extensions) as connection:
         duckdb_extensions.import_extension("tpch", con=connection)
         connection.execute("LOAD tpch")
@@ -82,7 +82,7 @@ def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_r
         for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table != "lineitem":
                 connection.execute(f"DROP TABLE {table}")
-        connection.execute("RESET threads")  # counting needs no memory, and takes a third of the time of generating
+        connection.execute("RESET threads")  # counting needs little memory, and takes a third of the generation time
         known = connection.execute(f"SELECT count(*), {_MATCHES}, {_CONTENT} FROM lineitem").fetchone()
         connection.execute("SET threads = 1")
         _copy(connection, "lineitem", name, row_group_rows)
@@ -91,7 +91,7 @@ def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_r
 
 
 def _join(sources: Sequence[str], name: str, row_group_rows: int) -> dict[str, Any]:
-    """Copy the rows of all sources, in order, into one file; memory is bounded by a few row groups."""
+    """Copy the rows of all sources, in order, into one file, holding only a few row groups in memory."""
     files = ", ".join(f"'{source}'" for source in sources)
     with _connect() as connection:
         _copy(connection, f"(FROM read_parquet([{files}]))", name, row_group_rows)

@@ -1,4 +1,4 @@
-"""Files of lineitem on disk: those asked for are built, each part once, or reused; what they need is known before."""
+"""Files of lineitem on disk, built or reused, each part once; the required space and memory are known before."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from harness.datasets.lineitem.manifest import LineitemFile
 from harness.machine import inventory
 from harness.model import LabError
 
-_PARTS = "parts"  # the folder of parts that nobody asked for: what a stopped build left there is used by the next one
+_PARTS = "parts"  # folder of intermediate parts: the next build reuses those of an interrupted one
 _BUILDER = (sys.executable, "-m", "harness.datasets.lineitem.builder")
 
-# Well above what the builder was seen to take: 1.8 GB for a part of scale factor 1, 0.4 GB at 0.1; 0.3 GB for copying
-# parts together, 0.8 GB with the largest row groups.
+# Well above the builder's measured use: 1.8 GB for a part of scale factor 1, 0.4 GB at 0.1; 0.3 GB for concatenating
+# parts, 0.8 GB with the largest row groups.
 _MEMORY = 1_000_000_000
 _MEMORY_PER_SCALE_FACTOR = 3_000_000_000
 
@@ -46,7 +46,7 @@ def files_for(
     row_group_rows: int = BASE_ROW_GROUP_ROWS,
     on_progress: Callable[[str], None] = _nobody,
 ) -> list[LineitemFile]:
-    """Return `files` files, each of the next `parts_per_file` of the parts of the whole: no row is in two of them."""
+    """Return `files` files, each of the next `parts_per_file` of the whole's parts: no row is in two of them."""
     firsts = [number * parts_per_file for number in range(files)]
     layouts = [Layout(scale_factor, parts, first, parts_per_file, row_group_rows) for first in firsts]
     built = ensure_all(folder, layouts, on_progress)
@@ -58,9 +58,9 @@ def ensure_all(
 ) -> dict[Layout, LineitemFile]:
     """Return the files of all layouts, building those that are missing, damaged or of an older generator.
 
-    Each part is generated once, and removed after its last use where it is not asked for itself. `on_progress` is told
-    of every step. Two builds in one folder at the same time are not provided for. Raises LabError: a folder that cannot
-    be written, a disk that fills up, a builder that is killed.
+    Each part is generated once, and removed after its last use unless it is requested itself. `on_progress` receives
+    every step. Two simultaneous builds in one folder are not supported. Raises LabError: a folder that is not writable,
+    a disk that fills up, a builder that is killed.
     """
     try:
         (folder / _PARTS).mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def ensure_all(
         for number, step in enumerate(steps):
             path = folder / ("" if step.layout in asked else _PARTS) / step.layout.file_name
             manifest.manifest_of(path).unlink(missing_ok=True)
-            path.unlink(missing_ok=True)  # also before it is built again: what is damaged only takes room
+            path.unlink(missing_ok=True)  # also before it is built again: a damaged file only takes space
             if step.action is not Action.REMOVE:
                 on_progress(_say(steps, number))
                 known[step.layout] = _make(folder, path, step, known)
@@ -83,12 +83,12 @@ def ensure_all(
 
 
 def needed_bytes(folder: Path, layouts: Sequence[Layout]) -> int:
-    """Return an upper bound of the disk that building takes at any moment; 0 when everything is there."""
+    """Return an upper bound of the disk space for building at any time; 0 if everything exists."""
     return most_bytes(plan(layouts, _there(folder, layouts)))
 
 
 def needed_memory(folder: Path, layouts: Sequence[Layout]) -> int:
-    """Return the bytes of memory that building wants, at most 4 GB whatever the size; 0 when everything is there."""
+    """Return the bytes of memory for building, at most 4 GB whatever the size; 0 if everything exists."""
     steps = plan(layouts, _there(folder, layouts))
     parts = [step.layout for step in steps if step.action is Action.GENERATE]
     largest = max((part.scale_factor / part.parts for part in parts), default=0.0)
@@ -96,18 +96,18 @@ def needed_memory(folder: Path, layouts: Sequence[Layout]) -> int:
 
 
 def require_disk(folder: Path, layouts: Sequence[Layout]) -> None:
-    """Raise LabError when the disk of a folder (made or not) is too small for what is not there yet."""
+    """Raise LabError if the disk of a folder (even if not created) is too small for the missing files."""
     inventory.require_disk(folder, needed_bytes(folder, layouts), "or choose a smaller SIZE")
 
 
 def require_memory(folder: Path, layouts: Sequence[Layout]) -> None:
-    """Raise LabError when there is too little memory for building what is not there yet."""
+    """Raise LabError if there is too little memory to build the missing files."""
     needed = needed_memory(folder, layouts)
     inventory.require_memory(needed, "generating lineitem", "choose a smaller SIZE or end other programs")
 
 
 def facts(file: LineitemFile) -> dict[str, Any]:
-    """Return what is known about a file as plain values, but for where it lies."""
+    """Return the known facts about a file as plain values, without its location."""
     known = asdict(file)
     layout = known.pop("layout")
     del known["path"]
@@ -122,7 +122,7 @@ def _remove(path: Path) -> None:
 
 
 def _there(folder: Path, layouts: Sequence[Layout]) -> dict[Layout, LineitemFile]:
-    """Return what is already on disk: of what is asked for, and of the parts that the rest is made from."""
+    """Return the requested files and their parts that already exist on disk."""
     found = {layout: manifest.find(folder / layout.file_name, layout) for layout in layouts}
     for base in {base for layout in layouts if found[layout] is None for base in layout.bases} - found.keys():
         places = (folder / base.file_name, folder / _PARTS / base.file_name)
@@ -141,7 +141,7 @@ def _say(steps: Sequence[Step], number: int) -> str:
 
 
 def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile]) -> LineitemFile:
-    """Build one file and its manifest; whatever happens, nothing half-made stays under its name."""
+    """Build one file and its manifest; an incomplete file never keeps its name."""
     layout, partial = step.layout, path.with_name(path.name + PARTIAL)
     job: dict[str, Any] = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
     if step.action is Action.GENERATE:
@@ -158,7 +158,9 @@ def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile
                 "content": sum(int(source.content_id, 16) for source in sources) % 2**64,
             }
         with partial.open("rb") as file:
-            os.fsync(file.fileno())  # after a power cut no file without its content may have the recorded size and time
+            os.fsync(
+                file.fileno()
+            )  # after a power cut, no file with missing content may have the recorded size and time
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -166,15 +168,15 @@ def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile
 
 
 def _run_builder(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a builder's answer. Raises LabError when it fails or is killed."""
-    # A session of its own: Ctrl-C reaches this process alone, which then ends the builder by closing its input.
+    """Return a builder's answer. Raises LabError if it fails or is killed."""
+    # A separate session: Ctrl-C reaches only this process, which then ends the builder by closing its input.
     process = subprocess.Popen(
         _BUILDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        with suppress(BrokenPipeError):  # it ended before it had read its job: then there is no answer
+        with suppress(BrokenPipeError):  # it ended before it read its job, so there is no answer
             process.stdin.write(json.dumps(job) + "\n")
             process.stdin.flush()
         text = process.stdout.read()

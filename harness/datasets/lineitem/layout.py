@@ -1,4 +1,4 @@
-"""Which rows of lineitem stand in which file, and the steps that make a set of files; no I/O."""
+"""Which rows of lineitem are in which file, and the steps to build a set of files; no I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from enum import StrEnum
 from harness.model import LabError
 
 ROWS_PER_SCALE_FACTOR = 6_001_215  # TPC-H specification, 4.2.5: lineitem at scale factor 1
-PARTIAL = ".partial"  # how the name of everything unfinished ends
-BASE_ROW_GROUP_ROWS = 300_000  # of a part as it is generated; the published benchmark's choice
-_SMALLEST_SCALE_FACTOR = 0.001  # below, dbgen gives 6 rows whatever the scale factor
-_SMALLEST_ROW_GROUP = 2_048  # DuckDB's vector: it makes smaller row groups this large without a word
+PARTIAL = ".partial"  # suffix of unfinished files
+BASE_ROW_GROUP_ROWS = 300_000  # of a generated part; the published benchmark's choice
+_SMALLEST_SCALE_FACTOR = 0.001  # below this, dbgen returns 6 rows whatever the scale factor
+_SMALLEST_ROW_GROUP = 2_048  # DuckDB's vector size: it silently enlarges smaller row groups to this
 _LARGEST_ROW_GROUP = 1_048_576  # a writer holds whole row groups in memory: 0.8 GB at this size
 
-# Upper bounds of bytes a row on disk (snappy), by the smallest row group they hold for. Measured with DuckDB 1.5.5 at
-# scale factor 700, where keys are wide: 46.1, 44.6, 40.5, 39.0, and 38.4 at 300,000 rows; at 4 it is 2 to 3 less.
+# Upper bounds of bytes per row on disk (snappy), by the smallest row group they apply to. Measured with DuckDB 1.5.5 at
+# scale factor 700, where keys are wide: 46.1, 44.6, 40.5, 39.0, and 38.4 at 300,000 rows; at scale factor 4 they are 2
+# to 3 lower.
 _BYTES_A_ROW = ((60_000, 41), (20_000, 43), (4_096, 47), (0, 49))
 _BYTES_A_FILE = 20_000  # footer and manifest of a file with few rows
 _BYTES_OF_THE_GENERATOR = 20_000_000  # DuckDB's extension, unpacked while a part is generated
@@ -24,10 +25,10 @@ _BYTES_OF_THE_GENERATOR = 20_000_000  # DuckDB's extension, unpacked while a par
 
 @dataclass(frozen=True)
 class Layout:
-    """One file: `part_count` parts from number `first_part` on (from 0), of the `parts` that the whole is generated in.
+    """One file: `part_count` parts from number `first_part` on (from 0), of the whole's `parts` generated parts.
 
-    `row_group_rows` is what DuckDB is asked for; it rounds up to whole vectors of 2,048 rows (300,000 gives 301,056).
-    Raises LabError where the generator or the writer would do something else than what is asked.
+    DuckDB rounds `row_group_rows` up to whole vectors of 2,048 rows (300,000 gives 301,056). Raises LabError if the
+    generator or the writer would not produce the requested layout.
     """
 
     scale_factor: float
@@ -64,13 +65,13 @@ class Layout:
 
     @property
     def bases(self) -> tuple[Layout, ...]:
-        """The files of one part each, as they are generated, that this file is made from."""
+        """The generated files of one part each that this file is built from."""
         numbers = range(self.first_part, self.first_part + self.part_count)
         return tuple(Layout(self.scale_factor, self.parts, number, 1) for number in numbers)
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound of the bytes it takes on disk."""
+        """An upper bound of its bytes on disk."""
         share = self.part_count / self.parts
         rows = ROWS_PER_SCALE_FACTOR * self.scale_factor * share * 1.02 + 100  # an order has 1 to 7 rows: parts differ
         bytes_a_row = next(size for smallest, size in _BYTES_A_ROW if self.row_group_rows >= smallest)
@@ -78,26 +79,26 @@ class Layout:
 
 
 class Action(StrEnum):
-    """What a step does."""
+    """A step's action."""
 
     GENERATE = "generate"  # run TPC-H's generator for one part
     JOIN = "join"  # copy generated parts, in order, into one file
-    REMOVE = "remove"  # delete a part that nobody asked for and no later step needs
+    REMOVE = "remove"  # delete a part that was not requested and that no later step needs
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step and the file that it makes or removes."""
+    """One step and the file that it builds or removes."""
 
     action: Action
     layout: Layout
 
 
 def plan(asked: Collection[Layout], there: Collection[Layout]) -> list[Step]:
-    """Return the steps that make what is asked for and not there yet.
+    """Return the steps that build the requested files that are missing.
 
-    A part is generated when the first file needs it and removed after the last one; files come in the order of their
-    last part, so that few parts are on disk at a time. What is `there` is neither made again nor removed.
+    A part is generated when the first file needs it and removed after the last one. Files are ordered by their last
+    part, so that few parts are on disk at a time. Files in `there` are neither built again nor removed.
     """
     wanted = frozenset(asked)
     missing = sorted(wanted - frozenset(there), key=_in_order)
@@ -123,7 +124,7 @@ def _in_order(layout: Layout) -> tuple[float, int, int, int, int]:
 
 
 def most_bytes(steps: Sequence[Step]) -> int:
-    """Return an upper bound of the bytes that the files of a plan take together at any moment."""
+    """Return an upper bound of the bytes that a plan's files take together at any time."""
     used = most = 0
     for step in steps:
         used += -step.layout.most_bytes if step.action is Action.REMOVE else step.layout.most_bytes

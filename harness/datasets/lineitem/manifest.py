@@ -1,4 +1,4 @@
-"""What is known about a file of lineitem, kept in a manifest beside it, and whether the file is still the one meant."""
+"""Facts about a file of lineitem in a manifest next to it, and whether the file is still the same."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from harness.datasets.lineitem.layout import PARTIAL, Layout
 from harness.model import LabError
 
-GENERATOR = 1  # raise it when the rows, the known answers or how they are written change: older files are built again
+GENERATOR = 1  # increase it when the rows, the known answers or their encoding change, to rebuild older files
 
 
 @dataclass(frozen=True)
 class LineitemFile:
     """A file on disk. Rows, matches and content come from the generator's table, before the rows became Parquet.
 
-    `matches` is the number of rows that the query of the scan suite counts. `content_id` is the sum over all rows of
-    the first 8 bytes of the MD5 of the row as text, modulo 2^64, in hexadecimal: files with the same rows have the
-    same, whatever their layout. All three of several files together are the sums of theirs.
+    `matches` is the number of rows that the scan suite's query counts. `content_id` is a hexadecimal sum modulo 2^64,
+    over all rows, of the first 8 bytes of the MD5 of the row as text. Files with the same rows have the same sum,
+    whatever their layout. Several files together have the sums of their rows, matches and content_id.
     """
 
     layout: Layout
@@ -33,7 +33,7 @@ class LineitemFile:
     row_groups: int
     smallest_row_group: int
     largest_row_group: int
-    duckdb_version: str  # the one that wrote it
+    duckdb_version: str  # the version that wrote it
 
 
 _TYPES = {
@@ -53,9 +53,9 @@ _TYPES = {
 
 
 def record(path: Path, layout: Layout, rows: int, matches: int, content: int) -> LineitemFile:
-    """Write the manifest of a finished file and return what is known about it.
+    """Write the manifest of a finished file and return its facts.
 
-    Raises LabError when its footer says another number of rows than were generated for it.
+    Raises LabError if the file's footer has another number of rows than were generated for it.
     """
     import duckdb
     import pyarrow.parquet as pq
@@ -84,9 +84,10 @@ def record(path: Path, layout: Layout, rows: int, matches: int, content: int) ->
 
 
 def find(path: Path, layout: Layout) -> LineitemFile | None:
-    """Return what is known about a file, or None when it must be built: missing, damaged, of an older generator.
+    """Return the facts about a file, or None if it must be built: missing, damaged, of an older generator.
 
-    A file of the recorded size and time of change is trusted; one with another time is read and its hash decides.
+    A file with the recorded size and modification time is trusted. With another time, the file is read and its hash
+    decides.
     """
     facts = _read(manifest_of(path))
     if facts is None or facts["generator"] != GENERATOR or facts["layout"] != asdict(layout):
@@ -98,7 +99,7 @@ def find(path: Path, layout: Layout) -> LineitemFile | None:
         if stat.st_mtime_ns != facts["mtime_ns"]:
             if _hash(path) != facts["file_hash"]:
                 return None
-            with suppress(OSError):  # a folder that may only be read: then it is hashed again the next time
+            with suppress(OSError):  # a read-only folder: then it is hashed again the next time
                 _write(manifest_of(path), facts | {"mtime_ns": stat.st_mtime_ns})
     except FileNotFoundError:
         return None
@@ -106,7 +107,7 @@ def find(path: Path, layout: Layout) -> LineitemFile | None:
 
 
 def manifest_of(path: Path) -> Path:
-    """Return where the manifest of a file lies."""
+    """Return the path of a file's manifest."""
     return path.with_suffix(".json")
 
 

@@ -1,1 +1,1 @@
-"""Somebody's own data: a file or a query becomes a dataset that lives as long as a run."""
+"""A user's own data: a file or a query becomes a dataset for the duration of a run."""

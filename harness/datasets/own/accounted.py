@@ -1,4 +1,4 @@
-"""Every byte of a CSV is in a cell, a separator, an end of a line or a quote that was read; or the file is refused."""
+"""Check that every byte of a CSV is in a cell, a separator, a line end or a quote; otherwise refuse the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUOTE, _LINE_FEED = ord('"'), ord("\n")
 
 
 def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
-    """Say whether a quote is neither at the edge of a field nor doubled in one."""
+    """Return whether a quote is neither at the edge of a field nor doubled in one."""
     if b'"' not in raw:
         return False
     data = np.frombuffer(raw, np.uint8)
@@ -28,12 +28,14 @@ def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
     before, after = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
     if len(places) % 2 or not np.isin(before, edges).all() or not np.isin(after, edges).all():
         return True
-    doubled = opening[(opening > 0) & (data[opening - 1] == _QUOTE)]  # a quote that reopens a field closed just before
+    doubled = opening[
+        (opening > 0) & (data[opening - 1] == _QUOTE)
+    ]  # a quote that reopens a field that was just closed
     return not np.isin(doubled - 1, closing, assume_unique=True).all()
 
 
 def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
-    """Return a dialect that reads quotes which are not at the edges of fields. Raises LabError for none."""
+    """Return a dialect that handles quotes that are not at the edges of fields. Raises LabError if there is none."""
     by_backslash = b'\\"' in raw and not re.search(rb'\\[^"\\]', raw)
     if by_backslash and not oddly_quoted(re.sub(rb"\\.", b"xx", raw), dialect):
         return replace(dialect, escape="\\")
@@ -47,7 +49,7 @@ def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
 
 
 def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
-    """Raise LabError where Python's reader finds other cells than pyarrow's in any row."""
+    """Raise LabError if Python's reader finds other cells than pyarrow's in any row."""
     reader, records = dialect.reader(io.StringIO(raw.decode(), newline="")), []
     try:
         records = [record or [""] for record in reader if record or dialect.blank_is_null][1:]
@@ -63,7 +65,7 @@ def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
 
 
 def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
-    """Raise LabError where cells, separators, ends of lines and quotes are not all the bytes that a file has."""
+    """Raise LabError if cells, separators, line ends and quotes do not add up to all bytes of a file."""
     quotes = raw.count(b'"')
     names = [name.encode() for name in table.column_names]
     inside = sum(map(len, names)) + sum(total(pc.binary_length(column)) for column in table.columns)
@@ -77,7 +79,7 @@ def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> N
 
 
 def total(numbers: Any) -> int:
-    """Return the sum of a column of Arrow."""
+    """Return the sum of an Arrow column."""
     return int(pc.sum(numbers).as_py() or 0)
 
 

@@ -1,4 +1,4 @@
-"""Tables of Arrow as frames of polars, without its panics, and without a value that polars would change."""
+"""Arrow tables as polars frames, without polars' panics and without changed values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
 
 
 def of_arrow(table: Any) -> pl.DataFrame:
-    """Return a table of Arrow as a frame. Raises LabError with the column of what polars does not hold."""
+    """Return an Arrow table as a frame. Raises LabError with a column that polars cannot hold."""
     arrow_types.require_known(table.schema)
     require_zones(table.schema)
     arrow_types.require_times(table)
@@ -27,7 +27,7 @@ def of_arrow(table: Any) -> pl.DataFrame:
 
 
 def require_zones(schema: Any) -> None:
-    """Raise LabError with the column of a time zone that polars does not know."""
+    """Raise LabError with a column whose time zone polars does not know."""
     for field in schema:
         for part in arrow_types.parts(field.type):
             zone = getattr(part, "tz", None)
@@ -40,7 +40,7 @@ def require_zones(schema: Any) -> None:
 
 
 def _in_utc(table: Any) -> Any:
-    """Return a table of Arrow with the instants in UTC whose zones are offsets: polars knows zones by their names."""
+    """Return an Arrow table with offset zones converted to UTC, because polars knows zones only by name."""
     if not (offsets := arrow_types.with_offsets(table.schema)):
         return table
     utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
@@ -48,14 +48,14 @@ def _in_utc(table: Any) -> Any:
 
 
 def with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
-    """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
+    """Return a frame in which an Arrow schema's UUIDs keep their type: polars treats them as bytes."""
     known = [frame[name] for name in arrow_types.with_uuids(schema)]
     return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep what Rust says of a panic off the screen: the exception says it. All else is said afterwards."""
+    """Keep Rust's panic message off the screen, because the exception has it; other output appears afterwards."""
     with tempfile.TemporaryFile() as said:
         sys.stderr.flush()
         screen = os.dup(2)

@@ -1,4 +1,4 @@
-"""Types of Arrow of which polars makes no column, or one of other values."""
+"""Arrow types that polars cannot read, or reads with changed values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.model import LabError
 
 UUID, JSON = "extension<arrow.uuid>", "extension<arrow.json>"
 _A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-# Types of Arrow that polars ends at, and what to do with them.
+# Arrow types on which polars aborts -> advice.
 _NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
     pa.types.is_union: "make a column of each of its types",
     pa.types.is_run_end_encoded: "decode it (pyarrow.compute.run_end_decode)",
@@ -26,19 +26,19 @@ _NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
 
 
 def is_offset(zone: object) -> bool:
-    """Say whether a time zone is an offset, as +05:30."""
+    """Return whether a time zone is an offset, such as +05:30."""
     return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
 
 
 def with_offsets(schema: Any) -> list[str]:
-    """Return the columns whose zone is no name but an offset, as +05:30."""
+    """Return the columns whose zone is an offset such as +05:30 instead of a name."""
     return [field.name for field in schema if is_offset(getattr(field.type, "tz", None))]
 
 
 def for_polars(schema: Any) -> bool:
-    """Say whether polars reads all columns of a schema as they are, whatever their values.
+    """Return whether polars reads all columns of a schema unchanged, whatever their values.
 
-    Of maps it keeps one entry a key, times of 24:00 become nulls, and JSON becomes bytes.
+    It keeps one entry per key of a map, turns times of 24:00 into nulls, and JSON into bytes.
     """
     odd = (pa.types.is_time, pa.types.is_decimal256, pa.types.is_map)
     found = [part for field in schema for part in parts(field.type)]
@@ -47,7 +47,7 @@ def for_polars(schema: Any) -> bool:
 
 
 def require_known(schema: Any) -> None:
-    """Raise LabError for a column of a type that polars ends at, without naming the column."""
+    """Raise LabError for a column of a type on which polars aborts, without naming the column."""
     for field in schema:
         for of in parts(field.type):
             if found := _unknown(of) or _inside(of, field.type):
@@ -55,10 +55,10 @@ def require_known(schema: Any) -> None:
 
 
 def _unknown(of: Any) -> str:
-    """Say what is wrong with a type of Arrow of which polars makes no column, and what to do; empty where it does."""
+    """Describe the fault of an Arrow type that polars cannot read, with advice; empty for other types."""
     if pa.types.is_interval(of):
         return f"expected a type that a frame has, found {of}; cast it to a duration, or to text"
-    if str(of).startswith("extension<pandas.period"):  # of which polars takes the number
+    if str(of).startswith("extension<pandas.period"):  # polars reads its number
         return "expected a type that a database has, found a period; make it a timestamp, or text"
     if found := next((cast for known, cast in _NOT_IN_POLARS.items() if known(of)), ""):
         return f"expected a type that polars reads, found {str(of).partition('<')[0]}; {found}"
@@ -70,7 +70,7 @@ def _unknown(of: Any) -> str:
 
 
 def _inside(of: Any, column: Any) -> str:
-    """Say what is wrong with a type inside of a column's that a column may have."""
+    """Describe the fault of a type within a column's type that is fine for a whole column."""
     if of == column:
         return ""
     if is_offset(getattr(of, "tz", None)):
@@ -80,7 +80,7 @@ def _inside(of: Any, column: Any) -> str:
         return (
             f"expected decimals of {MOST_DIGITS} digits at most in a {around}, found {of}; cast them, or make them text"
         )
-    if pa.types.is_decimal32(of) or pa.types.is_decimal64(of):  # of which polars makes other numbers there
+    if pa.types.is_decimal32(of) or pa.types.is_decimal64(of):  # polars reads other numbers there
         return f"expected decimals of 128 bits in a {around}, found {of}; cast them, or make them text"
     if str(of) == UUID and not _in_lists(column):
         return f"expected UUIDs alone or in lists, found them in a {around}; make them text"
@@ -88,26 +88,26 @@ def _inside(of: Any, column: Any) -> str:
 
 
 def _in_lists(column: Any) -> bool:
-    """Say whether a type is of UUIDs, or of lists of such."""
+    """Return whether a type is UUID, or a list of such."""
     while pa.types.is_list(column) or pa.types.is_large_list(column):
         column = column.value_type
     return str(column) == UUID
 
 
 def with_uuids(schema: Any) -> list[str]:
-    """Return the columns of UUIDs, and of lists of such, which polars takes for bytes."""
+    """Return the columns of UUIDs, and of lists of these, which polars reads as bytes."""
     return [field.name for field in schema if _in_lists(field.type)]
 
 
 def with_wide(schema: Any) -> list[str]:
-    """Return the columns of decimals of so many digits that polars ends at them."""
+    """Return the columns of decimals with so many digits that polars aborts on them."""
     return [field.name for field in schema if pa.types.is_decimal256(field.type)]
 
 
 def narrowed(table: Any) -> Any:
-    """Return a table whose wide decimals are those of 38 digits where these do, else numbers as texts.
+    """Return a table whose wide decimals have 38 digits if that is enough, and are strings otherwise.
 
-    These are of the opaque type that Postgres's numbers come as.
+    The strings have the opaque type of Postgres's numbers.
     """
     for name in with_wide(table.schema):
         place, column = table.schema.get_field_index(name), table[name]
@@ -123,12 +123,12 @@ def _narrow(column: Any, scale: int) -> Any:
 
 
 def with_times(schema: Any) -> list[str]:
-    """Return the columns with times of day in them."""
+    """Return the columns that contain times of day."""
     return [field.name for field in schema if any(map(pa.types.is_time, parts(field.type)))]
 
 
 def require_times(table: Any) -> None:
-    """Raise LabError for a time of day that polars would take for a null: 24:00 or later, or before 0:00."""
+    """Raise LabError for a time of day that polars would read as a null: 24:00 or later, or before 0:00."""
     for name in with_times(table.schema):
         for part in (part for chunk in table[name].chunks for part in leaves(chunk) if pa.types.is_time(part.type)):
             ends = pc.min_max(part.cast(pa.int32() if pa.types.is_time32(part.type) else pa.int64())).as_py()
@@ -137,7 +137,7 @@ def require_times(table: Any) -> None:
 
 
 def leaves(values: Any) -> Iterator[Any]:
-    """Yield the arrays of Arrow that are in one of lists, maps or structs and are none themselves."""
+    """Yield the non-nested arrays within an Arrow array of lists, maps or structs."""
     if pa.types.is_nested(values.type):
         for part in _inner(values):
             yield from leaves(part)
@@ -146,7 +146,7 @@ def leaves(values: Any) -> Iterator[Any]:
 
 
 def _inner(values: Any) -> list[Any]:
-    """Return the arrays that an array of Arrow of lists, maps or structs is made of; none of what is none."""
+    """Return the child arrays of an Arrow array of lists, maps or structs; empty for other arrays."""
     if pa.types.is_map(values.type):
         return [values.keys, values.items]
     if pa.types.is_struct(values.type):
@@ -155,6 +155,6 @@ def _inner(values: Any) -> list[Any]:
 
 
 def parts(of: Any) -> list[Any]:
-    """Return a type of Arrow and all that are in it."""
+    """Return an Arrow type and all types within it."""
     inside = [of.field(number).type for number in range(of.num_fields)]
     return [of, *(part for one in inside for part in parts(one))]

@@ -1,4 +1,4 @@
-"""Cells of CSV that are numbers: as integers, as floats that are what is written to the last digit, or as decimals."""
+"""CSV cells that are numbers: as integers, as floats that match every written digit, or as decimals."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from harness.check.logical_types import INTEGERS, MOST_DIGITS, digits, polars_dt
 from harness.datasets.own.options import Options
 from harness.datasets.own.steps import Call, Steps, applied
 
-SURE = 15  # digits that every float holds
+SURE = 15  # digits that every float preserves
 NUMBER = r"^-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^(?:NaN|nan|-?inf)$"
 WHOLE = r"^(?:0|-?[1-9][0-9]*)$"
 PLAIN = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)$"
 
 
 def as_number(cell: str, options: Options) -> str:
-    """Return a cell as numbers are looked at: without spaces around it, with a point."""
+    """Return a cell normalized as a number: without surrounding spaces, with a point."""
     cell = cell.strip(" ")
     return cell.replace(",", ".", 1) if options.decimal == "," and "." not in cell else cell
 
 
 def as_numbers(cells: pl.Series, options: Options) -> tuple[Steps, pl.Series] | None:
-    """Return the steps after which cells are written as numbers are, and the cells; None where they cannot be."""
+    """Return the steps that normalize cells as numbers, and the cells; None if they cannot be numbers."""
     steps: Steps = ()
     if (cells.str.starts_with(" ") | cells.str.ends_with(" ")).any():
         steps = (Call("str.strip_chars", (" ",)),)
     if options.decimal == ",":
         if cells.str.contains(".", literal=True).any():
-            return None  # of thousands, or of another language
+            return None  # thousands separators, or another language's format
         steps = (*steps, Call("str.replace", (",", "."), {"literal": True}))
     return steps, applied(cells, steps)
 
@@ -55,7 +55,7 @@ def number(cells: pl.Series, options: Options) -> Steps:
 
 
 def _exact(cells: pl.Series, floats: pl.Series) -> bool:
-    """Say whether floats, written with as few digits as tell them apart, are the numbers in the cells."""
+    """Return whether floats, written with the fewest distinguishing digits, are the numbers in the cells."""
     unsure = cells.str.len_bytes() > SURE
     unsure |= cells.str.contains("[eEN]")
     unsure &= floats.cast(pl.String) != cells
@@ -64,7 +64,7 @@ def _exact(cells: pl.Series, floats: pl.Series) -> bool:
 
 
 def scale(cells: pl.Series) -> int | None:
-    """Return how many places decimals have that hold every number; None where 38 digits do not do."""
+    """Return how many decimal places hold every number; None if 38 digits are not enough."""
     if not cells.str.contains(PLAIN).all():
         return None
     places, whole = cells.str.extract(r"\.([0-9]+)$").str.len_bytes(), cells.str.extract(r"^-?0*([0-9]*)")

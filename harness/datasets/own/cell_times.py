@@ -1,4 +1,4 @@
-"""Cells of CSV that are dates, timestamps or times of day, all of one form."""
+"""CSV cells that are dates, timestamps or times of day, all in one format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def zoned(cells: pl.Series, options: Options) -> Steps:
 
 
 def _moments(cells: pl.Series, zone: str) -> Steps:
-    """Return the steps for timestamps of ISO 8601, all with seconds or all without."""
+    """Return the steps for ISO 8601 timestamps, all with seconds or all without."""
     with_seconds = cells.str.contains(rf"[T ]{_HOUR}:")
     if with_seconds.any() and not with_seconds.all():
         return ()
@@ -54,7 +54,7 @@ def _moments(cells: pl.Series, zone: str) -> Steps:
 
 
 def parsed(cells: pl.Series, steps: Steps) -> Steps:
-    """Return steps that make something of every cell, and no year 0, which no database has; else none."""
+    """Return steps that parse every cell without a year 0, which no database has; otherwise none."""
     try:
         made = applied(cells, steps)
     except pl.exceptions.PolarsError:
@@ -71,7 +71,7 @@ def time(cells: pl.Series, options: Options) -> Steps:
 
 
 def day_month(cells: pl.Series, options: Options) -> Steps:
-    """Return the steps for days and months in the one order that every cell allows; none where both orders do."""
+    """Return the steps for days and months in the one order that every cell permits; none if both orders do."""
     found = orders(cells)
     if len(found) == 2 and not applied(cells, found[0]).equals(applied(cells, found[1])):
         return ()
@@ -95,7 +95,7 @@ def orders(cells: pl.Series) -> list[Steps]:
 
 
 def formatted(cells: pl.Series, written: str) -> Steps:
-    """Return the steps for dates or timestamps in the form that a person gives."""
+    """Return the steps for dates or timestamps in the user's format."""
     return parsed(cells, (to_timestamp(written) if _OF_TIME.search(written) else to_date(written),))
 
 

@@ -1,16 +1,16 @@
-"""The type of a column of CSV: the narrowest that holds every cell exactly as it is written, else a string.
+"""The type of a CSV column: the narrowest that holds every cell exactly as written, otherwise a string.
 
 | every cell is | becomes |
 |---|---|
 | `true` or `false`, in any case | Boolean |
-| a whole number without leading zeros or `+` | Int64; UInt64; Decimal(38, 0) |
-| a number that Float64 gives back digit by digit | Float64 |
+| an integer without leading zeros or `+` | Int64; UInt64; Decimal(38, 0) |
+| a number that Float64 preserves digit by digit | Float64 |
 | a number of up to 38 digits | Decimal(38, s) |
-| `2024-12-31`, `2024/12/31`; `31/12/2024` or `12/31/2024` where a day above 12 says which | Date |
+| `2024-12-31`, `2024/12/31`; `31/12/2024` or `12/31/2024` if a day above 12 shows which | Date |
 | a timestamp of ISO 8601, all with a zone or all without | Datetime in microseconds, or in nanoseconds |
 | `23:59:59`, with up to six decimals | Time |
 
-Steps are data, so that the program that reads the file again does the very same.
+Steps are data, so that the program that reads the file again does exactly the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.datasets.own import cell_numbers, cell_times
 from harness.datasets.own.options import Options
 from harness.datasets.own.steps import Call, Steps, applied
 
-_PROBE = 40  # cells at each end of a column that say which types are worth a try
+_PROBE = 40  # cells at each end of a column that show which types to try
 _COMMA = r"^-?[0-9]{1,3}(?:\.?[0-9]{3})*,[0-9]+$"
 _TRUE_FALSE = {"true": True, "false": False}
 _BOOLEANS = {**_TRUE_FALSE, "t": True, "f": False, "1": True, "0": False, "yes": True, "no": False}
@@ -36,9 +36,9 @@ _BOOLEANS = {**_TRUE_FALSE, "t": True, "f": False, "1": True, "0": False, "yes":
 
 @dataclass(frozen=True)
 class Typed:
-    """A column of strings as one of values: by which steps, and what to tell the person.
+    """A column of strings converted to values: the steps, and notes for the user.
 
-    `misfit` is the first row with a cell of which a type that was asked for makes nothing.
+    `misfit` is the first row whose cell cannot be converted to the requested type.
     """
 
     column: pl.Series
@@ -48,7 +48,7 @@ class Typed:
 
 
 def typed(column: pl.Series, options: Options) -> Typed:
-    """Return a column of strings as the narrowest type that holds every cell exactly as it is written."""
+    """Return a column of strings as the narrowest type that holds every cell exactly as written."""
     cells = _filled(column)
     probe = set(cells.head(_PROBE)) | set(cells.tail(_PROBE))
     if probe and options.date_format and (steps := cell_times.formatted(cells, options.date_format)):
@@ -61,7 +61,7 @@ def typed(column: pl.Series, options: Options) -> Typed:
 
 
 def asked(column: pl.Series, logical: str, options: Options) -> Typed:
-    """Return a column of strings as the logical type that a person asks for; `misfit` is where that does not go."""
+    """Return a column of strings as the logical type that the user requested; `misfit` is the first failing row."""
     if logical == "text":
         return Typed(column)
     cells = _filled(column)
@@ -84,7 +84,7 @@ def _row(column: pl.Series, cell: str) -> int:
 
 
 def _made(column: pl.Series, steps: Steps) -> Typed:
-    """Return a column after steps; an empty cell in quotes is a null of whatever is no string."""
+    """Return a column after steps; a quoted empty cell is a null in every type but string."""
     if (column == "").any():
         steps = (Call("replace", ("", None)), *steps)
     return Typed(applied(column, steps), steps)
@@ -96,7 +96,7 @@ def _boolean(cells: pl.Series, options: Options) -> Steps:
 
 
 _BOOLEAN = {"return_dtype": pl.Boolean}
-# Dates, times and numbers look like one thing each: what the ends of a column show is tried on all of it.
+# Dates, times and numbers each have one form: the form at the column's ends is tried on all of it.
 _LOOKS: list[tuple[str, Callable[[pl.Series, Options], Steps]]] = [
     (r"^(?i:true|false)$", _boolean),
     (cell_numbers.WHOLE, cell_numbers.whole),
@@ -122,7 +122,7 @@ _SHAPES = {
 
 
 def _asked(cells: pl.Series, logical: str, options: Options) -> Steps:
-    """Return the steps to a type that a person asks for; none where no cell shows which."""
+    """Return the steps to the type that the user requested; none if no cell shows them."""
     if logical in INTEGERS or logical == "float64" or plain(logical) == "decimal":
         before = (cell_numbers.as_numbers(cells, options) or ((), cells))[0]
         return (*before, *cell_numbers.asked(applied(cells, before), logical))
@@ -134,7 +134,7 @@ def _asked(cells: pl.Series, logical: str, options: Options) -> Steps:
 
 
 def _note(cells: pl.Series, probe: set[str], options: Options) -> str:
-    """Return what to tell of a column that stays one of strings, and looks as if it were none; empty otherwise."""
+    """Return a note about a column that stays one of strings although it looks like another type; otherwise empty."""
     name = cells.name
     if all(re.search(cell_times.DAY_MONTH, cell) for cell in probe) and len(cell_times.orders(cells)) == 2:
         return (

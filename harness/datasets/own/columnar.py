@@ -1,4 +1,4 @@
-"""Files of Parquet and Arrow as frames: polars reads them, and pyarrow what polars does not; each checks the other."""
+"""Parquet and Arrow files as frames: polars reads them, pyarrow what polars cannot; each checks the other."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
 
 @dataclass(frozen=True)
 class OfFile:
-    """A frame of a file, the lines of a program that read it, and how much of it was compared.
+    """A file's frame, the lines of a program that read it, and how much of it was compared.
 
-    A program that reads through Arrow gets a `table`: of these columns the zone is an offset, or the decimals are wide.
+    A program that reads through Arrow gets a `table`, for columns with an offset zone or wide decimals.
     """
 
     frame: pl.DataFrame
@@ -60,7 +60,7 @@ class OfFile:
 
 
 def read(path: Path, form: str, where: str) -> OfFile:
-    """Return what is in a file of Parquet or Arrow. Raises LabError with the column of what no frame holds."""
+    """Return the content of a Parquet or Arrow file. Raises LabError with a column that no frame holds."""
     try:
         with quietly():
             return _read(path, form, where)
@@ -71,7 +71,11 @@ def read(path: Path, form: str, where: str) -> OfFile:
 
 
 def _read(path: Path, form: str, where: str) -> OfFile:
-    piecewise = {"memory_map": False, "pre_buffer": False, "buffer_size": _BUFFER}  # not all of a column for one page
+    piecewise = {
+        "memory_map": False,
+        "pre_buffer": False,
+        "buffer_size": _BUFFER,
+    }  # avoid reading a whole column for one page
     file = parquet.ParquetFile(path, **piecewise) if form == "parquet" else None
     if file is not None:
         _require_parquet(file)
@@ -101,7 +105,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
 
 
 def _require_parquet(file: Any) -> None:
-    """Raise LabError with the column of a type of Parquet that Arrow takes for another one."""
+    """Raise LabError with a column whose Parquet type Arrow reads as another."""
     if variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema)):
         raise LabError(
             f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON, or to a string'
@@ -113,13 +117,13 @@ def _require_parquet(file: Any) -> None:
 
 
 def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
-    """Yield the columns of a Parquet file with a leaf whose attribute `what` is the wanted one."""
+    """Yield the columns of a Parquet file that have a leaf whose attribute `what` is the wanted one."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
 
 
 def _require_no_zone(file: Any, old: set[str]) -> None:
-    """Raise LabError with the column of INT96 that had a time zone in Arrow: polars keeps it, and pyarrow drops it."""
+    """Raise LabError with an INT96 column that had a time zone in Arrow: polars keeps it, pyarrow drops it."""
     written = (file.metadata.metadata or {}).get(b"ARROW:schema", b"")
     for field in ipc.read_schema(pa.BufferReader(base64.b64decode(written))) if written else ():
         zoned = any(getattr(part, "tz", None) for part in arrow_types.parts(field.type))
@@ -131,10 +135,10 @@ def _require_no_zone(file: Any, old: set[str]) -> None:
 
 
 def _int96(path: Path) -> str:
-    """Return how pyarrow is to read timestamps of INT96; empty where nanoseconds hold them all.
+    """Return pyarrow's option for INT96 timestamps; empty if nanoseconds hold them all.
 
-    In nanoseconds those before 1677 and after 2262 wrap around; in microseconds the last three digits are cut. From
-    both follows what the file has. Raises LabError with the first row that neither holds.
+    Nanoseconds before 1677 and after 2262 wrap around; microseconds lose the last three digits. Both together determine
+    the file's values. Raises LabError with the first row that neither holds.
     """
     both = [
         parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit=unit)
@@ -144,7 +148,7 @@ def _int96(path: Path) -> str:
     for field in both[1].schema:
         fine, coarse = (_numbers(table[field.name]) for table in both)
         for one, other in zip(fine, coarse, strict=True):
-            cut = one - other * 1_000  # as the nanoseconds do, it wraps around
+            cut = one - other * 1_000  # it wraps around like the nanoseconds
             beyond |= bool(((other * 1_000) // 1_000 != other).any())
             if (rows := (cut != 0).fill_null(False).arg_true()).len() and finer is None:
                 finer = f'column "{field.name}", row {rows[0]}'
@@ -157,7 +161,7 @@ def _int96(path: Path) -> str:
 
 
 def _numbers(column: Any) -> Iterator[pl.Series]:
-    """Yield the timestamps in a column of Arrow, at any depth, as numbers."""
+    """Yield the timestamps in an Arrow column, at any depth, as numbers."""
     for chunk in column.chunks:
         for leaf in arrow_types.leaves(chunk):
             if pa.types.is_timestamp(leaf.type):
@@ -165,7 +169,7 @@ def _numbers(column: Any) -> Iterator[pl.Series]:
 
 
 def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any, where: str) -> str:
-    """Compare what polars read with what pyarrow reads; return how much of it."""
+    """Compare polars' values with pyarrow's; return how much was compared."""
     rows, width = frame.shape
     if file is None:
         return _compare_arrow(frame, path, form, where)
@@ -186,13 +190,13 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any,
 
 
 def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
-    """Yield the columns whose nulls and ends are not those of the footer, or of which it does not say them."""
+    """Yield the columns whose nulls and extremes differ from the footer's, or are missing there."""
     metadata, columns = file.metadata, {column.name: column for column in frame}
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     for place in range(metadata.num_columns):
         name = metadata.schema.column(place).path
         if (column := columns.get(name)) is None:
-            continue  # a part of a list or a struct
+            continue  # part of a list or a struct
         told = [group.column(place).statistics for group in groups]
         if any(one is None or one.null_count is None for one in told):
             if column.dtype != pl.String:
@@ -206,7 +210,7 @@ def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
 
 
 def _ends(column: pl.Series) -> tuple[Any, Any]:
-    """Return the smallest and the largest number of a column, also of times: to ask polars for these costs more."""
+    """Return a column's smallest and largest number, also for times; asking polars takes longer."""
     if column.dtype.is_integer():
         return column.min(), column.max()
     ends = pc.min_max(column.to_arrow().view(pa.int32() if column.dtype == pl.Date else pa.int64())).as_py()
@@ -214,7 +218,7 @@ def _ends(column: pl.Series) -> tuple[Any, Any]:
 
 
 def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> str:
-    """Compare what polars read of an Arrow file with the batches that pyarrow reads of it; return how much."""
+    """Compare polars' values of an Arrow file with pyarrow's batches; return how much was compared."""
     whole = frame.height * frame.width <= compared.WHOLE
     rows = seen = 0
     with pa.memory_map(str(path)) as source:
@@ -231,7 +235,7 @@ def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> st
 
 
 def _groups(rows: int, file: Any, where: str) -> list[int]:
-    """Return the sizes of a file's row groups. Raises LabError where they are not the rows that were read."""
+    """Return the sizes of a file's row groups. Raises LabError if they do not match the rows read."""
     groups = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
     if sum(groups) != rows:
         raise LabError(f"{where}: its footer has {sum(groups):,} rows, and {rows:,} were read; write the file again")
@@ -239,28 +243,28 @@ def _groups(rows: int, file: Any, where: str) -> list[int]:
 
 
 def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
-    """Compare what Arrow read of a Parquet file with what polars reads of its columns, but for those it has otherwise.
+    """Compare Arrow's values of a Parquet file with polars', except for columns that polars reads differently.
 
-    Of a large file it is the first rows, of which polars decodes no more than it must.
+    For a large file it compares the first rows, so that polars decodes as little as possible.
     """
     _groups(table.num_rows, file, where)
     far = {*_of_leaves(file, "physical_type", _INT96)}
     names = [one.name for one in table.schema if one.name not in far and arrow_types.for_polars(pa.schema([one]))]
-    if names and not arrow_types.with_offsets(table.schema):  # of which polars opens no file
+    if names and not arrow_types.with_offsets(table.schema):  # polars opens no file with these
         size = compared.pieces(table.num_rows, len(names))[0][1]
         other = pl.read_parquet(path, columns=names, n_rows=size, memory_map=False, hive_partitioning=False)
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
 
 
 def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
-    """Compare a frame with the table of Arrow that it was made of; return how much of it."""
+    """Compare a frame with the Arrow table that it was made from; return how much was compared."""
     for first, size in compared.pieces(*frame.shape):
         compared.require_same(frame.slice(first, size), table.slice(first, size), first, where)
     return compared.said(*frame.shape)
 
 
 def _require_narrow(path: Path, form: str) -> None:
-    """Raise LabError with the column of integers of 128 bits, which polars writes and Arrow does not read."""
+    """Raise LabError with a column of 128-bit integers, which polars writes and Arrow cannot read."""
     schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
     with suppress(*OF_POLARS, OSError, ValueError), quietly():
         for name, dtype in schemas[form](path).items() if form in schemas else ():
@@ -272,12 +276,12 @@ def _require_narrow(path: Path, form: str) -> None:
 
 
 def require_different(names: list[str], where: str) -> None:
-    """Raise LabError where two columns have one name."""
+    """Raise LabError if two columns have the same name."""
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
 
 
 def _schema(path: Path, form: str) -> Any:
-    """Return the schema of Arrow of what is in a file of it."""
+    """Return the Arrow schema of an Arrow file."""
     with pa.OSFile(str(path)) as file:
         return (ipc.open_file if form == "arrow" else ipc.open_stream)(file).schema

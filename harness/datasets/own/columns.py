@@ -1,23 +1,23 @@
-"""The columns of somebody's frame as logical types, and the frame in the canonical form of these.
+"""The columns of a user's frame as logical types, and the frame in their canonical form.
 
 | in the frame | logical type |
 |---|---|
 | Boolean; Int8 to Int64; UInt8 to UInt64; Float32, Float64 | `boolean`; `int8` ...; `uint8` ...; `float32`, `float64` |
-| String, or nothing but nulls | `text` |
+| String, or only nulls | `text` |
 | Categorical, Enum, dictionary | `category` |
-| the extension type of Arrow for UUIDs, alone and in lists | `uuid`, `array(uuid)` |
+| Arrow's extension type for UUIDs, alone and in lists | `uuid`, `array(uuid)` |
 | Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
-| timestamps with a zone | `timestamp_tz`: the instant, in UTC |
-| timestamps of which microseconds do not count all | `timestamp_ns`, `timestamp_tz_ns` |
+| timestamps with a zone | `timestamp_tz`, in UTC |
+| timestamps that microseconds cannot represent | `timestamp_ns`, `timestamp_tz_ns` |
 | Duration | `duration`, in microseconds |
-| Decimal(p, s); decimals of Arrow and Postgres with up to 76 digits | `decimal(p, s)` |
-| lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
+| Decimal(p, s); Arrow and Postgres decimals with up to 76 digits | `decimal(p, s)` |
+| lists of one of these, to any depth | `array(...)`, `array(array(...))` |
 | structs of such types | `nested({"name": "...", ...})` |
-| maps to such types, from keys that are no lists, structs, maps or bytes | `map(["...", "..."])` |
+| maps to such types, with keys other than lists, structs, maps or bytes | `map(["...", "..."])` |
 | binary | `binary` |
 
-In lists, structs and maps a category is a text; durations are refused there, and so is what else there is: no table of
-a database holds it. What one of them has no type for, its tables refuse.
+In lists, structs and maps a category is a string. Durations are refused there, and so are all other types, because no
+database table holds them. A database's tables refuse types that it lacks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMED: dict[Any, str] = {
     pl.UInt16: "uint16",
     pl.UInt32: "uint32",
     pl.UInt64: "uint64",
-    pl.Float16: "float32",  # which holds all of its values
+    pl.Float16: "float32",  # which holds all its values
     pl.Float32: "float32",
     pl.Float64: "float64",
     pl.String: "text",
@@ -64,7 +64,7 @@ _INSTEAD = {
 
 
 def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return a frame in canonical form, and the logical types of its columns. Raises LabError for one that has none."""
+    """Return a frame in canonical form, and its columns' logical types. Raises LabError for a column without one."""
     if not frame.width:
         raise LabError("expected at least one column, found none")
     if not frame.height:
@@ -79,9 +79,9 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
 
 
 def _plain(series: pl.Series) -> pl.Series:
-    """Return what an extension type of Arrow holds, as of numbers and documents of Postgres; a UUID stays one.
+    """Return the content of an Arrow extension type, such as Postgres' numbers and documents; a UUID stays one.
 
-    Numbers of more digits than polars has stay of that type.
+    Numbers with more digits than polars supports keep that type.
     """
     if not isinstance(series.dtype, pl.BaseExtension) or "uuid" in str(series.dtype).lower():
         return series
@@ -123,7 +123,7 @@ def _uuids(dtype: Any) -> str:
 
 
 def _of_flat(dtype: Any) -> str:
-    """Return the logical type of what is no list and no struct; empty for what no table holds."""
+    """Return the logical type of a non-nested column; empty if no table holds it."""
     if isinstance(dtype, pl.Datetime):
         return "timestamp_tz" if dtype.time_zone else "timestamp"
     if isinstance(dtype, pl.Decimal):
@@ -132,7 +132,7 @@ def _of_flat(dtype: Any) -> str:
 
 
 def _of_nested(dtype: Any) -> str:
-    """Return the logical type of lists, structs and maps of any depth; empty for what no table holds, and all else."""
+    """Return the logical type of lists, structs and maps of any depth; empty for all other types."""
     if isinstance(dtype, pl.Struct):
         logical_types = {field.name: _inside(field.dtype) for field in dtype.fields}
         return nested(logical_types) if logical_types and all(logical_types) and all(logical_types.values()) else ""
@@ -145,17 +145,17 @@ def _of_nested(dtype: Any) -> str:
 
 
 def _inside(dtype: Any) -> str:
-    """Return the logical type of what is in a list, a struct or a map; empty for what no table holds there."""
+    """Return the logical type of a list's, struct's or map's items; empty if no table holds it there."""
     logical = _of_nested(dtype) or _of_flat(dtype)
     logical = "text" if logical == "category" else logical
     return logical if plain(logical) in _IN_NESTED else ""
 
 
 def _canonical(series: pl.Series, logical: str) -> pl.Series:
-    """Return a column in its canonical dtype. Raises LabError where that would change a value."""
+    """Return a column in its canonical dtype. Raises LabError if that would change a value."""
     if is_wide(logical):
         return decimals.canonical(series.ext.storage(), logical)
-    if isinstance(series.dtype, pl.BaseExtension):  # of UUIDs: all others are plain
+    if isinstance(series.dtype, pl.BaseExtension):  # UUIDs: all others are plain
         from harness.check.canonical import canonicalise
 
         return canonicalise(series.ext.storage().to_frame(), {series.name: logical})[0].to_series()
@@ -169,7 +169,7 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
 
 
 def _require_same(series: pl.Series, made: pl.Series) -> None:
-    """Raise LabError with the first row of moments or durations that microseconds do not count."""
+    """Raise LabError with the first row whose timestamp or duration microseconds cannot represent."""
     changed = made.cast(series.dtype).ne_missing(series).arg_true()
     if changed.is_empty():
         return

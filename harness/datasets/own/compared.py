@@ -1,4 +1,4 @@
-"""What was read as columns, compared with what another reader makes of a file, or with the frame it is from."""
+"""Compare columns with another reader's result for the same file, or with the frame they came from."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from harness.datasets.own import arrow_types
 from harness.datasets.own.arrow_frames import OF_POLARS
 from harness.model import LabError
 
-WHOLE = 200_000  # values up to which all are compared
-_PART = 24  # of so many rows one, beyond
-_LARGE = 10_000_000  # values from which on there are several pieces: to find each takes its time
+WHOLE = 200_000  # up to this many values, all are compared
+_PART = 24  # beyond that, one row in this many
+_LARGE = 10_000_000  # from this many values on there are several pieces, because locating each takes time
 _PIECES = 3
-SMALL = 500_000  # bytes of a Parquet file up to which that is so, and rows of every column are compared beyond
-_SHARE = 8  # of so many bytes of a larger one, one is decoded again
-_PAGE = 1 << 20  # bytes that writers give a page
-_SMALLEST = 30_000  # bytes that are decoded in the time that it takes to find a column
+SMALL = 500_000  # bytes of a Parquet file: only some columns of a larger one are compared
+_SHARE = 8  # of a larger file, one byte in this many is decoded again
+_PAGE = 1 << 20  # bytes of a page, as writers choose it
+_SMALLEST = 30_000  # bytes that decode in the time needed to locate a column
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def pieces(rows: int, width: int) -> list[tuple[int, int]]:
-    """Return the rows to compare, as first rows and lengths: all of a small frame, else pieces of it."""
+    """Return the rows to compare, as first rows and lengths: all of a small frame, otherwise pieces of it."""
     if rows * width <= WHOLE:
         return [(0, rows)]
     several = rows * width >= _LARGE
@@ -37,14 +37,14 @@ def pieces(rows: int, width: int) -> list[tuple[int, int]]:
 
 
 def said(rows: int, width: int) -> str:
-    """Say how much is compared of each column of a frame."""
+    """Describe how much of each column is compared."""
     if rows * width <= WHOLE:
         return "every value"
     return f"{sum(size for _, size in pieces(rows, width)):,} of {rows:,} rows"
 
 
 def require_same(found: pl.DataFrame, table: Any, first: int, where: str) -> None:
-    """Raise LabError with the column and the row of a value that Arrow has otherwise."""
+    """Raise LabError with the column and row of a value that differs in Arrow."""
     for name in found.columns:
         column, expected = found[name], table.column(name)
         if len(column) != len(expected):
@@ -59,9 +59,10 @@ def require_same(found: pl.DataFrame, table: Any, first: int, where: str) -> Non
 
 
 def different(column: pl.Series, expected: Any) -> int | None:
-    """Return the first row in which a column is not what Arrow has, also in the sign of a zero; None if there is none.
+    """Return the first row in which a column differs from Arrow's, even in a zero's sign; None without one.
 
-    It is the column that is turned, into Arrow: what polars makes of Arrow may be wrong, and would be wrong again.
+    The column is converted to Arrow, because a wrong conversion from Arrow to polars could be wrong in the same way
+    again.
     """
     expected = expected.combine_chunks() if isinstance(expected, pa.ChunkedArray) else expected
     if isinstance(column.dtype, pl.BaseExtension):
@@ -77,8 +78,8 @@ def different(column: pl.Series, expected: Any) -> int | None:
     given, expected = _decoded(given), _decoded(getattr(expected, "storage", expected))
     if _zoned(given.type) != _zoned(expected.type):
         return 0
-    bits = _as_integers(expected.type, pa.types.is_floating)  # Arrow takes 0 and -0 for equal, and no two NaN
-    with suppress(pa.ArrowException):  # of types, or of values, that do not go into one another
+    bits = _as_integers(expected.type, pa.types.is_floating)  # to Arrow, 0 equals -0, and no NaN equals another
+    with suppress(pa.ArrowException):  # types or values that cannot be converted into one another
         given = given if given.type == expected.type else given.cast(expected.type)
         if given.view(bits).equals(expected.view(bits)):
             return None
@@ -90,18 +91,18 @@ def _decoded(values: Any) -> Any:
     if not pa.types.is_dictionary(values.type):
         return values
     words = values.dictionary
-    if pa.types.is_string_view(words.type):  # as polars has them, of which Arrow takes none by their places
+    if pa.types.is_string_view(words.type):  # polars' string views, which Arrow cannot select by position
         values = pa.DictionaryArray.from_arrays(values.indices, words.cast(pa.large_string()))
     return values.dictionary_decode()
 
 
 def _zoned(of: Any) -> list[bool]:
-    """Say of all timestamps of a type whether they have a zone."""
+    """Set for all timestamps of a type whether they have a zone."""
     return [part.tz is not None for part in arrow_types.parts(of) if pa.types.is_timestamp(part)]
 
 
 def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
-    """Return a type with integers in place of what is known, at any depth of lists and structs."""
+    """Return a type with integers instead of the mapped types, at any depth of lists and structs."""
     if pa.types.is_struct(of):
         return pa.struct([field.with_type(_as_integers(field.type, known)) for field in of])
     if pa.types.is_list(of) or pa.types.is_large_list(of):
@@ -111,7 +112,7 @@ def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
 
 
 def _objects(values: Any) -> list[Any]:
-    """Return the values as those of Python: dates and times, of which it has not all, as their numbers."""
+    """Return values as Python objects; dates and times, which Python cannot represent in full, as numbers."""
     try:
         return list(values.view(_as_integers(values.type, pa.types.is_temporal)).to_pylist())
     except (pa.ArrowException, ArithmeticError, ValueError):
@@ -119,7 +120,7 @@ def _objects(values: Any) -> list[Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether two values of Python are one, at any depth."""
+    """Return whether two Python values are the same, at any depth."""
     if isinstance(one, float) and isinstance(other, float):
         return (one == other and math.copysign(1, one) == math.copysign(1, other)) or (one != one and other != other)
     if isinstance(other, uuid.UUID):
@@ -132,11 +133,11 @@ def same(one: Any, other: Any) -> bool:
 
 
 def chosen(file: Any, schema: Any) -> list[str]:
-    """Return the columns of a large Parquet file of which rows are compared, in their order.
+    """Return the columns of a large Parquet file whose rows are compared, in order.
 
-    To see one row a reader decodes a page of the column, of a file of some MB most of it. So one column of each type
-    comes first, lists and structs, of which the footer says nothing, before others, then the cheapest; together they
-    are a part of the file.
+    To read one row, a reader decodes a page of the column, which is most of a file of a few MB. So one column of each
+    type comes first. Lists and structs, which the footer does not describe, come before others, then the cheapest
+    columns. Together they are a part of the file.
     """
     metadata, place, ranked = file.metadata, 0, []
     group, types = metadata.row_group(0), Counter[str]()
@@ -159,7 +160,7 @@ def chosen(file: Any, schema: Any) -> list[str]:
 
 
 def _cost(leaf: Any) -> float:
-    """Return how many bytes a reader decodes for the first rows of a part of a column; what is as it is it copies."""
+    """Return how many bytes a reader decodes for the first rows of part of a column; uncompressed data are copied."""
     stored = leaf.total_compressed_size >= 0.99 * leaf.total_uncompressed_size
     pages = 2 if "RLE_DICTIONARY" in leaf.encodings else 1
     return _SMALLEST + min(leaf.total_uncompressed_size, pages * _PAGE) / (3 if stored else 1)
@@ -168,8 +169,8 @@ def _cost(leaf: Any) -> float:
 def batches(file: Any, names: list[str], wanted: list[tuple[int, int]], groups: list[int]) -> Iterator[tuple[int, Any]]:
     """Yield columns of rows of a Parquet file, with the first row; `groups` are the sizes of its row groups.
 
-    Each column is read in one of the pieces that are wanted, at the start of its group: three pieces of all columns
-    would cost three times as much.
+    Each column is read in one of the wanted pieces, at the start of its row group: three pieces of all columns would
+    take three times as long.
     """
     starts = [sum(groups[:place]) for place in range(len(groups))]
     for place, (first, size) in enumerate(wanted):
@@ -177,7 +178,7 @@ def batches(file: Any, names: list[str], wanted: list[tuple[int, int]], groups: 
         columns = names[place :: len(wanted)]
         options = {"batch_size": min(size, groups[group]), "row_groups": [group], "use_threads": False}
         batch = next(file.iter_batches(columns=columns, **options), None) if columns and size else None
-        if batch is not None and not {*columns} <= {*batch.schema.names}:  # a name with dots is taken for a path
+        if batch is not None and not {*columns} <= {*batch.schema.names}:  # a name with dots is read as a path
             batch = next(file.iter_batches(**options))
         if batch is not None:
             yield starts[group], batch

@@ -1,8 +1,8 @@
-"""What became of the cells of a CSV, compared with its bytes by a path that has nothing of the reader's.
+"""Compare a CSV's converted values with its bytes, on a path independent of the reader.
 
-Python's reader of CSV takes the file apart again, and Python's own numbers, dates and times are made of its cells. Of a
-large file that is done in windows all over it, and for the smallest, the largest and the longest of every column; the
-rows and the nulls of every column are counted in all of it.
+Python's CSV reader parses the file again and converts its cells to Python's numbers, dates and times. For a large file
+this covers windows across the file, and each column's smallest, largest and longest values. Rows and nulls of every
+column are counted in the whole file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from harness.datasets.own.options import Options
 from harness.datasets.own.steps import Call
 from harness.model import LabError
 
-WHOLE = 50_000  # cells up to which all are compared
-_SAMPLE = 16_000  # cells beyond
+WHOLE = 50_000  # up to this many cells, all are compared
+_SAMPLE = 16_000  # cells compared beyond that
 _WINDOWS = 8
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _DAY = 86_400 * 1_000_000_000
@@ -37,7 +37,7 @@ _Made = Callable[[str, Any], bool]
 
 
 def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence[Call]], options: Options) -> str:
-    """Return how much of a frame was compared with the file it is of. Raises LabError with line and column."""
+    """Return how much of a frame was compared with its file. Raises LabError with line and column."""
     holds = {name: _rule(frame[name].dtype, steps.get(name, ()), name in options.schema) for name in frame.columns}
     starts = _starts(cells)
     rows = frame.height
@@ -59,7 +59,7 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
 
 
 def _starts(cells: Cells) -> Any:
-    """Return where the lines that are no blank ones start; None where quotes or ends of lines are odd."""
+    """Return where the non-blank lines start; None if quotes or line ends are unusual."""
     raw, dialect = cells.raw, cells.dialect
     if dialect.escape or raw.count(b"\r") != raw.count(b"\r\n"):
         return None
@@ -83,7 +83,7 @@ def _rows(records: Iterator[list[str]], cells: Cells) -> list[list[str]]:
 def _require_rows(
     cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], first: int, records: list[list[str]], options: Options
 ) -> None:
-    """Raise LabError where rows of a frame from `first` on are not those of the records."""
+    """Raise LabError if rows of a frame from `first` on differ from the records."""
     piece = frame.slice(first, len(records))
     if piece.height != len(records) or (first == 0 and len(records) > frame.height):
         raise LabError(f"{cells.where}: {len(records):,} lines with values and {piece.height:,} rows")
@@ -95,7 +95,7 @@ def _require_rows(
 
 
 def _require_ends(cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], options: Options) -> None:
-    """Raise LabError where a column has other nulls than empty cells, or its ends are not those that are written."""
+    """Raise LabError if a column's nulls are not the empty cells, or its extremes are not the written ones."""
     for place, name in enumerate(frame.columns):
         column, written = frame[name], cells.table[place]
         lengths = pl.Series(written_lengths(written))
@@ -113,7 +113,7 @@ def _require_ends(cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], op
 
 
 def written_lengths(written: Any) -> Any:
-    """Return how many bytes each cell of a column of Arrow has."""
+    """Return how many bytes each cell of an Arrow column has."""
     import pyarrow.compute as pc
 
     return pl.from_arrow(pc.binary_length(written))
@@ -128,7 +128,7 @@ def _refuse(cells: Cells, name: str, row: int, cell: str, frame: pl.DataFrame) -
 
 
 def _values(column: pl.Series) -> list[Any]:
-    """Return values as Python's, those of time as numbers: Python has no nanoseconds."""
+    """Return values as Python objects, times as numbers, because Python has no nanoseconds."""
     return (column.to_physical() if column.dtype.is_temporal() else column).to_list()
 
 
@@ -145,7 +145,7 @@ def _same(cell: str, value: Any, holds: _Made, options: Options) -> bool:
 
 
 def _rule(dtype: pl.DataType, steps: Sequence[Call], asked: bool) -> _Made:
-    """Return what says whether a value of a type is what a cell says."""
+    """Return a function that decides whether a value of a type matches a cell."""
     if dtype == pl.String:
         return lambda cell, value: cell == value
     if dtype.is_integer():
@@ -178,7 +178,7 @@ def _of_iso(written: str) -> bool:
 
 
 def _iso(cell: str) -> int:
-    """Return the nanoseconds since 1970, or since midnight, that a cell of ISO 8601 says."""
+    """Return the nanoseconds since 1970, or since midnight, of an ISO 8601 cell."""
     if not (found := _ISO.fullmatch(cell)):
         raise ValueError(cell)
     year, month, day, hour, minute, second, fraction, zone = found.groups()
@@ -191,7 +191,7 @@ def _iso(cell: str) -> int:
 
 
 def _as_written(cell: str, written: str) -> int:
-    """Return the nanoseconds since 1970 that a cell says in a form that a person gave, or that the column showed."""
+    """Return the nanoseconds since 1970 of a cell in the format that the user gave, or the column showed."""
     written = written.replace("%.f", ".%f" if "." in cell.rpartition(":")[2] else "").replace("%#z", "%z")
     with suppress(ValueError):
         made = dt.datetime.strptime(cell, written)

@@ -1,4 +1,4 @@
-"""Somebody's own data as a dataset: canonical, described, and written down only for as long as a run lasts."""
+"""A user's own data as a dataset: canonical, described, and written to disk only for the duration of a run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError, unknown
 
-NAME = "own"  # of the dataset and of its tables
+NAME = "own"  # name of the dataset and of its tables
 _SEED = 20260407
 
 
 @dataclass(frozen=True)
 class OwnData:
-    """A canonical frame and what is known of it.
+    """A canonical frame and the facts about it.
 
-    `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
-    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and logical types where they are
-    called otherwise. `query` is what was asked, where they are the rows of a query.
-    `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
-    columns had before they were canonical, `program` is how a program reads them, `compared` how much of them was
-    compared with where they are from, and `notes` what to tell the person.
+    `found` are the kinds of hostile values in it with their columns. `extremes` are those that show a type and have
+    extreme values (see `harness.datasets.own.values`). `hidden` are the columns' own names and logical types if they
+    were renamed. `query` is the query, if these are its rows. `whole` are all rows, of which `frame` may be a sample: a
+    table must hold them all. `given` are the columns' dtypes before they were canonical. `program` describes how a
+    program reads them. `compared` says how much of them was compared with their source. `notes` are for the user.
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -50,12 +49,12 @@ class OwnData:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.frame.height
 
     @cached_property
     def specification(self) -> Specification:
-        """What its tables are made of; the rows are matched by the key, by a column without repeats, or as wholes."""
+        """The definition of its tables; rows are matched by the key, by a column without repeats, or as wholes."""
         described = tuple(self._column(name, logical) for name, logical in self.logical_types.items())
         key = self.key or self._unique()
         width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
@@ -64,9 +63,9 @@ class OwnData:
         )
 
     def dataset(self, folder: Path, rows: int, key: bytes) -> Dataset:
-        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset.
+        """Write a sample of this many rows, or all, as Parquet into our folder and return it as a dataset.
 
-        What stands for its content is a mark under `key`: see `harness.datasets.own.mark`.
+        A mark under `key` replaces its content hash: see `harness.datasets.own.mark`.
         """
         path = folder / f"{NAME}-{rows}.parquet"
         frame = self.sample(rows).frame
@@ -76,14 +75,14 @@ class OwnData:
         return Dataset(NAME, rows, _SEED, str(path), mark.mark(content_hash(batches), key))
 
     def sample(self, rows: int) -> OwnData:
-        """Return so many rows, the same ones each time, in their order; all where there are not more."""
+        """Return this many rows, the same ones each time, in order; all if there are not more."""
         if rows >= self.rows:
             return self
         chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()
         return replace(self, frame=self.frame[chosen])
 
     def only(self, name: str) -> OwnData:
-        """Return the data with one of their columns, and without a key."""
+        """Return the data with one of its columns, and without a key."""
         return replace(
             self,
             frame=pl.DataFrame([self.frame[name]]),
@@ -95,7 +94,7 @@ class OwnData:
         )
 
     def without_names(self) -> OwnData:
-        """Return the data with columns that are called column_1 and so on, and fields of structs field_1."""
+        """Return the data with columns renamed column_1 and so on, and struct fields field_1."""
         numbered = {
             f"column_{place}": without_fields(logical)
             for place, logical in enumerate(self.logical_types.values(), start=1)
@@ -103,11 +102,11 @@ class OwnData:
         return replace(self._renamed(numbered), hidden=self.logical_types)
 
     def with_names(self) -> OwnData:
-        """Return the data with their columns' own names: for what their owner keeps, and no results."""
+        """Return the data with the columns' own names, for the owner's files, not for results."""
         return replace(self._renamed(self.hidden), hidden={}) if self.hidden else self
 
     def _renamed(self, logical_types: dict[str, str]) -> OwnData:
-        """Return the data with other names: `logical_types` has those of the columns, and of fields in structs."""
+        """Return the data with other names: `logical_types` has the columns' and their struct fields'."""
         names = dict(zip(self.logical_types, logical_types, strict=True))
 
         def made(frame: pl.DataFrame) -> pl.DataFrame:
@@ -128,11 +127,11 @@ class OwnData:
         )
 
     def has_nulls(self, name: str) -> bool:
-        """Say whether a column has nulls, in the sample or beyond it."""
+        """Return whether a column has nulls, in the sample or beyond it."""
         return self.whole[name].null_count() > 0
 
     def _unique(self) -> tuple[str, ...]:
-        """Return the first column without nulls that has every value once: to match rows by it is quicker."""
+        """Return the first column without nulls or repeats, by which matching rows is faster."""
         for name, logical in self.logical_types.items():
             series = self.frame[name]
             if logical in ("int32", "int64", "uuid", "text") and not series.null_count() and series.is_unique().all():
@@ -154,14 +153,14 @@ def from_file(
     names: bool = True,
     options: Options | None = None,
 ) -> OwnData:
-    """Read a file, a folder or what else `reading.read` takes; see `from_frame`."""
+    """Read a file, a folder or any other source of `reading.read`; see `from_frame`."""
     found = reading.read(path, options)
     own = from_frame(found.frame, key, rows, names)
     return replace(own, program=found.program, compared=f"{found.compared}, with a second reading", notes=found.notes)
 
 
 def from_memory(frame: Any, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
-    """Take a frame in memory of whatever library; see `from_frame`."""
+    """Take a frame in memory from any library; see `from_frame`."""
     made = reading.of_memory(frame)
     how = memory.said(frame, made)
     return replace(from_frame(made, key, rows, names), compared=how and f"{how}, with the frame that was given")
@@ -171,8 +170,8 @@ def from_memory(frame: Any, key: Sequence[str] = (), rows: int | None = None, na
 def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
     """Return a frame as data of the lab: a sample of `rows`, with `key` as the key of its tables.
 
-    Without `names` its columns are called column_1 and so on. Raises LabError: nothing in it, a column that no table
-    holds, a key that is none.
+    Without `names` its columns are renamed column_1 and so on. Raises LabError for no data, a column that no table
+    holds, or an invalid key.
     """
     canonical, logical_types = columns.canonical(frame)
     _require_key(canonical, logical_types, key)

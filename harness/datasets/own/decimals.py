@@ -1,4 +1,4 @@
-"""Decimals that came as texts: as those of polars where 38 digits do, else as one text for all equal ones."""
+"""Decimals that arrived as strings: polars decimals if 38 digits are enough, otherwise normalized strings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from harness.check.canonical_values import decimal_text
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
-_MOST = 76  # digits: of Arrow and of ClickHouse
+_MOST = 76  # maximum digits in Arrow and ClickHouse
 _NUMBER = r"^-?\d+(\.\d+)?$"
 
 
 def narrow(texts: pl.Series) -> pl.Series | None:
-    """Return decimals of 38 digits with all places that the texts have; None where these do not do."""
+    """Return decimals of 38 digits with all the strings' places; None if 38 digits are not enough."""
     scale = _places(texts)
     if scale > MOST_DIGITS:
         return None
@@ -24,7 +24,7 @@ def narrow(texts: pl.Series) -> pl.Series | None:
 
 
 def logical_type_of(texts: pl.Series) -> str:
-    """Return the logical type of decimals of more digits. Raises LabError for what is no number, or has too many."""
+    """Return the logical type of decimals with more digits. Raises LabError for invalid numbers and too many digits."""
     others = (~texts.str.contains(_NUMBER)).arg_true()
     if len(others):
         raise LabError(
@@ -43,7 +43,7 @@ def logical_type_of(texts: pl.Series) -> str:
 
 
 def canonical(texts: pl.Series, logical: str) -> pl.Series:
-    """Return decimals of a logical type as texts, of which equal ones are equal."""
+    """Return decimals of a logical type as strings; equal decimals have equal strings."""
     made = [text if text is None else decimal_text(text, logical) for text in texts.to_list()]
     return pl.Series(texts.name, made, pl.String)
 

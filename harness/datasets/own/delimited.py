@@ -1,8 +1,8 @@
-"""A CSV file as columns of strings, exactly as its cells are written: pyarrow reads it, every byte is accounted for.
+"""A CSV file as columns of strings, exactly as written: pyarrow reads it, and every byte is accounted for.
 
-The encoding is that of the byte order mark, else UTF-8; the separator is the one that gives every line as many fields
-as the first. An empty cell is a null, one in quotes an empty string. Blank lines are no rows, but in a file of one
-column, where all but those at the end are nulls.
+The encoding is the byte order mark's, otherwise UTF-8. The separator is the one that gives every line as many fields as
+the first. An empty cell is a null, a quoted empty cell an empty string. Blank lines are not rows. In a file of one
+column, however, those before the end are nulls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.model import LabError
 
 
 def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cells:
-    """Return the cells of a CSV. Raises LabError with the line, the column and what to do."""
+    """Return the cells of a CSV. Raises LabError with the line, the column and the fix."""
     raw, encoding = decoded(raw, where, options)
     raw = _without_lines(raw, options.skip_rows)
     if not raw.strip():
@@ -54,7 +54,7 @@ def _without_lines(raw: bytes, count: int) -> bytes:
 
 
 def _require_end(raw: bytes, dialect: Dialect, where: str) -> None:
-    """Raise LabError where a file ends in an empty cell after one in quotes: pyarrow takes it for an empty string."""
+    """Raise LabError if a file ends in an empty cell after a quoted one: pyarrow reads it as an empty string."""
     if raw.endswith(f'"{dialect.separator}'.encode()):
         line = raw.count(b"\n") + dialect.skip_rows + 1
         raise LabError(
@@ -70,7 +70,7 @@ def _ended(raw: bytes) -> bytes:
 
 
 def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
-    """Return the names of the columns. Raises LabError for one that is empty or there twice."""
+    """Return the names of the columns. Raises LabError for an empty or repeated name."""
     first = dialect.skip_rows + 1
     names = next(
         (record for record in lenient(raw[: 1 << 20].decode(errors="ignore"), dialect.separator) if record), []

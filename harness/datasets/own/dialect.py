@@ -1,4 +1,4 @@
-"""How the cells of a CSV are told apart, and the refusal of a line that does not go with the others."""
+"""How to separate the cells of a CSV, and the refusal of a line that does not match the others."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness.model import LabError
 UTF8 = "utf-8"
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
-LOOKED_AT = 1 << 16  # bytes that say what the separator is
+LOOKED_AT = 1 << 16  # bytes that determine the separator
 LINES = 200
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the cells of a file are told apart: `escape` is before a quote in a field where it is not doubled."""
+    """How to separate a file's cells: `escape` precedes a quote in a field where it is not doubled."""
 
     separator: str
     encoding: str = UTF8
@@ -32,11 +32,11 @@ class Dialect:
 
     @property
     def blank_is_null(self) -> bool:
-        """Whether a blank line is a row: where there is one column."""
+        """Whether a blank line is a row: in a file of one column."""
         return self.width == 1
 
     def reader(self, text: Iterator[str] | io.TextIOBase) -> Any:
-        """Return Python's reader of such a file, which is strict."""
+        """Return Python's reader of such a file, in strict mode."""
         csv.field_size_limit(sys.maxsize)
         return csv.reader(
             text,
@@ -49,7 +49,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a file as strings, its bytes in UTF-8 without what was skipped, and what to tell a person of it."""
+    """A file's cells as strings, its bytes in UTF-8 without skipped ones, and notes for the user."""
 
     table: Any
     raw: bytes
@@ -68,7 +68,7 @@ class Cells:
 
 
 def separator_of(raw: bytes, preferred: str) -> str:
-    """Return the separator that gives the first lines one width of two or more fields; else the commonest width."""
+    """Return the separator that gives the first lines one width of two or more fields, or the commonest width."""
     start = raw[:LOOKED_AT].decode(errors="ignore")
     if len(raw) > LOOKED_AT:
         start = start[: start.rfind("\n") + 1] or start
@@ -92,7 +92,7 @@ def lenient(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def refuse(raw: bytes, dialect: Dialect, where: str, said: str) -> None:
-    """Raise LabError with the first line that does not go with the first one, or is not quoted as it must be."""
+    """Raise LabError with the first line that does not match the first one, or has invalid quotes."""
     reader = dialect.reader(io.StringIO(raw.decode(), newline=""))
     widths: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""The bytes of a text file in UTF-8: by its byte order mark, or as a person says; else refused with line and column."""
+"""The bytes of a text file in UTF-8: by byte order mark or the user's option, or an error with line and column."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _require_utf8(raw: bytes, where: str, options: Options) -> None:
 
 
 def _refuse_encoding(raw: bytes, where: str, options: Options) -> None:
-    """Raise LabError with the line and the column of the first bytes that are no UTF-8."""
+    """Raise LabError with the line and column of the first bytes that are not UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError as error:

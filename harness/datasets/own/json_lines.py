@@ -1,4 +1,4 @@
-"""A file of JSON lines as a frame: polars reads it, and Python's json says whether that is what is written."""
+"""A file of JSON lines as a frame: polars reads it, and Python's json checks the values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import polars as pl
 from harness.datasets.own.arrow_frames import OF_POLARS, quietly
 from harness.model import LabError
 
-_WHOLE = 100_000  # values up to which all are compared
-_LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not hold
+_WHOLE = 100_000  # up to this many values, all are compared
+_LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not represent
 
 
 def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
@@ -41,14 +41,14 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
 
 
 def _lines(raw: bytes) -> list[tuple[int, int]]:
-    """Return where the lines that are no blank ones start and end."""
+    """Return where the non-blank lines start and end."""
     ends = [*np.flatnonzero(np.frombuffer(raw, np.uint8) == ord("\n")).tolist(), len(raw)]
     starts = [0, *(end + 1 for end in ends[:-1])]
     return [(start, end) for start, end in zip(starts, ends, strict=True) if raw[start:end].strip()]
 
 
 def _require_json(raw: bytes, where: str) -> None:
-    """Raise LabError with the first line that is no object of JSON."""
+    """Raise LabError with the first line that is not a JSON object."""
     for number, line in enumerate(raw.splitlines(), start=1):
         if line.strip():
             try:

@@ -1,6 +1,6 @@
-"""Which transports are ruled out by the values of data, judged by what they declare to lose.
+"""Which transports the data's values rule out, according to their declared losses.
 
-The data are somebody's own, or a dataset of the lab whose columns are described (`harness.datasets.shapes`).
+The data are a user's own, or a dataset of the lab with described columns (`harness.datasets.shapes`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
-_LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has its values of every kind
-_UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
+_LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has values of all its kinds
+_UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types without a kind of values
 _NESTED = {"array", "nested", "map"}
-_DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
+_DECLARED_ARRAY = "array(int32)"  # the type of the kind of values "arrays"
 
 
 class Described(Protocol):
-    """What is known of the values of data; see `harness.datasets.own.data.OwnData`."""
+    """The known facts about the data's values; see `harness.datasets.own.data.OwnData`."""
 
     @property
     def logical_types(self) -> Mapping[str, str]:
@@ -40,7 +40,7 @@ class Described(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in a dataset of the lab; see `Described`."""
+    """The facts found in a dataset of the lab; see `Described`."""
 
     logical_types: Mapping[str, str]
     found: Mapping[str, tuple[str, ...]]
@@ -48,20 +48,20 @@ class Found:
 
 
 def found_in(path: str, logical_types: dict[str, str]) -> Found:
-    """Look at the first 20,000 rows of a built dataset."""
+    """Examine the first 20,000 rows of a built dataset."""
     frame = pl.read_parquet(path, n_rows=_LOOKED_AT)
     return Found(logical_types, values.found(frame, logical_types), frozenset(values.extremes(frame, logical_types)))
 
 
 def ruled_out(described: Mapping[str, Described], cases: Iterable[Case]) -> dict[tuple[str, str], str]:
-    """Return the datasets and transports of cases that do not go together, with the reasons, of those `described`."""
+    """Return the cases' datasets and transports that do not fit together, with the reasons, for those `described`."""
     pairs = {(case.dataset, case.transport.id): case.transport for case in cases if case.dataset in described}
     kinds = {pair: lost(entry, described[pair[0]]) for pair, entry in pairs.items()}
     return {pair: why(pairs[pair], kind, described[pair[0]]) for pair, kind in kinds.items() if kind}
 
 
 def undeclared(logical_types: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of types of which no transport declares what becomes of them, with their logical types."""
+    """Return the columns of types about which no transport declares anything, with their logical types."""
     return {
         name: logical
         for name, logical in logical_types.items()
@@ -70,15 +70,15 @@ def undeclared(logical_types: Mapping[str, str]) -> dict[str, str]:
 
 
 def lost(entry: Transport, data: Described) -> str:
-    """Return the first kind of values of these data that a transport declares to lose; empty where there is none."""
+    """Return the first kind of values of these data that a transport declares to lose; empty without one."""
     return next(each_lost(entry, data), "")
 
 
 def each_lost(entry: Transport, data: Described) -> Iterator[str]:
     """Yield the kinds of values of these data that a transport declares to lose.
 
-    What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
-    refuses.
+    For a type, a declared change applies only to extreme values, so data without these lose nothing. A declared refusal
+    always applies.
     """
     for kind in data.found:
         fate = entry.lossy.get(kind)
@@ -88,7 +88,7 @@ def each_lost(entry: Transport, data: Described) -> Iterator[str]:
 
 
 def why(entry: Transport, kind: str, data: Described) -> str:
-    """Say why a kind of values rules a transport out: `unsupported` for a type, else what becomes of the values."""
+    """Say why a kind of values rules a transport out: `unsupported` for a type, otherwise the values' fate."""
     columns = data.found[kind]
     named = f' (column "{columns[0]}"{f" and {len(columns) - 1} more" if len(columns) > 1 else ""})' if columns else ""
     types = [of for of, shown in values.OF_TYPES.items() if shown == kind]

@@ -1,7 +1,7 @@
-"""The mark by which this machine knows somebody's own data again when a run goes on.
+"""The mark by which this machine recognizes a user's own data when a run is resumed.
 
-A plain hash of the rows would let whoever has the results confirm a guess of a small frame. This one has a key that
-never leaves the machine: without it the mark says nothing, and on another machine the same data have another.
+With a plain hash of the rows, anyone with the results could confirm a guess of a small frame. This mark has a key that
+never leaves the machine: without it the mark reveals nothing, and another machine gives the same data another mark.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _BYTES = 32
 
 
 def mark(content_hash: str, key: bytes) -> str:
-    """Return what results have in place of the hash of somebody's rows: its BLAKE2b-256 under a key."""
+    """Return the replacement in results for the hash of a user's rows: their BLAKE2b-256 under a key."""
     return hashlib.blake2b(content_hash.encode(), key=key, digest_size=32).hexdigest()
 
 
 def key_in(folder: Path) -> bytes:
-    """Return the key of this machine, which is kept in a folder and made at its first use. Raises LabError."""
+    """Return this machine's key, which is stored in a folder and created at its first use. Raises LabError."""
     path = folder / FILE
     try:
         if path.is_file() and len(known := path.read_bytes()) == _BYTES:

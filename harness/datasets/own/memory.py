@@ -1,4 +1,4 @@
-"""A frame in memory as a frame of polars: of pandas, polars, or whatever gives its columns as Arrow does."""
+"""A frame in memory as a polars frame: from pandas, polars, or any library that exports Arrow columns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from harness.datasets.own.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.own.columnar import require_different
 from harness.model import LabError
 
-_OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # for values that it has no type for
+_OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
 _TAKEN = (
     "a DataFrame of pandas or polars, a LazyFrame, a Table or RecordBatchReader of pyarrow, or a relation of DuckDB"
 )
 
 
 def of_memory(data: Any) -> pl.DataFrame:
-    """Return a frame in memory as a frame of polars. Raises LabError for what is none, or would become another."""
+    """Return a frame in memory as a polars frame. Raises LabError for other objects, or if a value would change."""
     library, name = type(data).__module__.partition(".")[0], type(data).__name__
     with quietly():
         if (library, name) == ("polars", "LazyFrame"):
@@ -37,7 +37,7 @@ def of_memory(data: Any) -> pl.DataFrame:
 
 
 def said(data: Any, made: pl.DataFrame) -> str:
-    """Say how much of a frame was compared with what it was made of; empty for one of polars, which is not made."""
+    """Describe how much of a frame was compared with its source; empty for a polars frame, which is not converted."""
     return "" if isinstance(data, pl.DataFrame | pl.LazyFrame) else compared.said(*made.shape)
 
 
@@ -66,18 +66,18 @@ def _compare(frame: pl.DataFrame, table: Any) -> None:
 
 def _not_taken(which: str, error: BaseException) -> LabError:
     reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
-    reason = reason.encode(errors="backslashreplace").decode()  # also that of half a character
+    reason = reason.encode(errors="backslashreplace").decode()  # including half a surrogate pair
     return LabError(
         f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
     )
 
 
 def _with_index(frame: Any) -> Any:
-    """Return a frame of pandas with the named parts of its index as columns. Raises LabError for values in others."""
+    """Return a pandas frame with the named parts of its index as columns. Raises LabError for values in others."""
     names = list(frame.index.names)
     if len(names) == 1 and names[0] is None:
         if frame.index.dtype.kind in "iu":
-            return frame  # numbers of rows
+            return frame  # row numbers
         raise LabError(
             f"the index has no name and holds values ({frame.index.dtype}): name it to keep it as a column "
             '(frame.rename_axis("name")), or drop it (frame.reset_index(drop=True))'
@@ -92,7 +92,7 @@ def _with_index(frame: Any) -> Any:
             "(frame.reset_index(drop=True))"
         )
     kept = frame.reset_index(drop=True)
-    for place, name in enumerate(names):  # reset_index() itself makes floats of objects that are integers and None
+    for place, name in enumerate(names):  # reset_index() itself turns objects that are integers and None into floats
         kept.insert(place, name, frame.index.get_level_values(place).to_series(index=kept.index))
     return kept
 
@@ -109,7 +109,7 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
 
 
 def _table(named: Any) -> Any:
-    """Return a frame of pandas as a table of Arrow. Raises LabError where that would change objects of mixed types."""
+    """Return a pandas frame as an Arrow table. Raises LabError if that would change objects of mixed types."""
     zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
     table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
     for field in table.schema:
@@ -124,7 +124,7 @@ def _table(named: Any) -> Any:
 
 
 def _require_aware_or_naive(name: str, objects: Any) -> None:
-    """Raise LabError where some timestamps have a zone and others have none."""
+    """Raise LabError if only some timestamps have a zone."""
     zoned = [one.tzinfo is not None for one in objects if isinstance(one, datetime) and one == one]
     if any(zoned) and not all(zoned):
         row = next(
@@ -137,7 +137,7 @@ def _require_aware_or_naive(name: str, objects: Any) -> None:
 
 
 def _not_of_arrow(frame: Any) -> str:
-    """Name the first column of a frame of pandas that Arrow has no type for."""
+    """Name the first column of a pandas frame that has no Arrow type."""
     for place, name in enumerate(map(str, frame.columns)):
         try:
             pa.array(frame.iloc[:, place], from_pandas=True)
@@ -147,7 +147,7 @@ def _not_of_arrow(frame: Any) -> str:
 
 
 def _require_same(made: pl.DataFrame, frame: Any) -> None:
-    """Raise LabError with the column and the row of a value that is another one than in a frame of pandas."""
+    """Raise LabError with the column and row of a value that differs from the pandas frame's."""
     for first, size in compared.pieces(*made.shape):
         for name in made.columns:
             column, piece = made[name].slice(first, size), frame[name].iloc[first : first + size]
@@ -196,7 +196,7 @@ def _same(made: Any, given: Any, missing: Any) -> bool:
 
 
 def _other_dtype(made: Any, given: Any) -> bool:
-    """Say whether a value that Python's objects have in another form is the same one."""
+    """Return whether a value that Python objects represent in another form is the same."""
     import uuid
 
     if isinstance(given, uuid.UUID):

@@ -1,4 +1,4 @@
-"""Where lists and structs of a frame are more than those of a database."""
+"""Find values in a frame's lists and structs that a database may not hold."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def rows(series: pl.Series) -> dict[str, int]:
-    """Return the first rows (from 0) of what a database may not hold of a column of lists or structs.
+    """Return the first rows (from 0) of values in a column of lists or structs that a database may not hold.
 
-    `null` is a value that is null, `missing` one inside another one, `ragged` are lists of lists that are no rectangle:
-    those of one depth in one row have different lengths, or are empty inside another one. `nul` is a text with U+0000.
+    `null` is a null value, `missing` a null inside another value. `ragged` are nested lists that are not rectangular:
+    lists of one depth in one row have different lengths, or are empty inside another one. `nul` is a string with
+    U+0000.
     """
     found: dict[str, int] = {}
     if _is_nested(series.dtype):
@@ -30,7 +31,7 @@ def rows(series: pl.Series) -> dict[str, int]:
 
 
 def _look(level: pl.DataFrame, found: dict[str, int]) -> None:
-    """Look into the values of rows, of which none is null."""
+    """Examine the values of rows, none of which is null."""
     if isinstance(level["value"].dtype, pl.Map):
         level = level.with_columns(level["value"].map.entries())
     dtype: Any = level["value"].dtype
@@ -62,7 +63,7 @@ def _is_nested(dtype: Any) -> bool:
 
 
 def days(series: pl.Series) -> pl.DataFrame:
-    """Return the days in lists and structs of a column with their rows, as the columns `row` and `value`."""
+    """Return the dates in lists and structs of a column with their rows, as the columns `row` and `value`."""
     found = [pl.DataFrame(schema={"row": pl.Int64, "value": pl.Date})]
     for level in leaves(series) if _is_nested(series.dtype) else ():
         dtype: Any = level["value"].dtype
@@ -75,7 +76,7 @@ def days(series: pl.Series) -> pl.DataFrame:
 
 
 def not_counted(series: pl.Series) -> int | None:
-    """Return the first row with a moment in its lists and structs that microseconds in 64 bits do not count, if any."""
+    """Return the first row with a timestamp in its lists and structs that 64-bit microseconds cannot hold, if any."""
     found: dict[str, int] = {}
     for level in leaves(series) if series.dtype.is_nested() else ():
         dtype: Any = level["value"].dtype
@@ -86,7 +87,7 @@ def not_counted(series: pl.Series) -> int | None:
 
 
 def repeated(series: pl.Series) -> int | None:
-    """Return the first row with a map that has a key twice, if any: polars takes them from Arrow as they are."""
+    """Return the first row with a map that has a key twice, if any: polars accepts them from Arrow unchanged."""
     found: dict[str, int] = {}
     for level in _levels(_with_rows(series)) if series.dtype.is_nested() else ():
         values: Any = level["value"]
@@ -97,7 +98,7 @@ def repeated(series: pl.Series) -> int | None:
 
 
 def leaves(series: pl.Series) -> Iterator[pl.DataFrame]:
-    """Yield what stands in a column that is no list, struct or map, without nulls, as the columns `row` and `value`."""
+    """Yield the non-nested values in a column, without nulls, as the columns `row` and `value`."""
     for level in _levels(_with_rows(series)):
         if not level["value"].dtype.is_nested():
             yield level.drop_nulls("value")
@@ -108,7 +109,7 @@ def _with_rows(series: pl.Series) -> pl.DataFrame:
 
 
 def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield values with their rows, then those inside of them, at any depth."""
+    """Yield values with their rows, then those inside them, at any depth."""
     yield level
     values: Any = level["value"]
     if isinstance(values.dtype, pl.Map):
@@ -119,12 +120,12 @@ def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
         lists = level.with_columns(values.alias("value")).filter(values.list.len() > 0)
         yield from _levels(lists.explode("value"))
     elif isinstance(values.dtype, pl.Struct):
-        for field in values.struct.unnest():  # by its name polars takes * for all
+        for field in values.struct.unnest():  # polars reads the name * as all columns
             yield from _levels(level.with_columns(field.alias("value")))
 
 
 def renamed(series: pl.Series, dtype: Any) -> pl.Series:
-    """Return a column whose structs have the names of fields, at any depth, that they have in another dtype."""
+    """Return a column whose struct fields, at any depth, have the names of another dtype."""
     if not _has_structs(series.dtype):
         return series
     made = series.alias("").to_frame().select(_renamed(pl.first(), dtype)).to_series()
@@ -138,7 +139,7 @@ def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
         return _renamed(values.map.entries(), entries_of(dtype)).cast(dtype) if _has_structs(dtype) else values
     if not isinstance(dtype, pl.Struct):
         return values
-    numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
+    numbers = [str(number) for number in range(len(dtype.fields))]  # polars reads a name such as * as a pattern
     numbered = values.struct.rename_fields(numbers).struct
     parts = zip(numbers, dtype.fields, strict=True)
     made = pl.struct(_renamed(numbered.field(number), of.dtype).alias(of.name) for number, of in parts)

@@ -1,4 +1,4 @@
-"""What a person says of a CSV file: its separator, its encoding, how it writes values, and the types of its columns."""
+"""The user's options for a CSV file: its separator, its encoding, its formats, and the types of its columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import LabError
 _SEPARATORS = {"\\t": "\t", "tab": "\t"}
 _DECIMALS = ".", ","
 _SHORT = {"%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%D": "%m/%d/%y"}
-# Names of types that a person writes, and the logical type of each; decimal(p, s) comes on top.
+# Type name on the command line -> logical type; decimal(p, s) in addition.
 _TYPES = {
     "string": "text",
     "text": "text",
@@ -41,7 +41,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True)
 class Options:
-    """How to read a CSV file; what is empty is found out. `schema` maps columns to logical types."""
+    """How to read a CSV file; empty options are inferred. `schema` maps columns to logical types."""
 
     separator: str = ""
     encoding: str = ""
@@ -52,7 +52,7 @@ class Options:
     schema: Mapping[str, str] = field(default_factory=dict)
 
     def given(self) -> list[str]:
-        """Return the options that a person gave, as they are called on the command line."""
+        """Return the options that the user gave, by their command line names."""
         return ["--" + one.name.replace("_", "-") for one in fields(self) if getattr(self, one.name)]
 
 
@@ -65,7 +65,7 @@ def of(
     date_format: str = "",
     schema: str = "",
 ) -> Options:
-    """Return the options that a person wrote on the command line. Raises LabError."""
+    """Return the options from the command line. Raises LabError."""
     separator = _SEPARATORS.get(separator.lower(), separator)
     if separator and (len(separator.encode()) != 1 or separator in '"\r\n'):
         raise LabError(f'--separator "{separator}": give one character, such as ";", "|" or "\\t"')
@@ -85,7 +85,7 @@ def of(
 
 
 def _date_format(written: str) -> str:
-    """Return the form of dates or timestamps in parts that both Python and polars know. Raises LabError."""
+    """Return the format of dates or timestamps in directives that both Python and polars know. Raises LabError."""
     made = written
     for short, long in _SHORT.items():
         made = made.replace(short, long)

@@ -1,4 +1,4 @@
-"""Where a person's data are: a file, a folder, a pattern of names, or standard input; and of which form they are."""
+"""The location of a user's data: a file, a folder, a name pattern, or standard input; and its format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NONE_OF_HIVE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class Part:
-    """One file, with what its folders say of its rows (`year=2024`), and how messages call it."""
+    """One file, the columns that its folders give its rows (`year=2024`), and its name in messages."""
 
     path: Path
     form: str
@@ -49,11 +49,11 @@ class Part:
 
     @property
     def where(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return self.called or str(self.path)
 
     def content(self) -> bytes:
-        """Return what is in it, decompressed. Raises LabError."""
+        """Return its decompressed content. Raises LabError."""
         try:
             raw = self.path.read_bytes()
             if self.compression:
@@ -66,13 +66,13 @@ class Part:
 
 
 def suffix(path: Path) -> str:
-    """Return the end of a file's name that says its form, as .csv.gz."""
+    """Return the end of a file's name that shows its format, such as .csv.gz."""
     return "".join(path.suffixes[-2:] if path.suffix.lower() in _COMPRESSED else path.suffixes[-1:])
 
 
 @contextmanager
 def parts(path: Path) -> Iterator[list[Part]]:
-    """Yield the files of data: one, those in a folder or of a pattern, or what standard input has. Raises LabError."""
+    """Yield the data's files: one, those of a folder or a pattern, or standard input's. Raises LabError."""
     if str(path) == STANDARD_INPUT:
         with tempfile.TemporaryDirectory(prefix="lab-") as folder:
             yield [_from_standard_input(Path(folder) / "standard_input")]
@@ -83,7 +83,7 @@ def parts(path: Path) -> Iterator[list[Part]]:
 
 
 def pattern(path: Path, of: Path) -> str:
-    """Return the pattern for `glob` that finds the files of a folder or a pattern, as `of` is one."""
+    """Return the pattern for `glob` that finds the files of a folder or a pattern, if `of` is one."""
     return (
         os.path.join(glob.escape(str(path.absolute())), "**", f"*{suffix(of)}")
         if path.is_dir()
@@ -117,7 +117,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 
 
 def _hive(file: Path) -> tuple[tuple[str, str | None], ...]:
-    """Return the columns that the folders of a file name, as `year=2024`: those right above it."""
+    """Return the columns that a file's folders name, such as `year=2024`: those directly above it."""
     found: list[tuple[str, str | None]] = []
     for folder in reversed(file.absolute().parent.parts):
         name, mark, value = folder.partition("=")
@@ -161,7 +161,7 @@ def _by_suffix(path: Path) -> str:
 
 
 def _from_standard_input(path: Path) -> Part:
-    """Return what standard input has as a file: a reader of Parquet goes to and fro in it."""
+    """Return standard input's data as a file, because a Parquet reader seeks in it."""
     try:
         raw = getattr(sys.stdin, "buffer", io.BytesIO()).read()
     except (OSError, ValueError, AttributeError) as error:

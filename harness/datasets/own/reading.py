@@ -1,4 +1,4 @@
-"""A person's data as a frame of polars: from files, or from memory; compared with where they are from."""
+"""A user's data as a polars frame: from files, or from memory; compared with its source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Program", "Read", "in_one_line", "of_memory", "read", "require_diffe
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """Refuse in one line, also where a name of a column that the message has goes over several."""
+    """Raise the error in one line, even if a column name in the message has several."""
     try:
         yield
     except LabError as error:
@@ -33,10 +33,10 @@ of_memory = in_one_line()(memory.of_memory)
 
 @dataclass(frozen=True)
 class Program:
-    """How a program reads the same frame again: `lines` with {} for a file make a `frame`, or a `table` of Arrow.
+    """How a program reads the same frame again: `lines` with {} for a file build a `frame`, or an Arrow `table`.
 
-    `columns` are the expressions that make columns what they are; of a table, `offsets` are the columns whose zone is
-    an offset, `wide` those of many digits. A `pattern` finds several files, whose folders name the columns `hive`.
+    `columns` are the expressions that convert columns. For a table, `offsets` are the columns with an offset zone,
+    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`.
     """
 
     lines: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Read:
-    """A frame, how a program reads it, how much of it was compared with its source, and what to tell the person."""
+    """A frame, how a program reads it, how much of it was compared with its source, and notes for the user."""
 
     frame: pl.DataFrame
     program: Program = field(default_factory=Program)
@@ -59,7 +59,7 @@ class Read:
 
 @in_one_line()
 def read(path: Path, options: Options | None = None) -> Read:
-    """Return what is in a file, a folder, the files of a pattern or standard input (`-`). Raises LabError."""
+    """Return the content of a file, a folder, a pattern's files or standard input (`-`). Raises LabError."""
     options = options or Options()
     with places.parts(path) as found:
         form = found[0].form
@@ -74,7 +74,7 @@ def read(path: Path, options: Options | None = None) -> Read:
 
 
 def _typed(found: Sequence[places.Part]) -> Read:
-    """Return files of a form that has types, one after the other."""
+    """Return files of a typed format, one after the other."""
     if len({part.form for part in found}) > 1:
         raise LabError(f"{found[0].where} and other files: files of several forms; give a pattern that takes one form")
     several = [_one(part) for part in found]
@@ -119,7 +119,7 @@ def _together(compared: Sequence[str]) -> str:
 
 
 def _delimited(found: Sequence[places.Part], options: Options) -> Read:
-    """Return files of CSV, whose columns get one type each for all of them."""
+    """Return CSV files, whose columns get one type each for all files."""
     preferred = "\t" if found[0].form == "tsv" else ","
     several = [delimited.cells(part.content(), part.where, options, preferred) for part in found]
     first = several[0]
@@ -143,7 +143,7 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
     steps = {name: one.steps for name, one in made.items()}
     compared, row = [], 0
     for one in several:
-        piece = frame.slice(row, one.table.num_rows)[names]  # `select` takes * for all
+        piece = frame.slice(row, one.table.num_rows)[names]  # `select` reads * as all columns
         compared.append(compared_cells.require_same(one, piece, steps, options))
         row += one.table.num_rows
     notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
@@ -156,7 +156,7 @@ def _as_dialect(one: Cells) -> tuple[str, str, str]:
 
 
 def _column(column: pl.Series, options: Options, several: Sequence[Cells]) -> cells.Typed:
-    """Return a column of cells as what it is, or as what a person asks for. Raises LabError with the line."""
+    """Return a column of cells with its inferred or requested type. Raises LabError with the line."""
     nulls: tuple[Call, ...] = ()
     if options.null_values and column.is_in(list(options.null_values)).any():
         nulls = (Call("replace", (dict.fromkeys(options.null_values),)),)
@@ -208,5 +208,5 @@ def _lines(one: Cells) -> tuple[str, ...]:
 
 
 def _braced(names: Sequence[str]) -> str:
-    """Return names as source in which braces are no places of `str.format`."""
+    """Return names as source with braces escaped for `str.format`."""
     return repr(list(names)).replace("{", "{{").replace("}", "}}")

@@ -1,4 +1,4 @@
-"""Steps that make a column of strings one of values: as data, so that a program does the very same."""
+"""Steps that convert a column of strings to values: as data, so that a program does exactly the same."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from typing import Any
 
 import polars as pl
 
-_STRICT = {"cast", "replace_strict", "str.to_date", "str.to_datetime", "str.to_time"}  # raise where a cell is none
+_STRICT = {
+    "cast",
+    "replace_strict",
+    "str.to_date",
+    "str.to_datetime",
+    "str.to_time",
+}  # raise for a cell that does not convert
 
 
 @dataclass(frozen=True)
 class Call:
-    """A method of a polars Series that is called on a column, and how a program spells the call."""
+    """A method call on a polars Series, and its spelling in a program."""
 
     method: str
     arguments: tuple[Any, ...] = ()
@@ -30,7 +36,7 @@ class Call:
         return replace(self, keywords=self.keywords | loose)(column) if self.method in _STRICT else self(column)
 
     def __str__(self) -> str:
-        """The call as a program spells it."""
+        """The call as spelled in a program."""
         said = [_spelled(one) for one in self.arguments]
         return f".{self.method}({', '.join(said + [f'{name}={_spelled(one)}' for name, one in self.keywords.items()])})"
 

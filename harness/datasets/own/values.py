@@ -1,8 +1,8 @@
-"""Which kinds of hostile values (see `harness.datasets.hostile`) stand in a canonical frame, and in which columns.
+"""Which kinds of hostile values (see `harness.datasets.hostile`) a canonical frame has, and in which columns.
 
-A kind that is about a type (booleans, decimals ...) is there with the type. What transports change of a type's values
-are its extremes: a column has those where some value is one. The borders are stated at each; a loss that they miss is
-found when the race compares every value.
+A kind about a type (booleans, decimals ...) is present if the type is. Transports change a type's extreme values; a
+column has extremes if any value is one. The limits are stated at each kind. If they miss a loss, the race finds it when
+it compares every value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
 from harness.datasets.hostile.kinds import KINDS
 
-# The kind that shows a type's values.
+# Type -> the kind that shows its values.
 OF_TYPES = {
     "boolean": "booleans",
     "timestamp": "timestamps",
@@ -34,19 +34,19 @@ OF_TYPES = {
     "float32": "float32",
     "json": "json",
 }
-# The kinds that show what becomes of moments where the client is in another time zone: all of them are of these.
+# The kinds that show the effect of a client's other time zone on timestamps: every timestamp belongs to them.
 _ELSEWHERE = {
     **dict.fromkeys(("timestamp", "timestamp_ns"), "timestamps_elsewhere"),
     **dict.fromkeys(("timestamp_tz", "timestamp_tz_ns"), "timestamps_tz_elsewhere"),
 }
-# Kinds whose values are ordinary but for extremes; `extreme` says of a column whether it has some.
+# Kinds whose values are ordinary except for extremes; `extreme` decides whether a column has some.
 EXTREMES = {"dates", "timestamps", "timestamps_tz", "decimals", "uint64"}
 _WITH_NULLS = {"decimal": "null_decimal", "timestamp_tz": "null_instant", "timestamp_tz_ns": "null_instant"}
-_MANY = 10_000  # rows that a client may look at before it decides on a type
+_MANY = 10_000  # rows that a client may sample to infer a type
 _LONG = 100_000  # characters
-_EXACT = 2**53  # up to here a float holds every integer
-_USUAL_DAYS = dt.date(1970, 1, 1), dt.date(2100, 1, 1)  # clients convert these in every way
-_TENTH_DIGIT = 15  # digits of a decimal that a float of 64 bits keeps
+_EXACT = 2**53  # up to here a float represents every integer
+_USUAL_DAYS = dt.date(1970, 1, 1), dt.date(2100, 1, 1)  # dates that clients convert in every way
+_TENTH_DIGIT = 15  # digits of a decimal that a 64-bit float preserves
 
 _NULL_WORDS = ("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-")
 _Test = Callable[[pl.Expr], pl.Expr]
@@ -102,12 +102,12 @@ def found(frame: pl.DataFrame, logical_types: dict[str, str]) -> dict[str, tuple
 
 
 def extremes(frame: pl.DataFrame, logical_types: dict[str, str]) -> set[str]:
-    """Return the kinds of EXTREMES of which a frame has extreme values."""
+    """Return the kinds in EXTREMES of which a frame has extreme values."""
     return {OF_TYPES[plain(logical)] for name, logical in logical_types.items() if _extreme(frame[name], logical)}
 
 
 def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
-    """Return the first and the last day of a column of dates or moments that Python has; None where there are none."""
+    """Return the first and last date of a column of dates or timestamps within Python's range; None without any."""
     if series.dtype not in (pl.Date, pl.Datetime) or series.null_count() == len(series):
         return None, None
     first, last = (_day(series.to_physical(), series.dtype, end) for end in ("min", "max"))
@@ -115,9 +115,9 @@ def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
 
 
 def rows(series: pl.Series) -> dict[str, int]:
-    """Return in which rows (from 0) stand what a database may not hold of a column of dates or moments.
+    """Return the rows (from 0) of values in a column of dates or timestamps that a database may not hold.
 
-    `low` and `high` are the first and the last day, `finer` the first moment that microseconds do not count.
+    `low` and `high` are the first and the last date, `finer` the first timestamp that microseconds cannot represent.
     """
     if series.dtype not in (pl.Date, pl.Datetime):
         return {}
@@ -158,7 +158,7 @@ def _of_column(series: pl.Series, logical: str) -> Iterator[str]:
 
 
 def _elsewhere(logical: str) -> set[str]:
-    """Return the kinds of moments, at any depth of a column, that depend on the zone of a client."""
+    """Return the kinds of timestamps, at any depth of a column, that depend on the client's time zone."""
     of, inside = plain(logical), list[str]()
     if of == "array":
         inside = [items(logical)]
@@ -219,7 +219,7 @@ def _extreme(series: pl.Series, logical: str) -> bool:
     return bool(first and last) and not (_USUAL_DAYS[0] <= first <= last < _USUAL_DAYS[1])  # type: ignore[operator]
 
 
-# What stands in a name, and the kind of names that it makes.
+# Pattern in a name -> the kind of names.
 _NAMES: dict[str, re.Pattern[str]] = {
     "name_double_quote": re.compile('"'),
     "name_backtick": re.compile("`"),

@@ -1,4 +1,4 @@
-"""The tree of `raw_csv` on disk: files of CSV in folders, each with its rows as they are meant; built or reused."""
+"""The tree of `raw_csv` on disk: CSV files in folders, each with its intended rows; built or reused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES_A_ROW = 300  # upper bound: about 215 in CSV and 50 in Parquet
 
 @dataclass(frozen=True)
 class Tree:
-    """CSV files below `raw`, and the rows they mean, in Parquet files below `meant`; all counts over the whole tree."""
+    """CSV files below `raw`, and their intended rows in Parquet files below `meant`; counts cover the whole tree."""
 
     folder: Path
     rows: int
@@ -37,7 +37,7 @@ class Tree:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that all files have together, and `filename`; a tree of few files has not all."""
+        """The columns of all files together, and `filename`; a tree of few files lacks some."""
         return columns_of(min(self.files, 4))
 
     @property
@@ -46,19 +46,19 @@ class Tree:
 
 
 def most_bytes(rows: int) -> int:
-    """Return an upper bound of the disk that a tree takes."""
+    """Return an upper bound of a tree's disk space."""
     return rows * _BYTES_A_ROW
 
 
 def needed_bytes(datasets: Path, rows: int, seed: int) -> int:
-    """Return an upper bound of the disk that building takes; 0 where the tree is there."""
+    """Return an upper bound of the disk space for building; 0 if the tree exists."""
     return 0 if _manifest(_folder(datasets, rows, seed), FILE_ROWS) else most_bytes(rows)
 
 
 def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], file_rows: int = FILE_ROWS) -> Tree:
-    """Return the tree of so many well-formed rows; files that are missing or not as they were left are made again.
+    """Return the tree with this many well-formed rows; missing or changed files are built again.
 
-    Raises LabError when the folder cannot be written.
+    Raises LabError if the folder is not writable.
     """
     folder = _folder(datasets, rows, seed)
     known = _manifest(folder, file_rows)
@@ -69,7 +69,7 @@ def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], fil
         missing = [number for number in range(len(sizes)) if not _intact(folder, number, known)]
         if missing:
             say(f"building {len(missing)} of {len(sizes)} files of raw_csv in {folder.name}/")
-            (folder / "manifest.json").unlink(missing_ok=True)  # until all files are there again
+            (folder / "manifest.json").unlink(missing_ok=True)  # until all files exist again
             for number in missing:
                 table = rows_of(number, sizes[number], seed, number * file_rows + 1)
                 known[name_of(number)] = _write_both(folder, number, table)
@@ -82,7 +82,7 @@ def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], fil
 
 
 def facts(tree: Tree) -> dict[str, Any]:
-    """Return what is known about a tree as plain values, but for where it lies."""
+    """Return the known facts about a tree as plain values, without its location."""
     return {
         "name": "raw_csv",
         "version": VERSION,
@@ -99,7 +99,7 @@ def _folder(datasets: Path, rows: int, seed: int) -> Path:
 
 
 def _manifest(folder: Path, file_rows: int) -> dict[str, Any]:
-    """Return what is known of the files; nothing where the manifest is missing, torn, or of other files."""
+    """Return the known facts about the files; empty if the manifest is missing, damaged, or about other files."""
     try:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         return found["files"] if (found["version"], found["file_rows"]) == (VERSION, file_rows) else {}
@@ -117,7 +117,7 @@ def _meant(folder: Path, number: int) -> Path:
 
 
 def _intact(folder: Path, number: int, known: dict[str, Any]) -> bool:
-    """Say whether both files of a number are as they were left."""
+    """Return whether both files of a number are unchanged."""
     facts = known.get(name_of(number))
     try:
         return facts is not None and facts["state"] == [
@@ -138,7 +138,7 @@ def _write_both(folder: Path, number: int, table: pa.Table) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole wherever it has its name."""
+    """Write a file that gets its name only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
     partial.write_bytes(content)

@@ -1,11 +1,11 @@
-"""What one file of `raw_csv` holds: its rows as they are meant, and its text as it lies on disk, malformed lines too.
+"""The content of one file of `raw_csv`: its intended rows, and its text on disk, including malformed lines.
 
-The table is an invented web log. The published job (`elt`) says how many bytes and rows its files have together (212
-bytes a row in 13.7 GB, 222 in 4.0 GB), that they lie in folders, and which options it reads them with; ours has a
-reason for each of these options:
+The table is an invented web log. The published job (`elt`) gives its files' total bytes and rows: 212 bytes a row in
+13.7 GB, 222 in 4.0 GB. It also gives its folders, and the options with which it reads them. Our files have a reason for
+each of these options:
 
-- `ignore_errors`: one line in 2,000 is malformed, in turn cut off in the middle or with a word in place of a number,
-- `union_by_name`: of four files one has two columns more and one has a column less and another order,
+- `ignore_errors`: one line in 2,000 is malformed, alternately truncated or with a word instead of a number,
+- `union_by_name`: of four files one has two more columns, and one lacks a column and has another order,
 - `sample_size`: the first 1,000 lines of a file are well-formed.
 """
 
@@ -21,7 +21,7 @@ _MALFORMED_EVERY = 2_000
 _START = np.datetime64("2025-01-01T00:00:00", "s")
 _DAYS = 365
 
-# In every file; none of their values is missing, so that a row without one of them is a malformed line.
+# Present in every file without missing values, so a row without one of them is a malformed line.
 MANDATORY = (
     "event_id",
     "occurred_at",
@@ -69,18 +69,18 @@ _VARIANTS = ["control", "treatment"]
 
 
 def name_of(number: int) -> str:
-    """Return where a file lies in the tree: site/year/month/file."""
+    """Return a file's path in the tree: site/year/month/file."""
     return str(
         PurePosixPath(("web", "app", "mail")[number % 3], "2025", f"{number % 12 + 1:02}", f"events-{number:05}.csv")
     )
 
 
 def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
-    """Return the well-formed rows of a file under all columns of the tree, nulls where the file lacks a column.
+    """Return the well-formed rows of a file under all columns of the tree, with nulls for columns that it lacks.
 
-    `number` counts the files from 0; `event_id` goes up from `first_id`. `filename` is relative to the tree.
+    `number` counts the files from 0. `event_id` increases from `first_id`. `filename` is relative to the tree.
     """
-    # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
+    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
     source = np.random.PCG64(np.random.SeedSequence([seed, number]))
 
     def below(limit: int) -> np.ndarray:
@@ -115,32 +115,32 @@ def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
 
 
 def text_of(number: int, table: pa.Table) -> bytes:
-    """Return the text of a file: a header, the rows, and malformed lines among them."""
+    """Return a file's text: a header, the rows, and malformed lines among them."""
     names = _COLUMN_SETS[number % len(_COLUMN_SETS)]
     seconds = table.set_column(1, "occurred_at", table["occurred_at"].cast(pa.timestamp("s")))
     sink = pa.BufferOutputStream()
     csv.write_csv(seconds.select(names), sink, csv.WriteOptions(include_header=False, quoting_style="needed"))
     lines = sink.getvalue().to_pybytes().split(b"\n")[:-1]
     places = range(_FIRST_MALFORMED, len(lines), _MALFORMED_EVERY)
-    for nth, place in reversed(list(enumerate(places))):  # from behind: what is put in moves what follows
+    for nth, place in reversed(list(enumerate(places))):  # from the end, because an insertion moves everything after it
         lines.insert(place, _malformed(nth, lines[place]))
     return b"\n".join([",".join(names).encode(), *lines, b""])
 
 
 def _malformed(nth: int, line: bytes) -> bytes:
-    """Return a line as a writer leaves it that was stopped, or that had a word for what it could not count."""
+    """Return a line as left by an interrupted writer, or one with a word instead of a number."""
     fields = line.split(b",")
     if nth % 2 == 0:
         return b",".join(fields[:4])
-    return b",".join([b"unknown", *fields[1:]])  # the first column is a number in every column set
+    return b",".join([b"unknown", *fields[1:]])  # in every column set the first column is a number
 
 
 def columns_of(files: int) -> tuple[str, ...]:
-    """Return the columns that the first so many files have together, and `filename`, in the order of TYPES."""
+    """Return the columns of the first files of this number together, and `filename`, in the order of TYPES."""
     present = {name for number in range(files) for name in _COLUMN_SETS[number % len(_COLUMN_SETS)]}
     return tuple(name for name in TYPES if name in present or name == "filename")
 
 
 def malformed_lines(rows: int) -> int:
-    """Return the number of malformed lines among so many rows of a file."""
+    """Return the number of malformed lines among this many rows of a file."""
     return len(range(_FIRST_MALFORMED, rows, _MALFORMED_EVERY))

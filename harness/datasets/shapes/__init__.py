@@ -1,5 +1,6 @@
-"""Shapes of data: one dataset a shape, each about what some clients suffer from and others do not.
+"""Shapes of data: one dataset per shape, each about something that slows some clients and not others.
 
-Values are seeded and ordinary. Tables of them have no key, and types as `harness.datasets.specification.Column` says.
-How many bytes a row takes as Arrow stands at each, so that an experiment can give all of them the same bytes a frame.
+Values are seeded and ordinary. Their tables have no key, and types according to
+`harness.datasets.specification.Column`. Each module gives its bytes per row in Arrow, so that an experiment can use
+frames of equal size.
 """

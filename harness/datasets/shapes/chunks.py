@@ -1,4 +1,4 @@
-"""A shape's rows, a chunk at a time, of the raw words of a seeded generator."""
+"""A shape's rows, one chunk at a time, from a seeded generator's raw words."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from harness.datasets.specification import Column, Specification
 
-CHUNK_ROWS = 20_000  # made at a time: 40 MB of the widest
-Words = Callable[[], np.ndarray]  # one random uint64 a row, others at each call
-Made = Callable[[np.ndarray, Words], dict[str, pa.Array]]  # columns beside `id`, of the ids of a chunk
+CHUNK_ROWS = 20_000  # rows generated at a time: 40 MB for the widest shape
+Words = Callable[[], np.ndarray]  # returns one random uint64 per row, new ones at each call
+Made = Callable[[np.ndarray, Words], dict[str, pa.Array]]  # builds the columns other than `id` for a chunk's ids
 
 
 def specification(
@@ -22,9 +22,9 @@ def specification(
     nullable: bool = False,
     labels: Mapping[str, Sequence[str]] | None = None,
 ) -> Specification:
-    """Return a dataset of these columns behind a running `id`, by which rows are matched; `nullable` are all others.
+    """Return a dataset with a running `id`, which matches rows, and these columns; `nullable` applies to the columns.
 
-    `labels` are the texts of categories by their column.
+    `labels` are the strings of category columns.
     """
     all_logical_types, of_categories = {"id": "int64", **logical_types}, labels or {}
     return Specification(
@@ -45,7 +45,7 @@ def specification(
 def _batches(rows: int, seed: int, made: Made) -> Iterator[pa.RecordBatch]:
     for number, start in enumerate(range(0, rows, CHUNK_ROWS)):
         ids = np.arange(start, min(start + CHUNK_ROWS, rows), dtype=np.int64)
-        # Only the bit generator's raw words are used: numpy promises their stream for ever, of distributions not.
+        # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
         source = np.random.PCG64(np.random.SeedSequence([seed, number]))
 
         def words(count: int = len(ids), source: np.random.PCG64 = source) -> np.ndarray:
@@ -56,7 +56,7 @@ def _batches(rows: int, seed: int, made: Made) -> Iterator[pa.RecordBatch]:
 
 
 def fractions(words: np.ndarray) -> np.ndarray:
-    """Return random words as floats in [0, 1) of 53 random bits."""
+    """Return random words as floats in [0, 1) with 53 random bits."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -66,7 +66,7 @@ def chosen(values: pa.Array, words: np.ndarray) -> pa.Array:
 
 
 def moments(words: np.ndarray, zone: str | None) -> pa.Array:
-    """Return moments of the year 2025, to the microsecond."""
+    """Return timestamps of the year 2025, to the microsecond."""
     first = np.datetime64("2025-01-01", "us").astype(np.int64)
     micros = first + (words % np.uint64(365 * 86_400 * 1_000_000)).astype(np.int64)
     return pa.array(micros).cast(pa.timestamp("us", zone))

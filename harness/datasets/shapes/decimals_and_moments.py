@@ -1,6 +1,6 @@
-"""`decimals_and_moments`: two decimals and two instants with a zone, 56 bytes a row as Arrow.
+"""`decimals_and_moments`: two decimals and two timestamps with a zone, 56 bytes a row in Arrow.
 
-The decimals have at most 12 and 15 digits, which a float keeps: what is lost is the type, not a value.
+The decimals have at most 12 and 15 digits, which a float preserves, so a client can lose the type but not a value.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from harness.datasets.shapes.chunks import Words, moments, specification
 
 
 def _decimals(words: np.ndarray, precision: int, scale: int) -> pa.Array:
-    """Return decimals of so many digits: integers of 128 bits, the upper half of which is zero."""
+    """Return decimals with this many digits: 128-bit integers whose upper half is zero."""
     halves = np.zeros((len(words), 2), np.uint64)
     halves[:, 0] = words % np.uint64(10 ** min(precision, 14))
     return pa.Array.from_buffers(pa.decimal128(precision, scale), len(words), [None, pa.py_buffer(halves)])

@@ -1,4 +1,4 @@
-"""`half_nulls`: five columns of five logical types with half of their values missing, some 42 bytes a row as Arrow."""
+"""`half_nulls`: five columns of five logical types with half of their values missing, about 42 bytes a row in Arrow."""
 
 import numpy as np
 import pyarrow as pa

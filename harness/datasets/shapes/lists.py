@@ -1,4 +1,4 @@
-"""`lists`: a list of up to eight integers and one of up to three short texts, some 51 bytes a row as Arrow."""
+"""`lists`: a list of up to eight integers and one of up to three short strings, about 51 bytes a row in Arrow."""
 
 import numpy as np
 import pyarrow as pa

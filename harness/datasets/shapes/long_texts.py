@@ -1,7 +1,7 @@
-"""`long_texts`: an id and a text of 2,000 bytes, 2,012 bytes a row as Arrow.
+"""`long_texts`: an id and a string of 2,000 bytes, 2,012 bytes a row in Arrow.
 
-A text is 250 words of seven letters out of 1,024, as compressible as prose is roughly: Postgres, which compresses and
-moves what makes a row larger than some 2,000 bytes (TOAST), does so with these.
+A string has 250 words of seven letters out of 1,024, roughly as compressible as prose. Postgres compresses and moves
+values of rows larger than about 2,000 bytes (TOAST), and does so with these.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""`narrow_numbers`: an id and five numbers, 40 bytes a row as Arrow; nothing but fixed widths."""
+"""`narrow_numbers`: an id and five numbers, 40 bytes a row in Arrow; only fixed widths."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,6 +1,6 @@
-"""`repeated_texts`: short texts that repeat, three as categories and three as texts, some 65 bytes a row as Arrow.
+"""`repeated_texts`: short repeated strings, three as categories and three as text, about 65 bytes a row in Arrow.
 
-Categories are LowCardinality(String) in ClickHouse, with the profile `enum` Enum8 and Enum16, and text in Postgres.
+Categories are LowCardinality(String) in ClickHouse (Enum8 and Enum16 with the profile `enum`), and text in Postgres.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from harness.datasets.shapes.chunks import Words, chosen, specification
 
-_OF = {"country": 12, "device": 40, "campaign": 1_000}  # column -> different texts
+_OF = {"country": 12, "device": 40, "campaign": 1_000}  # column -> number of distinct strings
 _TEXTS = {name: [f"{name}_{number:03d}" for number in range(count)] for name, count in _OF.items()}
 
 

@@ -1,4 +1,4 @@
-"""`wide_numbers`: 200 columns of numbers, 1,336 bytes a row as Arrow: what a client does once a column, 200 times."""
+"""`wide_numbers`: 200 numeric columns, 1,336 bytes a row in Arrow: shows a client's work per column, 200 times."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,5 +1,5 @@
-"""What the transports of a suite run on, for the parent of all runs: one module a rig, named by the suite.
+"""The rigs that a suite's transports run on, for the parent of all runs: one module per rig, named by the suite.
 
-A rig gets everything ready before the first run (and refuses what cannot be done), prepares each run, verifies what
-came out of it, and leaves nothing behind.
+A rig prepares everything before the first run (and refuses impossible cases), prepares each run, verifies its result,
+and cleans up.
 """

@@ -1,4 +1,4 @@
-"""What stands for a rig whose own packages are not installed: every case is unavailable, and says what to install."""
+"""The stand-in for a rig whose own packages are missing: every case is unavailable and says what to install."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.run.rigs.rig import Checked, NothingToRevive
 
 @dataclass(frozen=True)
 class AbsentRig(NothingToRevive):
-    """A rig without data, of which `requires` are the modules that it needs; see `harness.run.rigs.rig.Rig`."""
+    """A rig without data, which needs the modules in `requires`; see `harness.run.rigs.rig.Rig`."""
 
     requires: Sequence[str]
 
@@ -34,7 +34,7 @@ class AbsentRig(NothingToRevive):
         return 0
 
     def unavailable(self, case: Case) -> str | None:
-        """Name what the rig lacks together with what the transport lacks, so that one command brings both."""
+        """Name the missing packages of the rig and of the transport together, for one install command."""
         return not_installed([*self.requires, *case.transport.requires])
 
     def prepare(self, case: Case) -> Any:
@@ -44,4 +44,4 @@ class AbsentRig(NothingToRevive):
         raise AssertionError(f"{case.transport.id} was checked on a rig that is not there")
 
     def settle(self, case: Case) -> None:
-        """Leave everything as it is: nothing has run."""
+        """Do nothing: nothing has run."""

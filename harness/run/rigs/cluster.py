@@ -1,6 +1,6 @@
-"""The rig of suites that load and unload a piece at a time, in one process or with workers: tables as in `databases`.
+"""The rig of suites that load and unload in pieces, in one process or with workers; tables as in `databases`.
 
-Beside a run it looks at the workers' processes, and in some experiments kills one of them (`kill`), changes the table
+During a run it watches the workers' processes. In some experiments it kills one of them (`kill`), changes the table
 that is read (`change`) or limits the memory (`memory_mb`).
 """
 
@@ -31,18 +31,18 @@ from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import WARMUP_ROWS, DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Numbers
 
-REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
-_MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
+REQUIRES: tuple[str, ...] = ()  # the lab's base dependencies include everything
+_MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # parameters and their values
 PARAMETERS = frozenset({"rows", "workers", "profile", LIMIT, *_MORE})
-# Of a run that is not timed: JVMs compile fast and not well, which takes an engine half of the CPU time of its start.
+# For an untimed run: JVMs compile quickly and optimize little, which halves an engine's CPU time at start.
 _OF_THE_KILLED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-WARMUP_PARTS = 8  # of an engine's warm-up load
+WARMUP_PARTS = 8  # parts of an engine's warm-up load
 _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
 @dataclass
 class UnderWay:
-    """What goes on beside the run under way, and what was made for it."""
+    """Background activity of the current run, and the objects created for it."""
 
     mark: str = ""
     limit: memory_limit.MemoryLimit | None = None
@@ -55,23 +55,23 @@ class UnderWay:
         return [thread for thread in (self.looking, self.killing, self.changing) if thread]
 
     def start(self) -> None:
-        """Begin what is to go on."""
+        """Start the background activity."""
         for thread in self._threads:
             thread.start()
 
     def finish(self) -> None:
-        """End what goes on."""
+        """End the background activity."""
         for thread in self._threads:
             thread.finish()
 
     def forget(self) -> None:
-        """Be ready for the next run."""
+        """Reset for the next run."""
         self.mark, self.limit, self.looking, self.killing, self.changing = "", None, None, None, None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRig(DatabaseRig):
-    """A database rig, with a folder for files that are unloaded and one for files of engines; see `Rig`."""
+    """A database rig, with a folder for unloaded files and one for engines' files; see `Rig`."""
 
     settings: Settings
     unloaded: Path
@@ -110,7 +110,7 @@ class ClusterRig(DatabaseRig):
             beside.looking = Looking(beside.mark)
         system = SYSTEMS.get(entry.system)
         if system and (moment := case.parameters.get("kill")):
-            # Nobody is to be killed in a warm-up.
+            # No worker is killed in a warm-up.
             job = replace(job, warmup_table="", environment=_OF_THE_KILLED)
             beside.killing = Killing(system, self.lab.endpoints, beside.mark, str(moment))
         if system and "change" in case.parameters:
@@ -122,7 +122,7 @@ class ClusterRig(DatabaseRig):
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         entry, tables, profile = case.transport, self._of(case), str(case.parameters.get("profile", PLAIN))
         if entry.operation is Operation.LOAD:
-            if "kill" in case.parameters:  # a key would refuse the rows that somebody repeats, which is what is asked
+            if "kill" in case.parameters:  # a key would refuse repeated rows, which this experiment counts
                 profile = SYSTEMS[entry.system].meanwhile.PROFILE
             table, warmup_table = tables.for_write(entry.system, profile)
             warmup = self._divided(tables.warmup.path) if entry.engine else tables.warmup.path
@@ -143,14 +143,14 @@ class ClusterRig(DatabaseRig):
         )
 
     def _divided(self, path: str) -> str:
-        """Write a file again in more row groups than there are workers: each is to be warm."""
+        """Write a file again with more row groups than there are workers, so that each worker warms up."""
         divided = self.unloaded / "warmup.parquet"
         divided.parent.mkdir(parents=True)
         pq.write_table(pq.read_table(path), divided, row_group_size=WARMUP_ROWS // WARMUP_PARTS)
         return str(divided)
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
-        """Compare the sums of what was loaded or unloaded with those of the dataset."""
+        """Compare the sums of the loaded or unloaded rows with the dataset's."""
         self.meanwhile.finish()
         if case.transport.operation not in _PARTS:
             return super().check(case, job, answer)
@@ -169,7 +169,7 @@ class ClusterRig(DatabaseRig):
         return Checked(wrong, converted, details)
 
     def _moments(self, tables: Tables) -> list[Sums]:
-        """Return what the table summed up to at every moment of the run."""
+        """Return the table's sums at every time of the run."""
         moments = [tables.expected_sums]
         if changing := self.meanwhile.changing:
             added = tables.sums_of_first_and_last_month
@@ -178,7 +178,7 @@ class ClusterRig(DatabaseRig):
         return moments
 
     def _require_meanwhile(self) -> None:
-        """Raise LabError where what was to happen meanwhile has not."""
+        """Raise LabError if the planned change or kill did not happen."""
         killing, changing = self.meanwhile.killing, self.meanwhile.changing
         if killing and not killing.killed:
             raise LabError(f"expected a worker to be killed, found none that had written; {killing.error}")
@@ -195,7 +195,7 @@ class ClusterRig(DatabaseRig):
         return {"killed": int(bool(self.meanwhile.killing.killed))} if self.meanwhile.killing else {}
 
     def left(self, case: Case, job: DatabaseJob) -> Numbers:
-        """Return how many rows a load left that failed after a worker was killed."""
+        """Return how many rows remained after a load that failed because a worker was killed."""
         self.meanwhile.finish()
         if "kill" not in case.parameters or self.died(case):
             return {}
@@ -204,7 +204,7 @@ class ClusterRig(DatabaseRig):
         return {"expected_rows": tables.dataset.rows, "found_rows": found, **self._killed()}
 
     def settle_engines(self) -> None:
-        """End every process that a transport has left, and remove its files."""
+        """End every process that a transport left behind, and remove its files."""
         self.meanwhile.finish()
         if self.meanwhile.mark:
             marked.end(self.meanwhile.mark)
@@ -222,14 +222,14 @@ class ClusterRig(DatabaseRig):
 
 
 def lacking(case: Case) -> str:
-    """Say what the room of the case's database lacks of what this rig asks of it; nothing where it has all."""
+    """Name what the case's database package lacks of this rig's needs; empty if it has everything."""
     system, parts = SYSTEMS.get(case.transport.system), ["sums"]
     parts += ["meanwhile"] if _MORE.keys() & case.parameters.keys() else []
     return next((reason for part in parts if system and (reason := system.lacks(part))), "")
 
 
 def require_parameters(case: Case) -> None:
-    """Raise LabError for a parameter that this rig does not know, or a value that it does not take."""
+    """Raise LabError for an unknown parameter of this rig, or an invalid value."""
     needed = {"rows", "workers"} if case.transport.engine else {"rows"}
     if not needed <= case.parameters.keys() <= PARAMETERS:
         raise LabError(
@@ -246,7 +246,7 @@ def require_parameters(case: Case) -> None:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
-    """Bring up the lab and its tables, and take them down again at the end. Raises LabError as `databases.opened`."""
+    """Bring up the lab and its tables, and remove them at the end. Raises LabError as `databases.opened`."""
     for case in order.cases:
         require_parameters(case)
     if named := cluster.of(order.settings):

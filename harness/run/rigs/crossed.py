@@ -1,11 +1,10 @@
-"""What parameters of the suite crossings make of a run on databases: calls, clients, settings of servers.
+"""How the parameters of the suite crossings change a run on databases: calls, clients, server settings.
 
-`call`: which call of the worker's process is measured; 1 is its very first, without any warm-up, and 10 comes after
-nine of the same, a write into the emptied table each time. `warmup` is the call after the usual warm-up, as in every
-other run. `clients`: how many workers write or read at once, each a process of its own. Of those who write each has a
-slice of the rows, and all write into one table; those who read all read the whole table. All others are settings of
-servers, for which every database has names of its own (`harness.systems.settings_of_server`); some are of the whole
-server, and set where it is the lab's own.
+`call`: the number of the measured call in the worker's process. 1 is its first, without any warm-up. 10 follows nine
+equal calls, each write into the emptied table. `warmup` is the call after the default warm-up, as in every other run.
+`clients`: how many workers write or read at once, each a separate process. Each writer has a slice of the rows, and all
+write into one table; each reader reads the whole table. All other parameters are server settings, whose names depend on
+the database (`harness.systems.settings_of_server`). Some apply to the whole server, and are set only on the lab's own.
 """
 
 from __future__ import annotations
@@ -25,14 +24,20 @@ from harness.worker.messages import Numbers
 
 AFTER_WARMUP = "warmup"
 _OF_WORKERS = frozenset({"call", "clients"})
-_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1, "max_wal_mb": 32}  # and the least of each
+_NUMBERS = {
+    "call": 1,
+    "clients": 1,
+    "indexes": 0,
+    "insert_block_rows": 1,
+    "max_wal_mb": 32,
+}  # integer parameters and their minimum
 SETTINGS = {name: one.settings.NAMES for name, one in SYSTEMS.items() if not one.lacks("settings")}
 OF_WHOLE_SERVER = {name: SYSTEMS[name].settings.OF_WHOLE_SERVER for name in SETTINGS}
 PARAMETERS = _OF_WORKERS.union(*SETTINGS.values())
 
 
 def require_values(case: Case) -> None:
-    """Raise LabError for a value of these parameters that is none, or a setting that the case's database has not."""
+    """Raise LabError for an invalid value of these parameters, or a setting that the case's database lacks."""
     of_server = SETTINGS.get(case.transport.system, frozenset())
     for name in sorted(PARAMETERS & case.parameters.keys()):
         value = case.parameters[name]
@@ -48,7 +53,7 @@ def require_values(case: Case) -> None:
 
 
 def clients(case: Case) -> int:
-    """Return how many clients there are at once; 1 where nobody asks."""
+    """Return the number of simultaneous clients; 1 by default."""
     return int(case.parameters.get("clients", 1))
 
 
@@ -58,7 +63,7 @@ def readers(case: Case) -> int:
 
 
 def unavailable(case: Case, lab: Lab) -> str | None:
-    """Return why this lab cannot set what a case wants of the whole server, or None."""
+    """Return why this lab cannot set a case's settings of the whole server, or None."""
     asked = sorted(_of_whole_server(case))
     if not asked or lab.restart:
         return None
@@ -66,9 +71,9 @@ def unavailable(case: Case, lab: Lab) -> str | None:
 
 
 def configure(case: Case, lab: Lab, references: References, configured: dict[str, dict[str, Value]]) -> None:
-    """Have the whole server set as a case wants it, where it is not; `configured` is what each is, but for the usual.
+    """Set the whole server as a case requires, if it differs; `configured` has each server's non-default settings.
 
-    Raises LabError where the server does not take it.
+    Raises LabError if the server does not accept it.
     """
     system, asked = case.transport.system, _of_whole_server(case)
     if asked == configured.get(system, {}):
@@ -90,7 +95,7 @@ def _of_whole_server(case: Case) -> dict[str, Value]:
 
 
 def with_parameters(case: Case, job: DatabaseJob, tables: Tables, folder: Path) -> DatabaseJob:
-    """Return a job as these parameters want it; slices of the rows are kept in a folder of the run."""
+    """Return a job changed by these parameters; slices of the rows are stored in a folder of the run."""
     job = _with_settings(case, job, tables)
     call = case.parameters.get("call", AFTER_WARMUP)
     if call != AFTER_WARMUP:
@@ -113,7 +118,7 @@ def _with_settings(case: Case, job: DatabaseJob, tables: Tables) -> DatabaseJob:
 
 
 def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:
-    """Return the bytes of a described frame, and what a write under these parameters has left."""
+    """Return the bytes of a described frame, and the facts after a write with these parameters."""
     found: Numbers = {}
     if tables.spec.columns and not tables.spec.private:
         found["frame_bytes"] = tables.frame_bytes
@@ -123,7 +128,7 @@ def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:
 
 
 def slices(path: str, number: int, folder: Path) -> list[str]:
-    """Write a dataset's rows into so many files, nearly as many in each and in their order; return their paths."""
+    """Write a dataset's rows, in order, into this many files of nearly equal size; return their paths."""
     made = [folder / f"{Path(path).stem}-{place}-of-{number}.parquet" for place in range(1, number + 1)]
     if not all(file.exists() for file in made):
         table = pq.read_table(path)
@@ -134,7 +139,7 @@ def slices(path: str, number: int, folder: Path) -> list[str]:
 
 
 def found_in_files(tables: Tables, job: DatabaseJob, frame: str) -> list[str]:
-    """Compare what every client has read with the dataset; say of the first difference whose it is."""
+    """Compare every client's rows with the dataset; report the client of the first difference."""
     for place, one in enumerate(job.shared(), start=1):
         if wrong := tables.differences_in_file(one.result, frame):
             return [f"client {place} of {job.clients}: {wrong[0]}", *wrong[1:]]

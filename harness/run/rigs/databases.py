@@ -42,18 +42,18 @@ from harness.run.rigs.rig import (
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
 
-REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
+REQUIRES: tuple[str, ...] = ()  # the lab's base dependencies include everything
 _RECOVERY_SECONDS, _LOOK_SECONDS = 20.0, 0.1
-_BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
+_BYTES_A_ROW = 300  # upper bound of a row in the Arrow file with a worker's result
 PARAMETERS = frozenset({"rows"})
-OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # of which an experiment has any
+OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # parameters that an experiment may have
 
 
 @dataclass(frozen=True)
 class DatabaseRig(NothingLeft):
-    """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`.
+    """Servers, tables by dataset name and rows, and the S3 server (or why there is none); see `Rig`.
 
-    `named` is the cluster that a person has named, in suites with workers; `configured` what whole servers are set to.
+    `named` is the cluster that the user named, in suites with workers. `configured` has the settings of whole servers.
     """
 
     lab: Lab
@@ -66,7 +66,7 @@ class DatabaseRig(NothingLeft):
     networks: Networks
     named: Cluster | None = None
     configured: dict[str, dict[str, Value]] = field(default_factory=dict)
-    _read: dict[str, int] = field(default_factory=dict)  # bytes of each server's log
+    _read: dict[str, int] = field(default_factory=dict)  # bytes read of each server's log
 
     @property
     def lab_name(self) -> str:
@@ -131,7 +131,7 @@ class DatabaseRig(NothingLeft):
         return self.networks.put(case, crossed.with_parameters(case, job, tables, self.folder))
 
     def _greet(self, entry: Transport) -> None:
-        """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
+        """Check that the transport's server answers. Raises NoAnswer, or Stop if the lab cannot restart it."""
         with stopping_where_not_ours(self.lab.name):
             self.references.greet(entry.system)
         if objects := self._store(entry):
@@ -145,7 +145,7 @@ class DatabaseRig(NothingLeft):
         return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
-        """Add the tables that a case writes, reads or copies from to its job, empty or filled as it needs them."""
+        """Add the tables that a case writes, reads or copies from to its job, empty or filled as needed."""
         entry, system, tables = case.transport, case.transport.system, self._of(case)
         if entry.operation is Operation.CALL:
             return job
@@ -164,7 +164,7 @@ class DatabaseRig(NothingLeft):
             self._of(case).empty(case.transport.system, job.table)
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
-        """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
+        """Compare every value of a written table or a returned frame; for a bound its result."""
         details = crossed.details(case, job, self._of(case))  # before the table is read
         compared = self._compared(case, job, answer)
         return replace(compared, details=compared.details | details)
@@ -201,17 +201,17 @@ class DatabaseRig(NothingLeft):
         system = case.transport.system
         if system not in SYSTEMS or not (line := self._line_of_a_kill(system)):
             return ""
-        self.references.forget(system)  # what has no log, as the tables to copy from, is empty after that
+        self.references.forget(system)  # tables without a log, such as those to copy from, are empty after a crash
         patience = Patience(_RECOVERY_SECONDS)
         while patience.left() > 0:
-            with suppress(Exception):  # it says that it recovers
+            with suppress(Exception):  # the server reports that it recovers
                 self.references.greet(system)
                 break
             time.sleep(_LOOK_SECONDS)
         return f"somebody killed a process of the {system} server: {line}"
 
     def _line_of_a_kill(self, system: str) -> str:
-        """Return the first new line of a server's log that says that somebody killed one of its processes."""
+        """Return the first new line of a server's log that reports a killed process."""
         log, words = self.lab.log(system), SYSTEMS[system].killed
         if log is None or not words:
             return ""
@@ -240,7 +240,7 @@ def _whose(server: Server) -> str:
 
 
 def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> Addresses:
-    """Return the part of a job that says where the transport connects to."""
+    """Return the part of a job with the addresses to connect to."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
     if "s3" not in entry.needs or isinstance(objects, str):
         return Addresses(uri, lab.io)
@@ -249,14 +249,14 @@ def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
-    """Bring up the lab and its tables, and take them down again at the end.
+    """Bring up the lab and its tables, and remove them at the end.
 
-    Raises LabError before anything is left behind: no server, another run on it, no disk, too many datasets.
+    Raises LabError before anything is left behind: no server, another run on it, no disk space, too many datasets.
     """
     for case in order.cases:
         only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
         crossed.require_values(case)
-        networks.never(case)  # raises LabError for values that are none
+        networks.never(case)  # raises LabError for invalid values
     with servers_and_tables(order) as rig:
         yield rig
 
@@ -265,9 +265,9 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
 def servers_and_tables(
     order: Order, summed_above: int = SUMMED_ROWS, named: Cluster | None = None
 ) -> Iterator[DatabaseRig]:
-    """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums.
+    """Yield the rig for the cases of an order; more than `summed_above` rows are compared by sums.
 
-    `named` is the cluster that a person has named.
+    `named` is the cluster that the user named.
     """
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
     found_places = places(asked)
@@ -290,9 +290,9 @@ def servers_and_tables(
                 one.claim(system)
             claimed.append(system)
         sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == own.NAME)
-        for system, rows in {system: rows for rows, system in sizes}.items():  # the largest of each
+        for system, rows in {system: rows for rows, system in sizes}.items():  # the largest number of rows per server
             tables[own.NAME, rows].require_held(system)
-        # What is compiled or started beyond the databases is for cases that can run: others have said why they cannot.
+        # Compile or start the other services only for cases that can run; the others have reported their reason.
         can_run = [case for case in order.cases if not _lacking(case, lab, servers, named)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
         objects, bucket = stack.enter_context(object_store(order.settings, on_s3, order.run_id, order.say))
@@ -301,7 +301,7 @@ def servers_and_tables(
 
 
 def _lacking(case: Case, lab: Lab, servers: dict[str, Server], named: Cluster | None) -> str | None:
-    """Return why a case cannot run, whatever S3 server and links there are; None where it can."""
+    """Return why a case cannot run with any S3 server or links; None if it can."""
     lacking = reason_unavailable(case.transport, lab, servers, None, named)
     return lacking or crossed.unavailable(case, lab) or networks.never(case)
 
@@ -320,7 +320,7 @@ def _tables(
 
 
 def _require_tables(tables: Tables, system: str) -> None:
-    """Raise LabError where a database has no table of these columns, before any is made."""
+    """Raise LabError if a database cannot have a table with these columns, before any table is created."""
     if tables.spec.columns and system in SYSTEMS:
         SYSTEMS[system].tables.definition(tables.spec, PLAIN)
 

@@ -25,15 +25,15 @@ from harness.run.rigs.rig import Checked, Order, Rig, only_parameters
 from harness.worker.contracts.elt import EltAnswer, EltJob
 from harness.worker.messages import Numbers
 
-REQUIRES = ("duckdb",)  # the witness of all other clients
+REQUIRES = ("duckdb",)  # the witness for all other clients
 PARAMETERS = frozenset({"rows", "storage", "network"})
 STORAGE = ("local to local", "local to s3", "s3 to local", "s3 to s3")
 _NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB/s per connection)?")
 _WARMUP_ROWS = 2_000
-_OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the Parquet file that comes out
+_OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the resulting Parquet file
 _SQL = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "timestamp[us]": "TIMESTAMP"}
 _SQL_TYPES = {name: _SQL[str(dtype)] for name, dtype in raw_csv.TYPES.items()}
-_READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by the client under test; for all others DuckDB
+_READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by client under test; DuckDB for all others
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class EltRig(OnObjectStore):
         return tree.rows, tree.bytes
 
     def room(self, case: Case) -> int:
-        return 0  # what comes out lies in the rig's own folder, whose room was asked for at the start
+        return 0  # the result is in the rig's own folder, whose space was checked at the start
 
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
@@ -89,7 +89,7 @@ class EltRig(OnObjectStore):
         return None
 
     def prepare(self, case: Case) -> EltJob:
-        """Bring the source into the page cache, make room for what comes out, and name both."""
+        """Bring the source into the page cache, make space for the result, and return both paths."""
         tree, warmup = self.trees[int(case.parameters["rows"])], self.trees[_WARMUP_ROWS]
         if _places(case)[0] == "local":
             page_cache.warm([path for path in tree.raw.rglob("*") if path.is_file()])
@@ -107,7 +107,7 @@ class EltRig(OnObjectStore):
         )
 
     def check(self, case: Case, job: EltJob, answer: EltAnswer) -> Checked:
-        """Compare every row of the file with what the tree means, and say its types and size."""
+        """Compare every row of the file with the tree's meaning, and report its types and size."""
         path = self.folder / "out" / "result.parquet"
         if _places(case)[1] == "s3":
             assert not isinstance(self.objects, str)
@@ -121,7 +121,7 @@ class EltRig(OnObjectStore):
         return Checked(row_sums.differences(self._expected(case), found), _converted(path), details)
 
     def settle(self, case: Case) -> None:
-        """Remove what came out and what an engine spilled."""
+        """Remove the result and engines' spilled files."""
         self._greet(case)
         for name in ("out", "scratch"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -159,14 +159,14 @@ def _places(case: Case) -> list[str]:
 
 
 def _converted(path: Path) -> dict[str, str]:
-    """Return the columns of a file whose type is not the canonical one, with the type they have."""
+    """Return the file's columns with other types than canonical, and these."""
     found = {field.name: str(field.type).removeprefix("large_") for field in pq.read_schema(path)}
     wanted = {name: str(dtype) for name, dtype in raw_csv.TYPES.items()}
     return {name: dtype for name, dtype in found.items() if dtype not in (wanted.get(name, dtype), "string_view")}
 
 
 def _limits(network: str) -> tuple[int, int]:
-    """Return the added latency in ms and the bytes/s of a connection that a value of `network` means; 0 for none."""
+    """Return the added latency in ms and a connection's bytes/s for a value of `network`; 0 for none."""
     found = _NETWORK.fullmatch(network)
     assert found is not None
     return int(found["latency"] or 0), int(found["rate"] or 0) * 1_000_000
@@ -189,15 +189,15 @@ def _check(order: Order) -> None:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
-    """Build the trees, bring up or find the S3 server, and put the trees there that are read from it.
+    """Build the trees, start or find the S3 server, and upload the trees that are read from it.
 
-    Everything is removed at the end but the trees in the datasets folder. Raises LabError: too little disk, an unknown
-    parameter, an S3 server in the environment that does not answer.
+    Everything is removed at the end except the trees in the datasets folder. Raises LabError: too little disk space, an
+    unknown parameter, an S3 server in the environment that does not answer.
     """
     _check(order)
     settings = order.settings
     folder = settings.state_dir / "elt"
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
     sizes = sorted({int(case.parameters["rows"]) for case in order.cases} | {_WARMUP_ROWS})
     building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, order.seed) for rows in sizes)
     on_s3 = [case for case in order.cases if "s3" in _places(case) and not missing_package(case.transport)]

@@ -1,7 +1,7 @@
-"""The part of the rig of databases that says what lies between the worker and the server of a case: a link, or TLS.
+"""The network part of the database rig: a link, or TLS, between a case's worker and its server.
 
-A case goes over a link where it says what that adds to the round trip or lets through, and to a front of its server
-where it says whether its connections have TLS; with both, TLS goes over the link. Others have neither.
+A case uses a link if it names an added round trip time or a rate. It uses a front of its server if it says whether its
+connections have TLS. With both, TLS goes over the link. Other cases use neither.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 @dataclass
 class Networks:
-    """Links and fronts of a run, or why there are none, and what the link of the run under way was measured to be."""
+    """Links and fronts of a run, or why there are none, and the measurement of the current run's link."""
 
     links: Links | str
     fronts: Fronts | str = "no experiment asked for TLS"
@@ -40,12 +40,12 @@ class Networks:
     _uri: str = ""
 
     def servers(self) -> dict[str, Server]:
-        """Return what environment.json says of links and fronts, among servers: nothing of a run without any."""
+        """Return the links and fronts for environment.json's servers: empty for a run without any."""
         found: dict[str, Links | Fronts | str] = {"link": self.links, "tls": self.fronts}
         return {name: one.server for name, one in found.items() if not isinstance(one, str)}
 
     def unavailable(self, case: Case) -> str | None:
-        """Return why a case cannot go over its link, or to its front, or None."""
+        """Return why a case cannot use its link or its front, or None."""
         if reason := never(case):
             return reason
         limits, tls = limits_of(case), tls_of(case)
@@ -54,7 +54,7 @@ class Networks:
         return self.fronts if tls is not None and isinstance(self.fronts, str) else None
 
     def put(self, case: Case, job: DatabaseJob) -> DatabaseJob:
-        """Return the job with the address of its case's link or front, once the link is measured. Raises NotNow."""
+        """Return the job with the address of its case's link or front, after measuring the link. Raises NotNow."""
         self._found = {}
         if job.addresses is None:
             return job
@@ -80,7 +80,7 @@ class Networks:
         return replace(job, namespace=self.links.wire.namespace)
 
     def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
-        """Return a job whose client is told to use TLS or not; the front's CPU time is the server's."""
+        """Return a job whose client gets the TLS choice in its address; the front's CPU time counts as the server's."""
         asks = fronts.tls_of(case.transport.endpoint)
         if asks is None or job.addresses is None:
             return job
@@ -90,10 +90,10 @@ class Networks:
         return replace(asking, server_pids=pids, certificate=reached.certificate_file if on else "")
 
     def after(self, case: Case, told: Mapping[str, int | float]) -> Numbers:
-        """Return what the link of a case was measured to be, and what TLS was used; nothing over loopback without.
+        """Return the measurements of a case's link, and the TLS in use; empty over loopback without TLS.
 
-        `told` are the details of the call. Raises LabError where the client has moved more bytes than the wire has, or
-        where connections had no TLS that were to have it, or the other way round.
+        `told` are the details of the call. Raises LabError if the client has moved more bytes than the network, or if
+        the connections' TLS was not as requested.
         """
         tls = tls_of(case)
         if tls is not None and not isinstance(self.fronts, str):
@@ -112,19 +112,19 @@ class Networks:
         return self._found
 
     def died(self, case: Case) -> bool:
-        """Say whether what makes the link of a case has ended, or its front, cheaply."""
+        """Return whether the process of the case's link or its front has ended; a fast check."""
         used: list[Links | Fronts | str] = [self.links] if limits_of(case) else []
         used += [self.fronts] if tls_of(case) is not None else []
         return any(one.dead() for one in used if not isinstance(one, str))
 
     def revive(self) -> list[str]:
-        """Bring back what has ended; return its names."""
+        """Restart the processes that have ended; return their names."""
         both: tuple[Links | Fronts | str, ...] = self.links, self.fronts
         return [name for one in both if not isinstance(one, str) for name in one.revive()]
 
 
 def limits_of(case: Case) -> Limits | None:
-    """Return the limits of a case's link; None over loopback. Raises LabError for values that no link can have."""
+    """Return the limits of a case's link; None over loopback. Raises LabError for impossible values."""
     if not case.parameters.keys() & {*_OF_LINKS}:
         return None
     rtt_ms, mbit_per_s = (case.parameters.get(name, 0) for name in _OF_LINKS)
@@ -137,7 +137,7 @@ def limits_of(case: Case) -> Limits | None:
 
 
 def tls_of(case: Case) -> bool | None:
-    """Return whether a case's connections have TLS; None where nobody asks. Raises LabError for any other value."""
+    """Return whether a case's connections have TLS; None by default. Raises LabError for an invalid value."""
     asked = case.parameters.get("tls")
     if asked is None:
         return None
@@ -147,7 +147,7 @@ def tls_of(case: Case) -> bool | None:
 
 
 def never(case: Case) -> str | None:
-    """Return why no link or front can be put before what a case talks to, whichever there are; None where it can."""
+    """Return why no link or front can ever serve a case's server; None if one can."""
     limits, tls = limits_of(case), tls_of(case)
     if limits is None and tls is None:
         return None
@@ -162,9 +162,9 @@ def never(case: Case) -> str | None:
 
 @contextmanager
 def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
-    """Yield the links and fronts that cases ask for, of those that can run; what none asks for is not started.
+    """Yield the links and fronts that runnable cases need; others are not started.
 
-    Raises LabError for values that are none.
+    Raises LabError for invalid values.
     """
     over_links = sorted({case.transport.id for case in cases if limits_of(case)})
     over_fronts = any(tls_of(case) is not None for case in cases)

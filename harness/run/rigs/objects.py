@@ -1,4 +1,4 @@
-"""What rigs on an object store share: the store, or the reason why there is none, and what is said of it."""
+"""Code that rigs on an object store share: the store, or the reason why there is none, and its description."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ class OnObjectStore(NothingLeft, ABC):
 
     @abstractmethod
     def on_s3(self, case: Case) -> bool:
-        """Say whether a case reads from the store or writes to it."""
+        """Return whether a case reads from the store or writes to it."""
 
     def store(self, case: Case) -> ObjectStore | None:
-        """Return the store at the address that a case knows it by; None where it uses none, or there is none."""
+        """Return the store at the address that a case uses; None if it uses none, or there is none."""
         return self.objects.store if self.on_s3(case) and not isinstance(self.objects, str) else None
 
     @property
@@ -30,7 +30,7 @@ class OnObjectStore(NothingLeft, ABC):
         return [] if isinstance(self.objects, str) else self.objects.store.secrets
 
     def servers(self) -> dict[str, object]:
-        """Return what environment.json says of the server: nothing where there is none."""
+        """Return the server's facts for environment.json: empty without one."""
         if isinstance(self.objects, str):
             return {}
         return {"s3": {"version": self.objects.server.version, "settings": self.objects.server.settings}}
@@ -44,7 +44,7 @@ class OnObjectStore(NothingLeft, ABC):
         return [] if isinstance(self.objects, str) else self.objects.revive()
 
     def _greet(self, case: Case) -> None:
-        """See that the store answers where a case reaches it. Raises NoAnswer, or Stop where it is not ours."""
+        """Check that the store answers at the case's address. Raises NoAnswer, or Stop if it is not the lab's."""
         if not isinstance(self.objects, str) and (store := self.store(case)):
             with stopping_where_not_ours(self.objects.lab_name):
                 self.objects.greet(store)

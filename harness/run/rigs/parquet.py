@@ -1,4 +1,4 @@
-"""The rig of scan suites: lineitem in Parquet files of many layouts, and the page cache they are read through."""
+"""The rig of scan suites: lineitem in Parquet files of many layouts, read through the page cache."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from harness.model import Case, LabError
 from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, Unavailable, only_parameters
 from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
-REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # which makes the files
+REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # makes the files
 PARAMETERS = frozenset({"scale_factor", "parts", "files", "parts_per_file", "row_group_rows", "page_cache"})
 PAGE_CACHE = ("warm", "dropped", "as found")
 _WARMUP = Layout(scale_factor=0.001, parts=1, first_part=0, part_count=1, row_group_rows=300_000)
-_LARGEST_WARM_SHARE = 0.8  # of available memory: more would push itself out of the page cache
-_RESIDENT_AFTER_DROP = 0.05  # share of pages that may be left before a cache does not count as dropped
+_LARGEST_WARM_SHARE = 0.8  # share of available memory: more would evict itself from the page cache
+_RESIDENT_AFTER_DROP = 0.05  # share of pages that may remain in a dropped cache
 
 
 @dataclass(frozen=True)
 class ParquetRig(NothingToRevive):
-    """The files of every layout that the cases ask for; see `harness.run.rigs.rig.Rig`."""
+    """The files of every layout that the cases use; see `harness.run.rigs.rig.Rig`."""
 
     files: dict[Layout, LineitemFile]
     datasets_folder: Path
@@ -57,7 +57,7 @@ class ParquetRig(NothingToRevive):
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def room(self, case: Case) -> int:
-        return 0  # the answer is a number
+        return 0  # the result is a number
 
     def unavailable(self, case: Case) -> str | None:
         if case.parameters["page_cache"] == "dropped" and sys.platform != "linux":
@@ -65,7 +65,7 @@ class ParquetRig(NothingToRevive):
         return missing_package(case.transport)
 
     def prepare(self, case: Case) -> ParquetJob:
-        """Bring the page cache into the state that the case asks for, and name the files."""
+        """Bring the page cache into the state that the case requires, and return the files."""
         files = self._files(case)
         paths = [Path(file.path) for file in files]
         _set_page_cache(str(case.parameters["page_cache"]), paths, sum(file.bytes for file in files))
@@ -79,12 +79,12 @@ class ParquetRig(NothingToRevive):
         )
 
     def check(self, case: Case, job: ParquetJob, answer: ParquetAnswer) -> Checked:
-        """Compare the number with the one known from the generator, before the rows became Parquet."""
+        """Compare the number with the generator's, known before the rows became Parquet."""
         known = sum(file.matches for file in self._files(case))
         return Checked([] if answer.count == known else [f"expected {known} rows to pass, found {answer.count}"])
 
     def settle(self, case: Case) -> None:
-        """Remove what an engine spilled."""
+        """Remove engines' spilled files."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _files(self, case: Case) -> list[LineitemFile]:
@@ -92,7 +92,7 @@ class ParquetRig(NothingToRevive):
 
 
 def layouts_of(case: Case) -> list[Layout]:
-    """Return the files of a case: `files` of them, each of the next `parts_per_file` parts of the whole."""
+    """Return the files of a case: `files` of them, each with the next `parts_per_file` parts of the whole."""
     values = case.parameters
     parts, each = int(values["parts"]), int(values["parts_per_file"])
     if int(values["files"]) * each > parts:
@@ -126,7 +126,7 @@ def _set_page_cache(state: str, paths: list[Path], total: int) -> None:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
-    """Build the files of all cases. Raises LabError: too little disk or memory, an unknown parameter or value."""
+    """Build the files of all cases. Raises LabError: too little disk space or memory, an unknown parameter or value."""
     only_parameters(order.cases, PARAMETERS)
     for case in order.cases:
         if case.dataset != "lineitem" or case.parameters["page_cache"] not in PAGE_CACHE:

@@ -1,7 +1,7 @@
-"""What every rig offers the runner, and what it is told when it is opened.
+"""The interface between rigs and the runner, and the arguments that open a rig.
 
-A rig is a module with `opened(order)`, and with `REQUIRES`: the modules that it needs itself, whatever the transports,
-and that the base of the lab does not bring.
+A rig is a module with `opened(order)` and `REQUIRES`. These are the modules that the rig itself needs, for any
+transport, beyond the lab's base dependencies.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,28 +16,28 @@ from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
 from harness.worker.messages import Answer, Job, Numbers
 
-LIMIT = "memory_mb"  # the parameter of a case that limits its worker's memory
+LIMIT = "memory_mb"  # the case parameter that limits its worker's memory
 _Job = TypeVar("_Job", bound=Job[Any])
 _Answer = TypeVar("_Answer", bound=Answer, contravariant=True)
 
 
 class Unavailable(Exception):
-    """Raised where a run cannot be prepared on this machine; its text is the reason."""
+    """Raised if a run cannot be prepared on this machine; its message is the reason."""
 
 
 class NotNow(LabError):
-    """Raised where a run was not begun because of what this machine is busy with: it is to be done again."""
+    """Raised if a run did not start because of this machine's current load; it must be repeated."""
 
 
 class Stop(LabError):
-    """Raised where no run makes sense any more until somebody has done something, such as start their server again."""
+    """Raised if no run is useful until a person acts, for example restarts their server."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a rig is opened for: the cases of a run, the lab asked for by name, and whom to tell what takes time.
+    """The arguments that open a rig: a run's cases, the lab requested by name, and a function to announce slow steps.
 
-    `own` are somebody's own data, where the run is on them.
+    `own` are the user's own data, if the run uses them.
     """
 
     settings: Settings
@@ -52,10 +52,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found: what is wrong with the values of a run, one line each; none where every value is right.
+    """The result of a check: one line per fault in a run's values; empty if every value is right.
 
-    `converted` are the columns of a frame that came back which were of other dtypes, with these; None where no frame
-    did. `details` are further facts of the run.
+    `converted` are the columns of a returned frame with other dtypes than canonical, and these; None without a frame.
+    `details` are further facts of the run.
     """
 
     wrong: list[str]
@@ -64,63 +64,63 @@ class Checked:
 
 
 class Rig(Protocol[_Job, _Answer]):
-    """A rig that is ready; it makes the jobs of its contract, and checks the answers to them."""
+    """A rig that is ready; it builds its contract's jobs and checks their answers."""
 
     @property
     def lab_name(self) -> str:
-        """The lab: embedded, compose or external; `local` where no server is involved."""
+        """The lab: embedded, compose or external; `local` if no server is involved."""
 
     @property
     def secrets(self) -> Sequence[str]:
-        """Addresses whose passwords must not stand in results."""
+        """Addresses whose passwords must not appear in results."""
 
     @property
     def headline(self) -> str:
-        """What is used, in one line."""
+        """The lab in use, in one line."""
 
     def facts(self) -> dict[str, object]:
-        """Return what environment.json says of the rig: `data`, `servers`, `server_filesystem`."""
+        """Return the rig's facts for environment.json: `data`, `servers`, `server_filesystem`."""
 
     def extent(self, case: Case) -> tuple[int | None, int | None]:
-        """Return the rows of a case's data (None where there are none yet) and their bytes on disk (None: no files)."""
+        """Return the rows of a case's data (None if they do not exist yet) and their bytes on disk (None: no files)."""
 
     def room(self, case: Case) -> int:
-        """Return the bytes that a run may need in its results folder for handing over what it read."""
+        """Return the bytes that a run may need in its results folder for its result."""
 
     def described(self) -> Mapping[str, Described]:
-        """Return what is known of the values of datasets, by name, which rule out who loses some of them."""
+        """Return known facts about datasets' values, by name, which exclude transports that lose some of them."""
 
     def unavailable(self, case: Case) -> str | None:
-        """Return why a case cannot run here, in one line, or None when it can."""
+        """Return why a case cannot run here, in one line, or None if it can."""
 
     def prepare(self, case: Case) -> _Job:
-        """Make a run ready and return its job for the worker. Raises Unavailable, NotNow, NoAnswer (it hangs), Stop."""
+        """Prepare a run and return its job for the worker. Raises Unavailable, NotNow, NoAnswer (it hangs), Stop."""
 
     def between(self, case: Case, job: _Job) -> None:
-        """Undo what a call of a worker has done that is to make another one."""
+        """Undo the effect of a worker's call before its next call."""
 
     def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
-        """Compare every value that a run wrote or returned with what is known."""
+        """Compare every value that a run wrote or returned with the known data."""
 
     def left(self, case: Case, job: _Job) -> Numbers:
-        """Return facts of what a run left that failed; nothing where that is not asked."""
+        """Return facts about what a failed run left; empty if the case does not ask for it."""
 
     def died(self, case: Case) -> bool:
-        """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""
+        """Return whether the server of a case has died; must be fast, because it is called many times a second."""
 
     def revive(self) -> list[str]:
-        """Bring back servers that have died or did not answer, where they are ours, and return their names."""
+        """Restart our servers that have died or did not answer, and return their names."""
 
     def disturbed(self, case: Case) -> str:
-        """Say what somebody has done to the server of a case since this was asked the last time; else nothing."""
+        """Describe interference with a case's server since the last call; empty without any."""
 
     def settle(self, case: Case) -> None:
-        """Bring everything to rest after a run, however it ended. Raises NoAnswer where a server hangs."""
+        """Bring everything to rest after a run, however it ended. Raises NoAnswer if a server hangs."""
 
 
 @contextmanager
 def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
-    """Raise Stop where a server of this lab cannot be used and nobody here can bring it back."""
+    """Raise Stop if a server of this lab cannot be used and the lab cannot restart it."""
     try:
         yield
     except LabError as error:
@@ -130,9 +130,7 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
 
 
 class NothingLeft:
-    """The parts of a rig that look at values, between calls, at what failed runs left, and at what others did to a
-    server, where nobody asks for it.
-    """
+    """Defaults for a rig that has no facts of values, no repeated calls, no leftovers and no interference to report."""
 
     def described(self) -> Mapping[str, Described]:
         """See `Rig`."""
@@ -151,7 +149,7 @@ class NothingLeft:
 
 
 class NothingToRevive(NothingLeft):
-    """The part of a rig that watches servers, where there are none."""
+    """Default methods of a rig without servers to watch."""
 
     def died(self, case: Case) -> bool:
         """See `Rig`."""
@@ -163,7 +161,7 @@ class NothingToRevive(NothingLeft):
 
 
 def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
-    """Raise LabError when an experiment has a parameter that its rig does not know, or lacks one."""
+    """Raise LabError if an experiment has a parameter that its rig does not know, or lacks one."""
     for case in cases:
         if case.parameters.keys() != known:
             raise LabError(
@@ -173,7 +171,7 @@ def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
 
 
 def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:
-    """Return what environment.json says of a dataset: all but where it lies; of a described one also the columns."""
+    """Return a dataset's facts for environment.json, without its path; for a described one also its columns."""
     facts = asdict(dataset)
     del facts["path"]
     if spec and spec.columns:

@@ -29,10 +29,10 @@ from harness.worker.messages import Failed
 
 REQUIRES = ("duckdb", "adbc_driver_sqlite")  # the witnesses
 PARAMETERS = frozenset({"rows"})
-_QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchmark's
+_QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchmark's filter
 WARMUP_ROWS = 1_000
-_BYTES_A_ROW = 900  # upper bound of a row in a store or in an Arrow file, at 100 columns of 8 bytes and their overhead
-# Upper bounds of a worker's peak memory in bytes a row, measured at 100,000 rows, by what the data are in memory.
+_BYTES_A_ROW = 900  # upper bound of a row in a store or an Arrow file: 100 columns of 8 bytes, with overhead
+# Upper bounds of a worker's peak memory in bytes per row, measured at 100,000 rows, by the data's form in memory.
 _MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 6_500}
 
 
@@ -71,7 +71,7 @@ class StoreRig(NothingToRevive):
         return missing_package(case.transport)
 
     def prepare(self, case: Case) -> StoreJob:
-        """Make an empty folder for a new store, or see to it that the verified store is there, read from memory."""
+        """Create an empty folder for a new store, or make sure that the verified store exists, read from memory."""
         entry, rows = case.transport, int(case.parameters["rows"])
         warmup = self._fresh("warmup") if entry.operation is Operation.CREATE else self._made(entry, WARMUP_ROWS)
         folder = self._fresh("created") if entry.operation is Operation.CREATE else self._made(entry, rows)
@@ -79,18 +79,18 @@ class StoreRig(NothingToRevive):
         return self._job(entry, rows, folder, warmup)
 
     def check(self, case: Case, job: StoreJob, answer: StoreAnswer) -> Checked:
-        """Compare every row of a store that was created, or of what a read or query returned."""
+        """Compare every row of a created store, or of a read's or query's result."""
         entry, rows = case.transport, int(case.parameters["rows"])
         if entry.operation is Operation.CREATE:
             wrong = self._differences_in_store(entry, rows, Path(job.folder))
             if not wrong and not self._place(entry, rows).exists():
-                Path(job.folder).rename(self._place(entry, rows))  # verified: good for reads and queries
+                Path(job.folder).rename(self._place(entry, rows))  # verified, so reads and queries may use it
             return Checked(wrong)
         expected = self._expected(rows, filtered=entry.operation is Operation.QUERY)
         return Checked(differences(expected, pl.read_ipc(job.result), self.spec.row_key), answer.converted)
 
     def settle(self, case: Case) -> None:
-        """Remove what a create left."""
+        """Remove the store of a create."""
         for name in ("created", "warmup"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
@@ -115,7 +115,7 @@ class StoreRig(NothingToRevive):
         return self.folder / f"{entry.system}.{entry.client}-{rows}"
 
     def _made(self, entry: Transport, rows: int) -> Path:
-        """Return the folder of the store that reads and queries use; it is made and verified on first use."""
+        """Return the folder of the store for reads and queries; it is created and verified on first use."""
         folder = self._place(entry, rows)
         if folder.exists():
             return folder
@@ -146,16 +146,16 @@ class StoreRig(NothingToRevive):
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[StoreJob, StoreAnswer]]:
-    """Build the datasets and a folder for stores, which is removed at the end with everything in it.
+    """Build the datasets and a folder for stores, which is removed at the end with its content.
 
-    Raises LabError: more than one dataset, too little disk or memory for the largest size.
+    Raises LabError: more than one dataset, too little disk space or memory for the largest size.
     """
     only_parameters(order.cases, PARAMETERS)
     names = {case.dataset for case in order.cases}
     if len(names) > 1:
         raise LabError(f"expected one dataset in a run on stores, found {', '.join(sorted(names))}")
     folder = order.settings.state_dir / "stores"
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
     needed = _disk_bytes(order.cases)
     require_disk(folder, needed, "or choose a smaller SIZE")
     for name, bytes_a_row in _MEMORY_A_ROW.items():
@@ -173,7 +173,7 @@ def opened(order: Order) -> Iterator[Rig[StoreJob, StoreAnswer]]:
 
 
 def _disk_bytes(cases: Sequence[Case]) -> int:
-    """Return what all stores that reads and queries use take together, and the largest that is just being made."""
+    """Return the size of all stores for reads and queries together, and of the largest that is being created."""
     kept = {(c.transport.system, c.transport.client, int(c.parameters["rows"])) for c in cases}
     largest = max(rows for *_, rows in kept)
     return _BYTES_A_ROW * (sum(rows for *_, rows in kept) + largest)

@@ -25,15 +25,15 @@ from harness.run.rigs.tuning_answers import Done
 from harness.worker.contracts.tuning import TuningAnswer, TuningJob
 from harness.worker.messages import Numbers
 
-REQUIRES = ("duckdb",)  # which makes the database files
+REQUIRES = ("duckdb",)  # makes the database files
 PARAMETERS = frozenset({"rows", "files", "source", "threads", "queries", "elements"})
 SOURCES = ("table", "parquet", "s3")
-_WARMUP = (2_000, 2)  # rows and files
+_WARMUP = (2_000, 2)  # warm-up rows and files
 _WARMUP_ELEMENTS = 10_000
-_DATABASE_BYTES_A_ROW = 8  # upper bounds, without what every file takes
+_DATABASE_BYTES_A_ROW = 8  # upper bounds, without each file's fixed size
 _PARQUET_BYTES_A_ROW = 12
 _FILE_BYTES = 2_000_000
-_ELEMENT_BYTES = 24  # of three arrays of float64
+_ELEMENT_BYTES = 24  # bytes of one element in three float64 arrays
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class TuningRig(OnObjectStore):
         return _on_s3(case)
 
     def extent(self, case: Case) -> tuple[int, int | None]:
-        """Return the rows and bytes of the table; of a job on arrays their elements and bytes."""
+        """Return the rows and bytes of the table; for a job on arrays their elements and bytes."""
         if (key := _key(case)) is None:
             elements = int(case.parameters["elements"])
             return elements, _ELEMENT_BYTES * elements
         return self.tables[key].rows, self.tables[key].bytes
 
     def room(self, case: Case) -> int:
-        return 0  # what is made lies in the rig's own folder, whose room was asked for at the start
+        return 0  # the result is in the rig's own folder, whose space was checked at the start
 
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
@@ -79,7 +79,7 @@ class TuningRig(OnObjectStore):
         return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
 
     def prepare(self, case: Case) -> TuningJob:
-        """Bring the source into the page cache, make empty folders, and name what the transport asks for."""
+        """Bring the source into the page cache, create empty folders, and return the transport's arguments."""
         self.settle(case)
         for name in ("scratch", "warmup", "measured"):
             (self.folder / name).mkdir()
@@ -87,7 +87,7 @@ class TuningRig(OnObjectStore):
             page_cache.warm([self.databases[key]])
         elif key and case.parameters.get("source") == "parquet":
             page_cache.warm(self.tables[key].paths)
-        os.sync()  # what earlier runs left to be written is nobody's disk write any more
+        os.sync()  # flush earlier runs' writes, so that they do not count for this run
         return TuningJob(
             transport=case.transport.id,
             folder=str(self.folder / "scratch"),
@@ -97,11 +97,11 @@ class TuningRig(OnObjectStore):
         )
 
     def check(self, case: Case, job: TuningJob, answer: TuningAnswer) -> Checked:
-        """Compare the answer and what was made with what is known, and say sizes and rates of that."""
+        """Compare the answer and the created files with the known data, and report sizes and rates."""
         key, made, kept = _key(case), self.folder / "measured", self.folder / "kept"
         if "destination" in job.arguments:
             assert not isinstance(self.objects, str)
-            shutil.rmtree(made)  # what was written here before it was uploaded is no witness
+            shutil.rmtree(made)  # local copies from before the upload prove nothing
             made.mkdir()
             for found in self.objects.ask(s3.sizes, self.bucket, "out/measured/"):
                 self.objects.ask(s3.download, self.bucket, found, made / Path(found).name)
@@ -128,7 +128,7 @@ class TuningRig(OnObjectStore):
         return [table for key, table in sorted(self.tables.items()) if key != _WARMUP]
 
     def _arguments(self, case: Case, key: tuple[int, int] | None, name: str) -> dict[str, Value]:
-        """Return what a transport asks for by name."""
+        """Return the arguments that a transport requests by name."""
         made = self.folder / name
         known: dict[str, Value] = {
             **{name: case.parameters[name] for name in ("threads", "queries", "elements") if name in case.parameters},
@@ -146,12 +146,12 @@ class TuningRig(OnObjectStore):
 
 
 def _names(case: Case) -> list[str]:
-    """Return the names of what a transport is called with, after the connection."""
+    """Return a transport's argument names, after the connection."""
     return list(inspect.signature(case.transport.function).parameters)[1:]
 
 
 def _key(case: Case) -> tuple[int, int] | None:
-    """Return the rows and files of a case's table; None where it has none."""
+    """Return the rows and files of a case's table; None without a table."""
     return (int(case.parameters["rows"]), int(case.parameters["files"])) if "rows" in case.parameters else None
 
 
@@ -172,7 +172,7 @@ def _on_s3(case: Case) -> bool:
 
 
 def _can_run_on_s3(order: Order) -> list[Case]:
-    """Return the cases that an S3 server is there for."""
+    """Return the cases that need the S3 server, if there is one."""
     return [case for case in order.cases if _on_s3(case) and not missing_package(case.transport)]
 
 
@@ -181,7 +181,7 @@ def _in_database(case: Case) -> bool:
 
 
 def _check(order: Order) -> None:
-    """Raise LabError where a case lacks a parameter, has one that changes nothing, or a value that is not known."""
+    """Raise LabError if a case lacks a parameter, has one that changes nothing, or an unknown value."""
     for case in order.cases:
         names, found = set(_names(case)), case.parameters.keys()
         needed = (names & PARAMETERS) | ({"rows", "files"} if names & {"source", "size"} else set())
@@ -204,7 +204,7 @@ def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:
 
 
 def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
-    """Say how much disk a run takes at most. Raises LabError where that, or memory for the arrays, is not there."""
+    """Report the maximum disk space of a run. Raises LabError if that, or memory for the arrays, is missing."""
     folder, seed = order.settings.datasets_dir, order.seed
     own_store = bool(_can_run_on_s3(order)) and order.settings.s3_endpoint is None
     building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
@@ -221,7 +221,7 @@ def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
 
 
 def _made_bytes(case: Case, own_store: bool) -> int:
-    """Return an upper bound of the disk that one run takes, its verification too."""
+    """Return an upper bound of one run's disk space, including its verification."""
     names, (rows, _) = set(_names(case)), _key(case) or (0, 0)
     made = 0
     if names & {"database", "size"}:
@@ -235,14 +235,14 @@ def _made_bytes(case: Case, own_store: bool) -> int:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Rig[TuningJob, TuningAnswer]]:
-    """Build the tables, load those that are read from a database file, and bring up or find the S3 server.
+    """Build the tables, load those that are read from a database file, and start or find the S3 server.
 
-    Everything is removed at the end but the Parquet files in the datasets folder. Raises LabError: too little disk or
-    memory, a wrong parameter, an S3 server in the environment that does not answer.
+    Everything is removed at the end except the Parquet files in the datasets folder. Raises LabError: too little disk
+    space or memory, a wrong parameter, an S3 server in the environment that does not answer.
     """
     _check(order)
     settings, folder = order.settings, order.settings.state_dir / "tuning"
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
     keys = sorted({_WARMUP} | _keys(order.cases))
     _require_room(order, keys)
     tables = {key: benchmark_input.ensure(settings.datasets_dir, *key, order.seed, order.say) for key in keys}
@@ -256,7 +256,7 @@ def opened(order: Order) -> Iterator[Rig[TuningJob, TuningAnswer]]:
 
 
 def _load(path: Path, table: InputFiles) -> Path:
-    """Make a database file with the table. That its rows are right, the answers of the queries say."""
+    """Create a database file with the table. The queries' answers show whether its rows are right."""
     import duckdb
 
     with duckdb.connect(str(path)) as connection:

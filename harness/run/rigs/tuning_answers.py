@@ -1,7 +1,7 @@
-"""What jobs of the tuning suite return and leave behind, against what is known of the rows from how they were made.
+"""Checks of the tuning suite's results and files against the generator's known rows.
 
-What was written is read by a client that did not write it: files by Polars; a database file, which only DuckDB reads,
-is handed to Polars row by row.
+A client other than the writer reads what was written. Polars reads files. Only DuckDB reads a database file, and it
+passes the rows to Polars.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from harness.model import Case, Value
 
 _SQL_TYPES = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
 TRIAD = [3.5]  # 2 + 3 * 0.5 everywhere
-_TOLERANCE = 1e-9  # of a sum of millions of floats in any order
+_TOLERANCE = 1e-9  # relative tolerance of a sum of millions of floats in any order
 
 
 @dataclass(frozen=True)
 class Done:
-    """A finished run: its case and data (None for a job without), its answer, and what it left.
+    """A finished run: its case and data (None for a job without), its answer, and its output.
 
-    `made` has what it made: the database, the file, or the Parquet files, fetched from where they were put.
+    `made` is its output: the database, the file, or the Parquet files, fetched from their destination.
     """
 
     case: Case
@@ -42,7 +42,7 @@ class Done:
 
 
 def differences(done: Done) -> list[str]:
-    """Return what is wrong with an answer and with what was made; an empty list when all is right."""
+    """Return the faults in an answer and its output; an empty list if all is right."""
     return CHECKS[done.case.transport.function.__name__](done)
 
 
@@ -87,7 +87,7 @@ def _written(done: Done) -> list[str]:
 
 
 def _rows(done: Done) -> list[str]:
-    """Compare the number of rows that was said and all rows of the Parquet files that were made."""
+    """Compare the reported number of rows and all rows of the written Parquet files."""
     if done.answer != done.rows:
         return [f"expected {done.rows} rows said to be written, found {done.answer!r:.100}"]
     if not done.made:
@@ -96,7 +96,7 @@ def _rows(done: Done) -> list[str]:
 
 
 def _database(done: Done) -> list[str]:
-    """Compare all rows of the table in the database file, of which there is nothing but the file."""
+    """Compare all rows of the table in the database file, which must be the only file."""
     import duckdb
     import pyarrow.parquet as pq
 
@@ -123,7 +123,7 @@ def _expected(done: Done) -> row_sums.RowSums:
 
 @cache
 def _sums_of(files: tuple[str, ...], size: int) -> row_sums.RowSums:
-    """Return the sums of files that stay as they are; they are read once a run of a suite."""
+    """Return the sums of files that do not change; they are read once per suite run."""
     return row_sums.by_polars(files, _SQL_TYPES, "")
 
 

@@ -1,4 +1,4 @@
-"""A person's query as its rows are brought as they are: Arrow has no type for some of ClickHouse, and takes numbers.
+"""Rewrite a user's query so that every value arrives unchanged: Arrow lacks some ClickHouse types and uses numbers.
 
 https://clickhouse.com/docs/interfaces/formats/Arrow
 """
@@ -15,7 +15,7 @@ from harness.transports.clickhouse.sql import identifier
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types that come as numbers or bytes, and what to ask for instead.
+# Types that arrive as numbers or bytes -> expression to select instead.
 _FORMS = (
     (re.compile(r"DateTime(\('[^']*'\))?"), "toDateTime64({0}, 0)"),
     (re.compile(r"Enum(8|16)\(.*\)", re.DOTALL), "toString({0})"),
@@ -24,15 +24,15 @@ _FORMS = (
 )
 _OTHER = r"\b(U?Int(?:128|256)|Interval\w+|DateTime(?!64)|Enum(?:8|16)|IPv[46]|BFloat16|Variant|Dynamic|QBit)\b"
 _STATE = r"\b(AggregateFunction)\b"
-# What has no form, and what a person may ask for instead.
+# Types without such an expression -> suggestion for the user.
 _NO_FORM = ((re.compile(_OTHER), "toString({0})"), (re.compile(_STATE), "finalizeAggregation({0})"))
 _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'")
 
 
 def as_brought(query: str, columns: Iterable[tuple[str, str]]) -> str:
-    """Return a query whose answer has these columns (names and types) as one whose rows come with their own types.
+    """Return a query with these result columns (names and types) rewritten so that rows keep their types.
 
-    Raises LabError for a column of a type that has no such form.
+    Raises LabError for a column whose type has no suitable expression.
     """
     forms = {name: form for name, of in columns if (form := _form(name, of))}
     if not forms:
@@ -42,7 +42,7 @@ def as_brought(query: str, columns: Iterable[tuple[str, str]]) -> str:
 
 
 def _form(name: str, of: str) -> str:
-    """Return what brings a column of a type; empty where it comes as it is."""
+    """Return the expression that fetches a column of a type; empty if the column arrives unchanged."""
     if form := _of_type(of):
         return form
     for unlike, instead in _NO_FORM:
@@ -55,7 +55,7 @@ def _form(name: str, of: str) -> str:
 
 
 def _of_type(of: str, depth: int = 0) -> str:
-    """Return what brings a value of a type, of lists what brings all their items; empty where there is no such form."""
+    """Return the expression for a value of a type, for a list for all its items; empty if there is none."""
     plain = of
     for around in ("LowCardinality", "Nullable"):
         plain = plain[len(around) + 1 : -1] if plain.startswith(f"{around}(") else plain
@@ -67,7 +67,7 @@ def _of_type(of: str, depth: int = 0) -> str:
 
 
 def with_bytes(answer: pa.Table) -> pa.Table:
-    """Return rows with Strings that are no UTF-8 as bytes, at any depth of a column: a String may be either."""
+    """Return rows with non-UTF-8 Strings as bytes, at any depth of a column: a String may hold text or bytes."""
     import pyarrow as pa
 
     for place, column in enumerate(answer.columns):
@@ -80,7 +80,7 @@ def with_bytes(answer: pa.Table) -> pa.Table:
 
 
 def _with_bytes(values: pa.Array) -> pa.DataType:
-    """Return the type that values have where Strings that are no UTF-8 are bytes."""
+    """Return the type of the values if non-UTF-8 Strings are bytes."""
     import pyarrow as pa
 
     of = values.type

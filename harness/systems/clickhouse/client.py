@@ -1,6 +1,6 @@
 """ClickHouse through clickhouse-connect, the reference client: https://clickhouse.com/docs/integrations/python
 
-clickhouse-connect is not published there. It speaks HTTP; the native address is checked with clickhouse-driver.
+No published transport uses clickhouse-connect. It speaks HTTP; clickhouse-driver checks the native address.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
 _HTTP, _NATIVE = SYSTEM.addresses
-# The formats that transports of the lab use; a server without one of them is not the one we know.
+# The formats that the lab's transports use; a server without one of them is not supported.
 _FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
-_PATIENCE_SECONDS = 24 * 3600  # of the client itself: how long a call may take is for those who ask (lab/reference.py)
-_PIECE_BYTES = 1 << 28  # of a Parquet file that is loaded at once
+_PATIENCE_SECONDS = 24 * 3600  # the client's own limit; callers limit their calls (lab/reference.py)
+_PIECE_BYTES = 1 << 28  # loaded at once from a Parquet file
 _EXCEPTION = "DB::Exception: "
-_MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
+_MERGE_SECONDS = 20  # limit for background merges, less than the limit of a call
 
 
 def transport_uri(endpoint: str, uri: str) -> str:
-    """Return the URI a transport connects with: the lab's database is the default one."""
+    """Return the URI for transports, with the lab's database as default."""
     parts = address.split(uri, _HTTP if endpoint == _HTTP.name else _NATIVE)
     if endpoint == _HTTP.name:
         return urlunsplit(parts._replace(path="/", query=f"database={namespace()}"))
@@ -52,7 +52,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
 
 
 def connected(uri: str, **options: Any) -> Client:
-    """Open a client over HTTP at a URI, with options of the client. Raises LabError."""
+    """Open a client over HTTP at a URI, with client options. Raises LabError."""
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 
@@ -66,10 +66,10 @@ def connected(uri: str, **options: Any) -> Client:
             secure=parts.scheme == "https",
             username=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
-            connect_timeout=_PATIENCE_SECONDS,  # also how long a server may let us wait while we send a large table
+            connect_timeout=_PATIENCE_SECONDS,  # also the limit for the server to accept data of a large table
             send_receive_timeout=_PATIENCE_SECONDS,
             autogenerate_session_id=False,
-            dedicated_pool=True,  # connections that others opened would not be cut when this client waits
+            dedicated_pool=True,  # in a shared pool, others' connections would not be cut while this client waits
             **options,
         )
     except Error as error:
@@ -77,7 +77,7 @@ def connected(uri: str, **options: Any) -> Client:
 
 
 def check(endpoints: dict[str, str]) -> Server:
-    """Return version and changed settings of the server; both addresses must answer. Raises LabError."""
+    """Return the server's version and changed settings; both addresses must answer. Raises LabError."""
     _check_native(endpoints["clickhouse_native"])
     client = open_connection(endpoints)
     try:
@@ -90,7 +90,7 @@ def check(endpoints: dict[str, str]) -> Server:
 
 
 def offers(server: Server, endpoints: dict[str, str]) -> str:
-    """Name the formats, of those that transports use."""
+    """Name the server's formats, of those that transports use."""
     client = open_connection(endpoints)
     try:
         rows = client.query("SELECT name FROM system.formats WHERE is_input AND is_output").result_rows
@@ -102,7 +102,7 @@ def offers(server: Server, endpoints: dict[str, str]) -> str:
 
 
 def hold(client: Client, run_id: str) -> str:
-    """Hold nothing: ClickHouse has no lock that ends with its connection."""
+    """Do nothing: ClickHouse has no lock that ends with its connection."""
     return ""
 
 
@@ -121,18 +121,18 @@ def ensure_namespace(client: Client) -> None:
 
 
 def greet(client: Client) -> None:
-    """Have the server answer something small."""
+    """Have the server answer a small query."""
     client.command("SELECT 1")
 
 
 def create(client: Client, table: str, definition: str) -> None:
-    """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
+    """Create an empty table of the lab, replacing an earlier one. Raises LabError if the lab did not make that."""
     drop(client, table)
     client.command(f"{definition.replace('{table}', _full(table), 1)} COMMENT {literal(MARK)}")
 
 
 def drop(client: Client, table: str) -> None:
-    """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
+    """Drop a table of the lab if it exists. Raises LabError if the lab did not make the table of this name."""
     found = client.query(
         f"SELECT comment FROM system.tables WHERE database = '{namespace()}' AND name = {literal(table)}"
     ).result_rows
@@ -143,20 +143,20 @@ def drop(client: Client, table: str) -> None:
 
 
 def discard(client: Client, table: str) -> None:
-    """Drop a table, if it exists, that a transport made beside one of the lab's."""
+    """Drop a table, if it exists, that a transport made next to one of the lab's."""
     client.command(f"DROP TABLE IF EXISTS {_full(table)} SYNC")
 
 
 def load(
     client: Client, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
 ) -> None:
-    """Fill a table from a dataset's Parquet file and leave each partition, if it has any, merged into one part.
+    """Fill a table from a dataset's Parquet file and merge each partition, if any, into one part.
 
-    Raises ValueError for an `order`: the tables of this database have their own.
+    Raises ValueError for an `order`, because ClickHouse tables have their own.
     """
     if order:
         raise ValueError(f"expected no order for a ClickHouse table, found {order}")
-    # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
+    # clickhouse-connect keeps a quoted name; it would read the name "a" (with quotes) as already quoted.
     columns = list(map(identifier, logical_types))
     with open(parquet, "rb") as file:
         for piece in _pieces(file):
@@ -167,7 +167,7 @@ def load(
 
 
 def _pieces(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield a Parquet file, or several of its rows where it is large: a server may hold all of what it parses."""
+    """Yield a Parquet file, or several with its rows if it is large: a server may hold in memory all that it parses."""
     if os.fstat(file.fileno()).st_size <= _PIECE_BYTES:
         yield file
         return
@@ -184,7 +184,7 @@ def _pieces(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def require_held(client: Client, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
-    """Raise LabError, with column and row, for lists that are parts of one Nested and have not one length."""
+    """Raise LabError, with column and row, for lists of one Nested whose lengths differ."""
     require_even(parquet, logical_types)
 
 
@@ -194,13 +194,13 @@ def fill(client: Client, table: str, insertion: str) -> None:
 
 
 def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
-    """Return the whole table as Arrow, all its columns, or what is selected."""
+    """Return the whole table as Arrow: all columns, or only the selected expressions."""
     selected = _with_labels(client, table) if selection == "*" else selection
     return with_bytes(client.query_arrow(f"SELECT {selected} FROM {_full(table)}"))
 
 
 def _with_labels(client: Client, table: str) -> str:
-    """Select all columns, of an Enum its label: in Arrow it is its number."""
+    """Select all columns, and an Enum's label instead of its number, which Arrow would return."""
     of_table = f"database = '{namespace()}' AND table = {literal(table)}"
     enums = "(type LIKE 'Enum%' OR type LIKE 'Nullable(Enum%')"
     found = client.query(f"SELECT name FROM system.columns WHERE {of_table} AND {enums}").result_rows
@@ -229,7 +229,7 @@ def say(client: Client, statement: str) -> None:
 
 
 def empty(client: Client, table: str) -> None:
-    """Take all rows out of a table, which sessions have open, and wait until background merges are done."""
+    """Delete all rows of a table that sessions have open, and wait until background merges are done."""
     client.command(f"TRUNCATE TABLE {_full(table)}")
     _merged(client)
 
@@ -242,16 +242,16 @@ def _merged(client: Client) -> None:
 
 
 def said(error: Exception) -> str:
-    """Return what the server said, in one line, without version, stack trace and the client's words around it."""
+    """Return the server's message in one line, without version, stack trace and the client's additions."""
     lines = str(error).splitlines() or [""]
     line = next((line.strip() for line in lines if _EXCEPTION in line), lines[0])
     return line.rpartition(_EXCEPTION)[2].partition(" (version ")[0]
 
 
 def _ping(parts: SplitResult) -> None:
-    """Ask for /ping, which needs no password. Raises LabError when no ClickHouse answers within 5 s.
+    """Request /ping, which needs no password. Raises LabError if no ClickHouse answers within 5 s.
 
-    clickhouse-connect has one timeout for all answers, and that one must allow for long queries.
+    clickhouse-connect has one timeout for all answers, which must allow for long queries.
     """
     port = parts.port or _HTTP.port
     try:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
 _LABELS = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(LABELS, 1))
-# An Array and a Tuple cannot be null here; what is in an Array can. Texts of fixed length are not nullable, as such
-# columns usually are; in a nullable one the server itself may store a null instead of what is too long.
+# An Array and a Tuple cannot be null here; an Array's items can. FixedString columns are not nullable, as usual; in a
+# nullable one the server itself may store a null instead of a string that is too long.
 _USUAL = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
 TYPES: dict[str, str] = {
     logical: f"Nullable({column_type(logical)})" for logical in (*_USUAL, "decimal", "uint32", "uint64")
@@ -32,7 +32,7 @@ TYPES: dict[str, str] = {
     "defaulted": "Nullable(Int32) DEFAULT int_value * 2",
 }
 _DOUBLED = {"double_value": [14, -16, 0]}
-_AS_TEXT = Own(shown={"text_value": "toString(text_value)"})  # in Arrow an Enum8 is its number
+_AS_TEXT = Own(shown={"text_value": "toString(text_value)"})  # Arrow returns an Enum8 as its number
 _NO_FAR_YEARS = "DateTime64 has neither of these years"
 _INSTANTS = [moment for moment in MOMENTS if 1900 <= moment.year <= 2299]
 
@@ -60,16 +60,16 @@ OWN = {
 
 
 def definition(columns: Sequence[str]) -> str:
-    """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
+    """Return CREATE TABLE with `{table}` for the name, with the key and these columns."""
     return f"CREATE TABLE {{table}} ({', '.join([f'{KEY} Int32', *columns])}) ENGINE = MergeTree ORDER BY {KEY}"
 
 
 def make_types(client: Client) -> None:
-    """Make nothing: the labels of an enum stand in its column."""
+    """Do nothing: an enum's labels are part of its column."""
 
 
 def drop_types(client: Client) -> None:
-    """Drop nothing."""
+    """Do nothing."""
 
 
 def clear(client: Client, table: str) -> None:

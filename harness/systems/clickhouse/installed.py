@@ -1,6 +1,6 @@
-"""A ClickHouse server that a person has installed: one program, as `curl https://clickhouse.com/ | sh` leaves it.
+"""A ClickHouse server that the user has installed: one program, as from `curl https://clickhouse.com/ | sh`.
 
-It runs with its built-in defaults, which the lab measures. This is all that its configuration says:
+It runs with its built-in defaults, which the lab measures. This is its whole configuration:
 
 | setting                  | value        | why                                                          |
 |--------------------------|--------------|--------------------------------------------------------------|
@@ -8,13 +8,13 @@ It runs with its built-in defaults, which the lab measures. This is all that its
 | http_port, tcp_port      | free ones    | several labs run on one machine; no other protocol is opened |
 | path and other folders   | the lab's    | all its files are removed with the lab                       |
 | users                    | `lab` alone  | with a generated password, of which the file has the hash    |
-| logger                   | information  | to the console: a log is one file, as of all services here   |
-| mark_cache_size          | 5368709120   | its default, which old servers want to be told               |
-| timezone                 | UTC          | as of every server of the lab                                |
+| logger                   | information  | to the console: a log is one file, like all services here   |
+| mark_cache_size          | 5368709120   | its default, set because old servers require it               |
+| timezone                 | UTC          | like every server of the lab                                 |
 | shutdown_wait_unfinished | 1            | a stop does not wait longer for sessions                     |
 
-Without the file it would have the same defaults and a user without a password. The official image keeps logs of
-queries in tables of its own, which this server does not.
+Without the file it would have the same defaults and a user without a password. The official image stores query logs in
+system tables, which this server does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from harness.systems.clickhouse.service import SERVICE
 
 _OUTPUT, _PORTS = "output.txt", "ports"
 _PROBE_SECONDS = 1.0
-# The root has its old name, which every version reads.
+# The root element has its old name, which every version accepts.
 _CONFIGURATION = """\
 <yandex>
   <logger><level>information</level><console>1</console></logger>
@@ -66,7 +66,7 @@ _CONFIGURATION = """\
 
 
 def service(place: Path, environment: Mapping[str, str]) -> Service:
-    """Return the service that the program is. Raises ServiceError where it is none."""
+    """Return the service that runs the program. Raises ServiceError if it is not ClickHouse."""
     program = _program(place)
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
@@ -88,7 +88,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
             prepare=[],
             service=Command([*_server(program), f"--config-file={configuration}"], output=str(folder / _OUTPUT)),
             stop=[("SIGTERM", 5.0)],
-            # Its watchdog would be a parent that outlives a kill -9, and hide the server from its keeper.
+            # Its watchdog would be a parent that survives a kill -9 and hides the server from its keeper.
             environment={
                 **variables.environment_of_a_server(folder),
                 **environment,
@@ -100,7 +100,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
 
 
 def build(place: Path) -> str:
-    """Return what the server says of its version; one of before 2019 does not know the question."""
+    """Return the server's version string; a version before 2019 does not support the query."""
     return version_said(_program(place), [*_server(place)[1:], "--version"])
 
 
@@ -121,12 +121,12 @@ def _program(place: Path) -> Path:
 
 
 def _server(program: Path) -> list[str]:
-    """Begin the command: one program is all of ClickHouse, unless it is called by the name of a part."""
+    """Return the start of the command: one program contains all of ClickHouse, unless it has a part's name."""
     return [str(program)] if program.name.endswith("-server") else [str(program), "server"]
 
 
 def _is_ready(folder: Path) -> bool:
-    """Say whether both ports answer: /ping over HTTP, and a connection to the native one."""
+    """Return whether both ports answer: /ping over HTTP, and a connection to the native one."""
     http_port, native_port = map(int, (folder / _PORTS).read_text().split())
     probe = http.client.HTTPConnection("127.0.0.1", http_port, timeout=_PROBE_SECONDS)
     try:

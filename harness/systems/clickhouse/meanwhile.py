@@ -1,4 +1,4 @@
-"""What others do to a table of ClickHouse while a transport is at it, and what the server tells of who writes."""
+"""Changes to a ClickHouse table while a transport works on it, and detection of writers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from harness.machine.connections import Connection
 
 _PATIENT_LOOKS = 20
-PROFILE = "keyed"  # no key of ClickHouse refuses a row
+PROFILE = "keyed"  # no ClickHouse key refuses a row
 
 
 class Rows:
-    """The rows that others see, and the connections that were open when there were fewer.
+    """The visible rows, and the connections that were open when there were fewer.
 
-    ClickHouse tells of no transactions. When rows have appeared, they are of whom the server has answered since, and of
-    whom has closed its connection; where there is nobody, all who were connected then may have brought them.
+    ClickHouse does not report transactions. New rows belong to connections that the server has answered since, or that
+    have closed since. If there are none, every connection at that time may have written them.
     """
 
     def __init__(self, client: Client) -> None:
         self._client, self._rows, self._owners = client, self._count(client), dict[int, int]()
-        self._looks = 0  # since rows have appeared
+        self._looks = 0  # looks since rows appeared
 
     @staticmethod
     def _count(client: Client) -> int:
@@ -34,7 +34,7 @@ class Rows:
         return int(client.query(asked).result_rows[0][0])
 
     def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
-        """See `harness.systems.system.Watch`; whoever is connected is taken to write."""
+        """See `harness.systems.changing.Watch`; every connected process counts as writing."""
         owners = {one.port: one.pid for one in opened}
         if not self._looks and self._count(self._client) <= self._rows:
             self._owners = owners
@@ -46,14 +46,15 @@ class Rows:
 
 
 def watch(client: Client) -> Rows:
-    """Begin to watch."""
+    """Start to watch."""
     return Rows(client)
 
 
 def change(client: Client, table: str, warmup: str, month: str, step: int) -> None:
     """Insert all rows of one month, which is one partition, of the small table.
 
-    Such an INSERT is seen whole or not at all; one into several partitions would be seen partition by partition.
+    Other connections see such an INSERT whole or not at all. An INSERT into several partitions would appear partition
+    by partition.
     """
     first_or_last = "max" if step % 2 else "min"
     ours, small = f"{namespace()}.{identifier(table)}", f"{namespace()}.{identifier(warmup)}"

@@ -1,4 +1,4 @@
-"""What a printed program for one table of ClickHouse has beside its transport: how the table is made, a query asked."""
+"""Parts of a printed program for one ClickHouse table, next to its transport: create the table, run a query."""
 
 VARIABLE, PACKAGES = "CLICKHOUSE_URL", ()
 BY_ARROW_WIRE: dict[str, str] = {}

@@ -15,7 +15,7 @@ from harness.systems.clickhouse.gateway.blocks import NOT_HERE
 
 
 def _prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
-    """Describe the gateway; `ports` are HTTP and native. The password stands in a file, not in a command."""
+    """Describe the gateway; `ports` are HTTP and native. The password is in a file, not in the command."""
     users = folder / "users.json"
     with open(os.open(users, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         json.dump({"lab": password}, file)
@@ -43,7 +43,7 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 SERVICE = Service(
     2,
     _prepare,
-    "ready.json",  # the gateway's standard output: one line when it can be used
+    "ready.json",  # the gateway's standard output: one line when it is ready
     lambda folder: (folder / "ready.json").read_bytes().endswith(b"\n"),
     _endpoints,
     lambda folder: None,

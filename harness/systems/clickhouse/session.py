@@ -1,4 +1,4 @@
-"""A person's query in a session of theirs: the database and settings of their address, and nothing written.
+"""A user's query in their own session: with their address's database and settings, read-only.
 
 https://clickhouse.com/docs/operations/settings/permissions-for-queries
 """
@@ -23,7 +23,7 @@ _READS_ALONE = "SELECT value FROM system.settings WHERE name = 'readonly'"
 
 
 def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
-    """Return the rows of a person's query as Arrow, and the query whose rows come as they are. Raises LabError."""
+    """Return the rows of a user's query as Arrow, and the rewritten query. Raises LabError."""
     from clickhouse_connect.driver.exceptions import Error
 
     asked = without_end(query, _QUOTED, nested=True, to_line_end=_TO_LINE_END)
@@ -40,7 +40,7 @@ def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
 
 
 def _opened(uri: str) -> Client:
-    """Open a client whose queries can read alone: what they read, and by which settings, a person may still choose."""
+    """Open a client whose queries can only read; users may still choose data and settings."""
     parts = urlsplit(uri)
     settings = dict(parse_qsl(parts.query))
     database = settings.pop("database", "") or unquote(parts.path.strip("/"))

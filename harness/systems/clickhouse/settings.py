@@ -1,9 +1,9 @@
-"""Settings of ClickHouse that are parameters of a case, and what a write has left.
+"""ClickHouse settings that are parameters of a case, and the state that a write leaves.
 
-`insert_block_rows`: how many rows the server puts into a block before it writes that as a part of each partition:
-max_insert_block_size, min_insert_block_size_rows and, which would end a block before, min_insert_block_size_bytes = 0
-(https://clickhouse.com/docs/reference/settings/session-settings/min-insert). What a client sends in blocks of its own,
-as Native is, is put together and not taken apart.
+`insert_block_rows`: the number of rows in a block, which the server writes as one part of each partition. It sets
+max_insert_block_size and min_insert_block_size_rows, and min_insert_block_size_bytes = 0, because a byte limit would
+end a block earlier (https://clickhouse.com/docs/reference/settings/session-settings/min-insert). The server combines
+blocks that a client sends itself, as in Native, but does not split them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OF_WHOLE_SERVER: frozenset[str] = frozenset()
 
 
 def configure(client: Client, parameters: Mapping[str, Value]) -> bool:
-    """Have nothing set: no parameter is of the whole server."""
+    """Do nothing: no parameter applies to the whole server."""
     return False
 
 
@@ -35,20 +35,20 @@ def address(uri: str, parameters: Mapping[str, Value]) -> str:
         return uri
     rows = int(parameters["insert_block_rows"])
     settings = {"max_insert_block_size": rows, "min_insert_block_size_rows": rows, "min_insert_block_size_bytes": 0}
-    settings["max_block_size"] = rows  # the embedded engine reads what arrives as a table, in blocks of this size
+    settings["max_block_size"] = rows  # the embedded engine reads arriving data as a table, in blocks of this size
     parts = urlsplit(uri)
     return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | settings)))
 
 
 def statements(spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
-    """Return what is said to the server once an empty table is made: nothing."""
+    """Return the statements to run after an empty table is created: none."""
     return []
 
 
 def left(client: Client, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
-    """Return `parts`: the active parts of a table, which are still to be merged; and `table_bytes`, what it takes.
+    """Return `parts`, the table's active parts still to be merged, and `table_bytes`, its size on disk.
 
-    An engine without parts has none; what it takes is the server's own word, 0 where that has none.
+    An engine without parts has no `parts`. `table_bytes` is the server's figure, 0 if it has none.
     """
     where = f"database = '{namespace()}' AND table = {literal(table)} AND active"
     ((parts, size),) = client.query(f"SELECT count(), sum(bytes_on_disk) FROM system.parts WHERE {where}").result_rows

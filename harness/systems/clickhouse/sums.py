@@ -1,4 +1,4 @@
-"""Sums of a table of ClickHouse, computed by the server; see `harness.check.sums`."""
+"""Sums of a ClickHouse table, computed by the server; see `harness.check.sums`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BYTES = {
 
 
 def sums(client: Client, table: str, logical_types: Mapping[str, str]) -> Sums:
-    """Have the server sum a table of the lab. Raises LabError for a logical type of columns that it cannot sum."""
+    """Have the server sum a table of the lab. Raises LabError for a logical type that it cannot sum."""
     require(logical_types)
     names = {name: identifier(name) for name in logical_types}
     octets = {name: _BYTES[logical].format(f"assumeNotNull({names[name]})") for name, logical in logical_types.items()}

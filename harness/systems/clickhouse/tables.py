@@ -38,21 +38,24 @@ TYPES = {
     "category": "String",
     "binary": "String",
 }
-STORED = {"category": "text"}  # what a read gives
+STORED = {"category": "text"}  # types that a read returns
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
-_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and DateTime64, which with nine digits ends with 64 bits
+_FAR = (
+    dt.date(1900, 1, 1),
+    dt.date(2299, 12, 31),
+)  # range of Date32 and DateTime64; with nine digits DateTime64 ends with 64 bits
 _NOT_NULL = {"array": "an Array", "nested": "a Tuple", "map": "a Map"}
-# What to do with a column that it has no type for.
+# Advice for a column that ClickHouse has no type for.
 _INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
 
 def definition(spec: Specification, profile: str) -> str | None:
-    """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
+    """Return CREATE TABLE with `{table}` for the name; None without such a profile or table.
 
-    As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality; of
-    described columns those of categories are, or, with the profile `enum`, Enum where their labels are known. Raises
-    LabError for a column that cannot be held.
+    As in the article, a string column's default is the empty string, and columns with few distinct strings are
+    LowCardinality. Of described columns, categories are LowCardinality, or Enum with the profile `enum` if their labels
+    are known. Raises LabError for a column that ClickHouse cannot hold.
     """
     engines = {PLAIN: _merge_tree(spec), "heap": "MergeTree() ORDER BY tuple()", "log": "Log", "memory": "Memory"}
     enums = {column.name: _enum(column) for column in spec.columns if column.labels} if profile == "enum" else {}
@@ -67,7 +70,7 @@ def definition(spec: Specification, profile: str) -> str | None:
 
 
 def column_type(logical: str, date: str = "Date") -> str | None:
-    """Return the SQL type of a column of this logical type, with the type of days in it; None where there is none."""
+    """Return the SQL type of a column of this logical type, with the date type to use; None without one."""
     if plain(logical) == "decimal":
         return f"Decimal({', '.join(map(str, digits(logical)))})"
     if plain(logical) == "array":
@@ -84,7 +87,7 @@ def column_type(logical: str, date: str = "Date") -> str | None:
 
 
 def _inside(logical: str, date: str) -> str | None:
-    """Return the type of what is in an Array, a Tuple or a Map: nullable, but for these themselves."""
+    """Return the type of items in an Array, a Tuple or a Map: Nullable, except for these three themselves."""
     sql_type = column_type(logical, date)
     return sql_type if sql_type is None or plain(logical) in _NOT_NULL else f"Nullable({sql_type})"
 
@@ -120,14 +123,14 @@ def _described(column: Column) -> str:
 
 def _enum(column: Column) -> str:
     """Return an Enum of the column's labels: https://clickhouse.com/docs/sql-reference/data-types/enum"""
-    bits = 8 if len(column.labels) < 128 else 16  # numbered from 1, with a sign
+    bits = 8 if len(column.labels) < 128 else 16  # numbers start at 1 and are signed
     numbered = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(column.labels, 1))
     made = f"Enum{bits}({numbered})"
     return f"Nullable({made})" if column.nullable else made
 
 
 def _require_no_null(column: Column) -> None:
-    """Raise LabError for lists and structs that are null, as values or inside others."""
+    """Raise LabError for lists and structs that are null, as values or within others."""
     for what in ("null", "missing"):
         if what in column.rows:
             raise LabError(
@@ -137,7 +140,7 @@ def _require_no_null(column: Column) -> None:
 
 
 def require_even(parquet: str | Path, logical_types: Mapping[str, str]) -> None:
-    """Raise LabError where columns of lists that are called a.x and a.y have other lengths: they are one Nested.
+    """Raise LabError if the list columns a.x and a.y have different lengths, because they form one Nested.
 
     https://clickhouse.com/docs/sql-reference/data-types/nested-data-structures/nested
     """

@@ -3,7 +3,7 @@
 from harness.address import Tls
 from harness.systems.system import Address, Place, System
 
-# A client asks for TLS by a message of its own, and S says that it may begin:
+# A client requests TLS with a special message, and the answer S means that it may begin:
 # https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
 _TLS = Tls(query=("sslmode=disable", "sslmode=require"), request=bytes.fromhex("0000000804d2162f"), answer=b"S")
 
@@ -52,7 +52,7 @@ SYSTEM = System(
         "the database system is shutting down",
         "the database system is not yet accepting connections",
     ),
-    killed=r"\(PID \d+\) was terminated by signal (9|15)\b",  # what crashes by itself ends by another one
+    killed=r"\(PID \d+\) was terminated by signal (9|15)\b",  # a process that crashes ends with another signal
     installed_at=Place(
         "postgres_bin",
         "Folder with `postgres` and `initdb` (/usr/lib/postgresql/18/bin): the embedded lab starts that server instead "

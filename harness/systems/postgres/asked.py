@@ -1,6 +1,6 @@
-"""A person's query as its rows are brought as they are: the driver has a form of its own for some types of Postgres.
+"""Rewrite a user's query so that every value arrives unchanged: the driver has special forms for some types.
 
-The schema that ADBC tells of a query has the name of each column's type, and of a domain that of the type below it.
+ADBC's schema of a query has the name of each column's type, and for a domain its base type's.
 https://www.postgresql.org/docs/current/catalog-pg-type.html
 """
 
@@ -15,29 +15,30 @@ from harness.transports.postgres.sql import identifier
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The types that come as they are, and so do their arrays but those of the second set.
+# The types that arrive unchanged, like their arrays, except those of the second set.
 _AS_THEY_ARE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bpchar", "char", "name"}
 _AS_THEY_ARE |= {"uuid", "date", "time", "timestamp", "timestamptz", "bytea", "numeric", "json", "jsonb", "unknown"}
 _NOT_IN_ARRAYS = {"numeric", "json", "jsonb"}
-# Types that come as other numbers (money as cents, an oid with a sign), and what is asked for instead.
+# Types that arrive as other numbers (money as cents, an oid as signed) -> expression to select instead.
 _FORMS = {"money": "{0}::numeric", "oid": "{0}::bigint"}
 _NO_LENGTH = "extract(epoch FROM {0})"
-# The first day and moment of Postgres, from 1970 on: infinity, to which the driver adds 30 years, comes before them.
+# The first date and timestamp of Postgres, counted from 1970. Infinity, to which the driver adds 30 years, comes before
+# them.
 _FIRST = {"date32": -2_440_588, "timestamp": -210_866_803_200_000_000}
 _A_DAY = 86_400 * 10**6
 
-Types = Mapping[str, tuple[str, bool]]  # the name of a column's type, and whether it, or what is in it, is an enum
+Types = Mapping[str, tuple[str, bool]]  # the name of a column's type, and whether it or its item type is an enum
 
 
 def unknown(schema: pa.Schema) -> list[str]:
-    """Return the columns of types that are no builtin ones or have no form: enums, ranges, those of extensions."""
+    """Return the columns whose types are not built in or have no suitable form: enums, ranges, extension types."""
     return [field.name for field in schema if _told(field) not in _FORMS and not _as_it_is(_told(field))]
 
 
 def question(query: str, columns: Sequence[str]) -> str:
-    """Return the query for the types of some columns of a person's query, which is not executed: names, whether enums.
+    """Return the query for the types of some columns of a user's query, without executing it: names, whether enums.
 
-    The driver's own names have no schema, or are numbers for what was made after it connected.
+    The driver's own names lack the schema, or are numbers for types created after it connected.
     """
     types = ", ".join(f"pg_typeof(asked.{identifier(name)})::oid" for name in columns)
     return (
@@ -51,9 +52,9 @@ def question(query: str, columns: Sequence[str]) -> str:
 
 
 def as_brought(query: str, schema: pa.Schema, types: Types) -> str:
-    """Return a query whose answer has this schema as one whose rows come as they are.
+    """Return a query with this result schema, rewritten so that rows arrive unchanged.
 
-    `types` are those of the columns that are `unknown`. Raises LabError for a column that does not.
+    `types` are those of the columns in `unknown`. Raises LabError for a column without a suitable form.
     """
     forms = {field.name: _form(field, types) for field in schema}
     if not any(forms.values()):
@@ -68,7 +69,7 @@ def _as(name: str, form: str) -> str:
 
 
 def _told(field: pa.Field) -> str:
-    """Return what the driver calls the type of a column; an array has a line before the name of its items."""
+    """Return the driver's name of a column's type; an array has an underscore before its item type's name."""
     return (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
 
 
@@ -78,7 +79,7 @@ def _as_it_is(of: str) -> bool:
 
 
 def _form(field: pa.Field, types: Types) -> str:
-    """Return what brings a column as it is, empty where it comes as it is. Raises LabError where nothing does."""
+    """Return the expression that fetches a column unchanged, empty if none is needed. Raises LabError without one."""
     of = _told(field)
     if of in _FORMS or _as_it_is(of):
         return _FORMS.get(of, "")
@@ -95,7 +96,7 @@ def _form(field: pa.Field, types: Types) -> str:
 
 
 def with_dimensions(query: str, schema: pa.Schema) -> str:
-    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
+    """Return a user's query, whose rows have this schema, with its arrays' dimensions as extra last columns."""
     import pyarrow as pa
 
     arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
@@ -106,9 +107,9 @@ def with_dimensions(query: str, schema: pa.Schema) -> str:
 
 
 def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a person's query, asked with their dimensions, without these.
+    """Return the rows of a user's query, fetched with array dimensions, without the dimensions.
 
-    Raises LabError for a column with a value that does not come as it is.
+    Raises LabError for a column with a value that does not arrive unchanged.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -129,7 +130,7 @@ def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _beyond(column: pa.ChunkedArray) -> Iterator[tuple[str, str]]:
-    """Yield what a column has of times that the driver turns into others or no frame has, and what to ask for."""
+    """Yield the date and time values of a column that the driver changes or no frame can hold, with advice."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

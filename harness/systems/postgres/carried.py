@@ -1,18 +1,18 @@
 """Rows in the forms in which ADBC carries them into Postgres and back.
 
-A type that it has no form for goes as the next one. Columns of two types it would change without a word, or not take:
+A type that ADBC lacks goes as the next larger one. ADBC would silently change or refuse columns of two types:
 
-- Of an interval it makes months, days and nanoseconds, which end at 292 years and are no duration. It comes as its
-  microseconds instead, by `extract`, which is exact since Postgres 14. A day of it counts 24 hours, as clients write a
-  duration of a day; one with months has no length and comes as a null, which is no value that was written.
+- It turns an interval into months, days and nanoseconds, which end at 292 years and are not a duration. The lab
+  selects its microseconds instead, with `extract`, which is exact since Postgres 14. A day counts 24 hours, as clients
+  write a duration of a day. An interval with months has no fixed length and arrives as a null, which no client wrote.
   https://www.postgresql.org/docs/current/functions-datetime.html
-- Of an array of several dimensions it makes a list of all items, and lists of lists, of decimals or of moments it does
-  not ingest. They go as the texts of arrays, through a table beside the right one whose rows the server casts. Those
-  of several dimensions and of decimals come back as JSON.
+- It flattens an array of several dimensions into a list of all items. It does not ingest lists of lists, of decimals
+  or of timestamps. They go as array literals through a temporary table, whose rows the server casts. Arrays of several
+  dimensions and of decimals come back as JSON.
   https://www.postgresql.org/docs/current/arrays.html
 
-It takes all strings for UTF-8. Those of a database in another encoding come as the bytes that the server makes of what
-it holds, whatever the encoding of the connection. In SQL_ASCII these are the bytes that somebody has written.
+It assumes UTF-8 for all strings. Strings of a database in another encoding arrive as the server's bytes, whatever the
+connection's encoding. In SQL_ASCII these are the bytes that a client wrote.
 https://www.postgresql.org/docs/current/functions-binarystring.html
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each, and the encoding of the database
+Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each, and the database's encoding
 _MICROSECONDS = (
     "CASE WHEN extract(year FROM {0}) = 0 AND extract(month FROM {0}) = 0 "
     "THEN (extract(epoch FROM {0}) * 1000000)::bigint END"
@@ -41,7 +41,7 @@ _MICROSECONDS = (
 _JSON = "array_to_json({0})::text"
 _BYTES = "convert_to({0}::text, '{1}')"
 _STRINGS = {"text", "character varying", "json", "jsonb"}
-# What stands in JSON for an item of an array, as Python takes it; NaN and infinity are texts there.
+# Array type -> conversion of a JSON item to Python; NaN and infinity are strings in JSON.
 _ITEMS: dict[str, Callable[[Any], Any]] = {
     "real[]": float,
     "double precision[]": float,
@@ -52,7 +52,7 @@ _ITEMS: dict[str, Callable[[Any], Any]] = {
     "time without time zone[]": dt.time.fromisoformat,
     "bytea[]": lambda found: bytes.fromhex(found.removeprefix("\\x")),
 }
-_AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC does not ingest
+_AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # list items that ADBC does not ingest
 
 
 def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence[str]) -> pa.Table:
@@ -63,7 +63,7 @@ def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence
 
 
 def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBatchReader:
-    """Return the rows of a file as ADBC ingests them, a piece at a time: it may be larger than memory."""
+    """Return the rows of a file as ADBC ingests them, in pieces: the file may be larger than memory."""
     import polars as pl
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -80,10 +80,10 @@ def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBat
 
 
 def _ingestible(series: pl.Series, logical: str) -> pl.Series:
-    """Return a column as ADBC ingests it: a UUID as 16 bytes, and what it has no type of Postgres for as the next."""
+    """Return a column as ADBC ingests it: a UUID as 16 bytes, and a type that Postgres lacks as the next larger one."""
     import polars as pl
 
-    if logical == "uuid":  # text is refused (SQLSTATE 22P03)
+    if logical == "uuid":  # a string is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
     if logical == "array(uuid)":
         return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
@@ -95,7 +95,7 @@ def _ingestible(series: pl.Series, logical: str) -> pl.Series:
 
 
 def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
-    """Return rows in which decimals that polars has as texts are decimals of Arrow."""
+    """Return rows in which decimals that polars holds as strings are Arrow decimals."""
     import pyarrow as pa
 
     for place, (name, logical) in enumerate(logical_types.items()):
@@ -109,7 +109,7 @@ def _goes_as_text(logical: str) -> bool:
 
 
 def _array(value: Any) -> str:
-    """Return lists as the text of an array, with every item in quotes."""
+    """Return lists as an array literal, with every item in quotes."""
     if value is None:
         return "NULL"
     if isinstance(value, list):
@@ -120,9 +120,9 @@ def _array(value: Any) -> str:
 
 
 def by_texts(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
-    """Return a table beside another one for what ADBC ingests of it as texts, and the statements before and after.
+    """Return a temporary table for columns that ADBC ingests as strings, and the statements before and after.
 
-    Empty and none where it ingests all as it is. The table is temporary, in the schema `pg_temp`.
+    Returns an empty name and no statements if ADBC ingests all columns directly. The table is in the schema `pg_temp`.
     """
     texts = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
     if not texts:
@@ -151,7 +151,7 @@ def question(table: str) -> str:
 
 
 def selection(columns: Columns) -> str:
-    """Return what to select of a table so that ADBC brings every value; `columns` answer its `question`."""
+    """Return the select list with which ADBC fetches every value; `columns` answer its `question`."""
     forms = [_form(*column) for column in columns]
     if not any(forms):
         return "*"
@@ -160,7 +160,7 @@ def selection(columns: Columns) -> str:
 
 
 def _form(name: str, of: str, dimensions: int, encoding: str) -> str:
-    """Return what brings a column; empty where it comes as it is."""
+    """Return the expression that fetches a column; empty if the column arrives unchanged."""
     quoted = identifier(name)
     if of == "interval":
         return _MICROSECONDS.format(quoted)
@@ -180,9 +180,9 @@ def _as_bytes(of: str, encoding: str) -> bool:
 
 
 def brought(rows: pa.Table, columns: Columns) -> pa.Table:
-    """Return rows that were selected like this with strings in place of bytes, and lists in place of JSON.
+    """Return rows of such a select list with strings instead of bytes, and lists instead of JSON.
 
-    Raises NotConvertible where bytes are no UTF-8, or there are not as many dimensions as the column has.
+    Raises NotConvertible for bytes that are not UTF-8, and if a value lacks the column's number of dimensions.
     """
     for place, (name, of, dimensions, encoding) in enumerate(columns):
         if _as_bytes(of, encoding):
@@ -205,7 +205,7 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
     import pyarrow as pa
 
     item = _ITEMS.get(of, lambda found: found)
-    # -0 is no integer, and a float has not all digits of a decimal.
+    # -0 is not an integer, and a float lacks some digits of a decimal.
     decoder = json.JSONDecoder(
         parse_int=item if item in (float, str) else int, parse_float=item if item is str else None
     )

@@ -1,4 +1,4 @@
-"""Characters that a database in another encoding than UTF-8 does not have: the server itself is asked.
+"""Characters that a database in an encoding other than UTF-8 lacks; the server itself is asked.
 
 https://www.postgresql.org/docs/current/multibyte.html
 """
@@ -44,7 +44,7 @@ def require_held(ask: _Ask, parquet: str | Path, logical_types: Mapping[str, str
 
 
 def _strings(series: pl.Series) -> pl.DataFrame | None:
-    """Return the strings of a column, alone or in lists, with their rows; None where it has none."""
+    """Return the strings of a column, alone or in lists, with their row numbers; None for other columns."""
     import polars as pl
 
     found = pl.DataFrame({"row": pl.int_range(len(series), eager=True), "string": series})
@@ -54,7 +54,7 @@ def _strings(series: pl.Series) -> pl.DataFrame | None:
 
 
 def _first_missing(ask: _Ask, characters: Sequence[str]) -> str:
-    """Return the first of these characters that the database does not have; empty where it has them all."""
+    """Return the first of these characters that the database lacks; empty if it has all."""
     if not characters or _has(ask, characters):
         return ""
     if len(characters) == 1:

@@ -1,6 +1,6 @@
 """Postgres through the ADBC driver, the reference client: https://arrow.apache.org/adbc/current/driver/postgresql.html
 
-ADBC is none of the published transports, returns exact Arrow types and moves a million rows in about a second.
+No published transport uses ADBC. It returns exact Arrow types and moves a million rows in about a second.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 (_ADDRESS,) = SYSTEM.addresses
-# Any fixed number: with the namespace it names the advisory lock that keeps two runs off one namespace of a server.
+# Any fixed number: with the namespace it identifies the advisory lock that keeps two runs off the same namespace.
 _LOCK = 0x6C6162  # "lab"
 
 
 def transport_uri(endpoint: str, uri: str) -> str:
-    """Return the URI a transport connects with: the lab's schema is its search path."""
+    """Return the URI for transports, with the lab's schema as search path."""
     parts = address.split(uri, _ADDRESS)
     query = dict(parse_qsl(parts.query))
     query["options"] = f"{query.get('options', '')} -csearch_path={namespace()}".strip()
@@ -42,9 +42,9 @@ def open_connection(endpoints: dict[str, str]) -> Connection:
 
 
 def connected(uri: str) -> Connection:
-    """Open an autocommitting connection that speaks UTF-8, which the driver takes all strings for. Raises LabError.
+    """Open an autocommitting connection that uses UTF-8, which the driver assumes for all strings. Raises LabError.
 
-    Neither the encoding of the database nor one that an address, a role or the environment names counts.
+    The encoding of the database, an address, a role or the environment does not matter.
     """
     from adbc_driver_manager import Error
     from adbc_driver_postgresql import dbapi
@@ -62,7 +62,7 @@ def connected(uri: str) -> Connection:
 
 
 def check(endpoints: dict[str, str]) -> Server:
-    """Return version, extensions and changed settings of the server. Raises LabError when it cannot be used."""
+    """Return the server's version, extensions and changed settings. Raises LabError if it cannot be used."""
     poolers.require_none(partial(open_connection, endpoints), query)
     connection = open_connection(endpoints)
     try:
@@ -105,18 +105,18 @@ def _ensure_schema(connection: Connection) -> None:
 
 
 def greet(connection: Connection) -> None:
-    """Have the server answer something small."""
+    """Have the server answer a small query."""
     query(connection, "SELECT 1")
 
 
 def create(connection: Connection, table: str, definition: str) -> None:
-    """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
+    """Create an empty table of the lab, replacing an earlier one. Raises LabError if the lab did not make that."""
     drop(connection, table)
     _make(connection, definition.replace("{table}", identifier(table), 1), f"TABLE {identifier(table)}")
 
 
 def drop(connection: Connection, table: str) -> None:
-    """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
+    """Drop a table of the lab if it exists. Raises LabError if the lab did not make the table of this name."""
     found = query(
         connection,
         "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -129,14 +129,14 @@ def drop(connection: Connection, table: str) -> None:
 
 
 def discard(connection: Connection, table: str) -> None:
-    """Drop a table, if it exists, that a transport made beside one of the lab's."""
+    """Drop a table, if it exists, that a transport made next to one of the lab's."""
     _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE IF EXISTS {namespace()}.{identifier(table)}")
 
 
 def load(
     connection: Connection, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
 ) -> None:
-    """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
+    """Fill a table from a dataset's Parquet file, sorted if requested, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
         rows = carried.in_order(parquet, logical_types, order) if order else carried.streamed(parquet, logical_types)
         beside, before, after = carried.by_texts(table, logical_types)
@@ -146,7 +146,7 @@ def load(
 
 
 def require_held(connection: Connection, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
-    """Raise LabError, with column and row, for a character that the encoding of the database does not have."""
+    """Raise LabError, with column and row, for a character that the database's encoding lacks."""
     characters.require_held(partial(query, connection), parquet, logical_types)
 
 
@@ -157,14 +157,14 @@ def fill(connection: Connection, table: str, insertion: str) -> None:
 
 
 def create_enum(connection: Connection, name: str, labels: Sequence[str]) -> None:
-    """Create an enum of the lab, in place of its own earlier one, which no table may use any more."""
+    """Create an enum of the lab, replacing an earlier one, which no table may use any more."""
     drop_enum(connection, name)
     full, listed = identifier(name), ", ".join(map(literal, labels))
     _make(connection, f"CREATE TYPE {full} AS ENUM ({listed})", f"TYPE {full}")
 
 
 def drop_enum(connection: Connection, name: str) -> None:
-    """Drop an enum of the lab if it exists. Raises LabError when a type of this name is not the lab's."""
+    """Drop an enum of the lab if it exists. Raises LabError if the lab did not make the type of this name."""
     found = query(
         connection,
         "SELECT obj_description(t.oid, 'pg_type') FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
@@ -173,11 +173,11 @@ def drop_enum(connection: Connection, name: str) -> None:
     if found and found[0][0] != MARK:
         raise LabError(_not_ours("type", f"{namespace()}.{name}"))
     if found:
-        _execute(connection, f"DROP TYPE {identifier(name)} CASCADE")  # with columns of a run that was killed
+        _execute(connection, f"DROP TYPE {identifier(name)} CASCADE")  # with columns left by a run that was killed
 
 
 def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
-    """Return the whole table as Arrow: all its columns, or what is selected."""
+    """Return the whole table as Arrow: all columns, or only the selected expressions."""
     columns = query(connection, carried.question(table)) if selection == "*" else []
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {carried.selection(columns) if columns else selection} FROM {identifier(table)}")
@@ -202,7 +202,7 @@ def settle(connection: Connection) -> None:
 
 
 def _checkpoint(connection: Connection) -> None:
-    # The role is new in Postgres 15; before, only a superuser may.
+    # The role is new in Postgres 15; before, only a superuser could do this.
     may_checkpoint = (
         "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "
         "AND pg_has_role(current_user, r.oid, 'USAGE')) FROM pg_roles WHERE rolname = current_user"
@@ -217,13 +217,13 @@ def say(connection: Connection, statement: str) -> None:
 
 
 def empty(connection: Connection, table: str) -> None:
-    """Take all rows out of a table, which sessions have open, and write a checkpoint."""
+    """Delete all rows of a table that sessions have open, and write a checkpoint."""
     _execute(connection, "SET lock_timeout = '10s'", f"TRUNCATE {identifier(table)}")
     _checkpoint(connection)
 
 
 def hold(connection: Connection, run_id: str) -> str:
-    """Take the namespace for this run as long as the connection lives; return the id of the run that has it, if any."""
+    """Lock the namespace for this run while the connection lives; return the id of the run that holds it, if any."""
     _execute(connection, f"SET application_name = 'dataframe-io-lab {run_id}'")
     ours = zlib.crc32(namespace().encode())
     if query(connection, f"SELECT pg_try_advisory_lock({_LOCK}, {ours}::bit(32)::int)")[0][0]:
@@ -237,20 +237,20 @@ def hold(connection: Connection, run_id: str) -> str:
 
 
 def said(error: Exception) -> str:
-    """Return what the server said, without the driver's words around it."""
+    """Return the server's message, without the driver's additions."""
     text = str(error).strip()
     of_server = next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text)
     return of_server.partition("\n")[0]
 
 
 def _make(connection: Connection, creation: str, what: str) -> None:
-    """Make something and mark it as the lab's, both or neither: what dies in between would leave it to nobody."""
+    """Create an object and mark it as the lab's, both or neither: an unmarked object would belong to no run."""
     connection.adbc_connection.set_autocommit(False)
     try:
         _execute(connection, creation, f"COMMENT ON {what} IS {literal(MARK)}")
         connection.commit()
     except BaseException:
-        with suppress(Exception):  # of a connection that may be gone: what went wrong before matters
+        with suppress(Exception):  # the connection may be gone: only the first error matters
             connection.rollback()
             connection.adbc_connection.set_autocommit(True)
         raise

@@ -12,7 +12,7 @@ from harness.transports.postgres.sql import literal
 
 
 def check(endpoints: dict[str, str], io: SharedFolder) -> None:
-    """Let each side write a file that the other reads. Raises LabError with what went wrong."""
+    """Let each side write a file that the other reads. Raises LabError with the cause of a failure."""
     from adbc_driver_manager import Error
 
     ours, theirs = (f"doctor-{uuid.uuid4().hex}" for _ in range(2))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 _ENUM = "hostile_labels"
-# Of the usual logical types those that it has a type for; unsigned ones go into the next larger, see OWN.
+# The usual logical types that Postgres has a type for; unsigned ones go into the next larger, see OWN.
 _USUAL = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
 TYPES: dict[str, str] = {logical: str(column_type(logical)) for logical in (*_USUAL, "decimal", "array")} | {
     "padded_text": "char(4)",
@@ -26,7 +26,7 @@ TYPES: dict[str, str] = {logical: str(column_type(logical)) for logical in (*_US
     "computed": "integer GENERATED ALWAYS AS (int_value * 2) STORED",
     "defaulted": "integer DEFAULT 5",
 }
-# The next larger type holds these values, and reading it is nothing new.
+# The next larger type holds these values, and reads of it are tested elsewhere.
 _NOT_UNSIGNED = "no type of Postgres is unsigned: this is a table of an ordinary type"
 _MADE = Own(remark="a type made for it")
 OWN = {
@@ -37,7 +37,7 @@ OWN = {
     ),
     "uint32": Own(types={"uint32_value": "bigint"}, no_read=_NOT_UNSIGNED),
     "uint64": Own(types={"uint64_value": "numeric"}, no_read=_NOT_UNSIGNED),
-    # The reference client does not know a composite type, which would have to be made beside the table.
+    # The reference client does not support composite types, which would need a separate CREATE TYPE.
     "nested": Own(without="a composite type has to be made beside the table"),
     "negative_into_unsigned": Own(without="no type is unsigned"),
     "enum": _MADE,
@@ -50,7 +50,7 @@ OWN = {
 
 
 def definition(columns: Sequence[str]) -> str:
-    """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
+    """Return CREATE TABLE with `{table}` for the name, with the key and these columns."""
     return f"CREATE TABLE {{table}} ({', '.join([f'{KEY} integer PRIMARY KEY', *columns])})"
 
 
@@ -65,14 +65,14 @@ def drop_types(connection: Connection) -> None:
 
 
 def clear(connection: Connection, table: str) -> None:
-    """Delete the rows: to truncate makes new files, which takes as long as a new table."""
+    """Delete the rows; TRUNCATE creates new files, which takes as long as a new table."""
     full = identifier(table)
     client.say(connection, "SET lock_timeout = '10s'")
     client.say(connection, f"DO $do$ BEGIN LOCK TABLE {full} IN ACCESS EXCLUSIVE MODE; DELETE FROM {full}; END $do$")
 
 
 def marks(connection: Connection) -> dict[str, str]:
-    """Return, of each table, which versions of rows of the catalogue describe it, its columns and its indexes."""
+    """Return each table's versions of the catalogue rows that describe it, its columns and its indexes."""
     of_columns = "(SELECT string_agg(a.xmin::text, ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid)"
     of_indexes = "(SELECT string_agg(i.xmin::text, ',' ORDER BY i.indexrelid) FROM pg_index i WHERE i.indrelid = c.oid)"
     found = client.query(

@@ -1,6 +1,6 @@
-"""A Postgres that a person has installed: a folder of programs, as Debian has it in /usr/lib/postgresql/18/bin.
+"""A Postgres that the user has installed: a folder of programs, such as Debian's /usr/lib/postgresql/18/bin.
 
-It is set up as the one from the wheel (`service.py`), with these differences:
+It is set up like the one from the wheel (`service.py`), with these differences:
 
 | what                              | value      | why                                                             |
 |-----------------------------------|------------|-----------------------------------------------------------------|
@@ -26,14 +26,14 @@ from harness.systems.postgres import SYSTEM
 from harness.systems.postgres.service import BUILTIN_LOCALE, SERVICE, can_use, described, service_account
 
 _PROGRAMS = ("postgres", "initdb")
-_LEAST, _BUILTIN_SINCE = 14, 17  # initdb --no-instructions, and the provider `builtin`
+_LEAST, _BUILTIN_SINCE = 14, 17  # versions that introduced initdb --no-instructions, and the provider `builtin`
 _EXTENSION = "pg_parquet"
-# Debian and Ubuntu, the packages of postgresql.org for Red Hat, Homebrew: none of them is in PATH.
+# Debian and Ubuntu, postgresql.org's packages for Red Hat, Homebrew: none of them is in PATH.
 _USUAL = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin")
 
 
 def service(place: Path, environment: Mapping[str, str]) -> Service:
-    """Return the service that the programs are. Raises ServiceError: they are not all there, or too old."""
+    """Return the service that runs the programs. Raises ServiceError if some are missing or too old."""
     said = build(place)
     number = re.search(r"\(PostgreSQL\) (\d+)", said)
     if not number or int(number[1]) < _LEAST:
@@ -45,7 +45,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
 
 
 def build(place: Path) -> str:
-    """Return what the server says of its version."""
+    """Return the server's version string."""
     for name in _PROGRAMS:
         if not os.access(place / name, os.X_OK):
             inside = f"; did you mean {place / 'bin'}?" if (place / "bin" / name).exists() else ""
@@ -54,7 +54,7 @@ def build(place: Path) -> str:
 
 
 def found() -> list[Path]:
-    """Return the folders with such programs in the usual places and in PATH, the newest first."""
+    """Return the folders with such programs in the usual locations and in PATH, the newest first."""
     in_path = shutil.which("postgres")
     usual = [path for pattern in _USUAL for path in glob.glob(pattern) if os.access(f"{path}/postgres", os.X_OK)]
     newest = sorted(usual, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path)], reverse=True)
@@ -86,7 +86,7 @@ def _prepare(
 
 
 def _extension(place: Path) -> str:
-    """Return pg_parquet where this Postgres has it, else nothing."""
+    """Return pg_parquet if this Postgres has it, otherwise an empty string."""
     if not os.access(place / "pg_config", os.X_OK):
         return ""
     shared = version_said(place / "pg_config", ["--sharedir"])

@@ -1,4 +1,4 @@
-"""What others do to a table of Postgres while a transport is at it, and what the server tells of who writes."""
+"""Changes to a Postgres table while a transport works on it, and detection of writers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
     from harness.machine.connections import Connection as Opened
 
-PROFILE = "heap"  # a key would refuse rows that come again
-_PAGES = 5  # whose rows one change moves
+PROFILE = "heap"  # a key would refuse repeated rows
+_PAGES = 5  # pages whose rows one change moves
 
 
 class Transactions:
-    """The transactions of others; see `harness.systems.system.Watch`."""
+    """Transactions of other connections; see `harness.systems.changing.Watch`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._open: dict[str, int] = {}  # the process of each transaction that has written
+        self._open: dict[str, int] = {}  # transaction id -> process, for each transaction that has written
 
     def look(self, opened: Sequence[Opened]) -> tuple[list[int], list[int]]:
-        """See `harness.systems.system.Watch`."""
+        """See `harness.systems.changing.Watch`."""
         owners = {one.port: one.pid for one in opened}
         statement = (
             "SELECT backend_xid::text, client_port FROM pg_stat_activity WHERE backend_xid IS NOT NULL "
@@ -38,21 +38,21 @@ class Transactions:
         return list(open_.values()), [pid for transaction, pid in ended.items() if self._committed(transaction)]
 
     def _committed(self, transaction: str) -> bool:
-        # pg_xact_status takes 64 bits, of which pg_stat_activity tells the lower half.
+        # pg_xact_status takes 64 bits, but pg_stat_activity shows only the lower half.
         newest = "pg_snapshot_xmax(pg_current_snapshot())::text::numeric"
         whole = f"({newest} - mod({newest}, 4294967296) + {int(transaction)})::text::xid8"
         return bool(query(self._connection, f"SELECT pg_xact_status({whole}) = 'committed'")[0][0])
 
 
 def watch(connection: Connection) -> Transactions:
-    """Begin to watch."""
+    """Start to watch."""
     return Transactions(connection)
 
 
 def change(connection: Connection, table: str, warmup: str, month: str, step: int) -> None:
-    """Insert all rows of one month of the small table and write those of some pages anew, in one transaction.
+    """Insert all rows of one month of the small table and rewrite the rows of some pages, in one transaction.
 
-    What is written anew keeps its values and moves to another page: who reads pages at two moments sees it twice.
+    A rewritten row keeps its values and moves to another page, so a read of pages at different times sees it twice.
     """
     pages = f"pg_relation_size('{identifier(table)}'::regclass) / current_setting('block_size')::int"
     asked = f"SELECT {step * _PAGES} % greatest({pages}, 1), (SELECT quote_ident(attname) FROM pg_attribute "

@@ -1,4 +1,4 @@
-"""A pooler in front of Postgres that gives each transaction another session: what the lab sets of its own is not there.
+"""Detect a pooler in front of Postgres that gives each transaction another session, which loses the lab's settings.
 
 https://www.pgbouncer.org/features.html
 """
@@ -21,10 +21,10 @@ _SETTING = "dataframe_io_lab.session"
 
 
 def require_none(connect: Callable[[], Connection], query: Callable[[Connection, str], list[tuple[Any, ...]]]) -> None:
-    """Raise LabError where two connections share sessions, or one does not have the search path that it asked for.
+    """Raise LabError if two connections share sessions, or one lacks the search path that it requested.
 
-    `connect` opens a connection of the lab, `query` returns the rows of a statement. A setting of the first connection
-    must be there for it alone, also while the second one holds a session in a transaction.
+    `connect` opens a connection of the lab, `query` returns a statement's rows. A setting of the first connection must
+    exist only there, even while the second one holds a session in a transaction.
     """
     first, second = connect(), connect()
     try:

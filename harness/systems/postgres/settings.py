@@ -1,13 +1,13 @@
-"""Settings of Postgres that are parameters of a case, and what a write has left.
+"""Postgres settings that are parameters of a case, and the state that a write leaves.
 
-`synchronous_commit` (on, off): whether a commit waits until its log is on the disk; of a session, by the options of its
-address (https://www.postgresql.org/docs/current/runtime-config-wal.html). `indexes`: how many further ones the table
-has while it is written, each on the next column behind the first.
+`synchronous_commit` (on, off): whether a commit waits until its log is on disk. It is set per session, in the options
+of its address (https://www.postgresql.org/docs/current/runtime-config-wal.html). `indexes`: the number of additional
+indexes on the table during the write, each on the next column after the first.
 
-Of the whole server, by ALTER SYSTEM, with their usual values again for whoever comes next: `wal_level` (minimal,
-replica, logical): how much the log says; the server starts anew for it, and without senders of its log where it says
-least. `max_wal_mb`: how much log there may be before a checkpoint is written (max_wal_size; usual are 1,024, least are
-32). A write of more than half of that meets checkpoints.
+ALTER SYSTEM sets these for the whole server; later users get the defaults again. `wal_level` (minimal, replica,
+logical): how much the log records. The server restarts for it; `minimal` also turns off log senders. `max_wal_mb`: the
+log size before a checkpoint (max_wal_size; default 1,024, minimum 32). A write of more than half of that meets
+checkpoints.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ OF_WHOLE_SERVER = frozenset({"wal_level", "max_wal_mb"})
 NAMES = frozenset({"synchronous_commit", "indexes"}) | OF_WHOLE_SERVER
 _LEVELS = ("minimal", "replica", "logical")
 _RELOAD_SECONDS = 10.0
-# Kept in settings of the reference connection until `left` asks; no table and no statistics of others are touched.
+# Stored in settings of the reference connection for `left`; no tables or statistics of others are touched.
 _WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
-_CHECKPOINTS = ("lab.checkpoints_began", "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)")  # since 17
+_CHECKPOINTS = (
+    "lab.checkpoints_began",
+    "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)",
+)  # since Postgres 17
 
 
 def configure(connection: Any, parameters: Mapping[str, Value]) -> bool:
-    """Have the whole server set as these parameters want it, and what they do not name as usual.
+    """Set the whole server as these parameters require, and reset the settings they do not name.
 
-    Returns whether it has to be started anew for that. Raises LabError for a level that is none, and where the server
-    does not take a setting in time.
+    Returns whether the server must restart for that. Raises LabError for an unknown level, and if the server does not
+    apply a setting in time.
     """
     usual = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
     wanted = {name: usual[name] for name in ("wal_level", "max_wal_senders", "max_wal_size")} | _asked(parameters)
@@ -55,10 +58,10 @@ def configure(connection: Any, parameters: Mapping[str, Value]) -> bool:
 
 
 def _asked(parameters: Mapping[str, Value]) -> dict[str, str]:
-    """Return the settings that these parameters ask for, as pg_settings shows them."""
+    """Return the settings that these parameters require, as pg_settings shows them."""
     asked = {}
     if "max_wal_mb" in parameters:
-        asked["max_wal_size"] = str(parameters["max_wal_mb"])  # which it counts in MB
+        asked["max_wal_size"] = str(parameters["max_wal_mb"])  # pg_settings counts it in MB
     if "wal_level" in parameters:
         asked["wal_level"] = level = str(parameters["wal_level"])
         if level not in _LEVELS:
@@ -86,7 +89,7 @@ def address(uri: str, parameters: Mapping[str, Value]) -> str:
 
 
 def statements(spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
-    """Return what is said to the server once an empty table is made."""
+    """Return the statements to run after an empty table is created."""
     number, columns = int(parameters.get("indexes", 0)), list(spec.logical_types)[1:]
     if number > len(columns):
         raise LabError(f"expected at most {len(columns)} indexes of {spec.name}, found {number}")
@@ -98,10 +101,10 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
 
 
 def left(connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
-    """Return `table_bytes`: what a table takes on disk with its indexes.
+    """Return `table_bytes`, a table's size on disk with its indexes.
 
-    With a parameter of the whole server also `wal_bytes` and `checkpoints`: the log that was written since the empty
-    table was made, the warm-up's included, and the checkpoints begun.
+    With a parameter of the whole server, also return `wal_bytes` and `checkpoints`: the log written and the checkpoints
+    begun since the empty table was created, including the warm-up.
     """
     full = literal(f"{identifier(namespace())}.{identifier(table)}")
     found = {"table_bytes": int(query(connection, f"SELECT pg_total_relation_size({full})")[0][0])}

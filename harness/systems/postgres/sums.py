@@ -1,4 +1,4 @@
-"""Sums of a table of Postgres, computed by the server; see `harness.check.sums`."""
+"""Sums of a Postgres table, computed by the server; see `harness.check.sums`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST_WITH_CRC32 = 180000  # https://www.postgresql.org/docs/18/functions-binar
 
 
 def sums(connection: Connection, table: str, logical_types: Mapping[str, str]) -> Sums:
-    """Have the server sum a table of the lab; without CRC32 (before version 18) whole rows alone. Raises LabError."""
+    """Have the server sum a table of the lab; without CRC32 (before version 18) only whole rows. Raises LabError."""
     require(logical_types)
     version = int(query(connection, "SELECT current_setting('server_version_num')")[0][0])
     with_columns = version >= _FIRST_WITH_CRC32

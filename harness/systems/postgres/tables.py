@@ -11,7 +11,7 @@ TYPES = {
     "text": "text",
     "uuid": "uuid",
     "date": "date",
-    "int8": "smallint",  # no type of Postgres has 8 bits, and none is unsigned
+    "int8": "smallint",  # Postgres has no 8-bit and no unsigned types
     "int16": "smallint",
     "int32": "integer",
     "int64": "bigint",
@@ -29,19 +29,19 @@ TYPES = {
     "category": "text",
     "binary": "bytea",
 }
-# What a read gives where no type of Postgres is of the logical type that was written.
+# The type that a read returns if Postgres lacks the written logical type.
 STORED = {"int8": "int16", "uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "decimal(20, 0)"}
 STORED |= {"category": "text"}
-# Profile -> how the table is made, and whether with its key.
+# Profile -> how to create the table, and whether with its key.
 _PROFILES = {
     PLAIN: ("CREATE TABLE", True),
     "heap": ("CREATE TABLE", False),
     "unlogged": ("CREATE UNLOGGED TABLE", False),
 }
-_LONGEST_NAME = 63  # bytes; the server cuts what is longer
+_LONGEST_NAME = 63  # bytes; the server truncates longer names
 _MOST_COLUMNS = 1_600
 _DEEPEST = 6  # dimensions of an array
-# What to do with a column that it has no type for.
+# Advice for a column that Postgres has no type for.
 _INSTEAD = {
     **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
     "map": " (hstore has texts alone, and of jsonb numbers come back changed); make it text of JSON, or two lists",
@@ -50,10 +50,10 @@ _INSTEAD = {
 
 
 def definition(spec: Specification, profile: str) -> str | None:
-    """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
+    """Return CREATE TABLE with `{table}` for the name; None without such a profile or table.
 
-    As in the article, no column is nullable and a text has the empty one as its default; of described columns those
-    are nullable that have nulls, and none has a default. Raises LabError for a column that cannot be held.
+    As in the article, no column is nullable, and a string column's default is the empty string. Of described columns,
+    those with nulls are nullable, and none has a default. Raises LabError for a column that Postgres cannot hold.
     """
     if profile not in _PROFILES or not spec.in_databases:
         return None
@@ -72,7 +72,7 @@ def definition(spec: Specification, profile: str) -> str | None:
 
 
 def column_type(logical: str) -> str | None:
-    """Return the SQL type of a column of this logical type; None where there is none."""
+    """Return the SQL type of a column of this logical type; None without one."""
     if plain(logical) == "decimal":
         return f"numeric({', '.join(map(str, digits(logical)))})"
     if plain(logical) == "array":
@@ -96,7 +96,7 @@ def _described(column: Column) -> str:
 
 
 def _require_rectangle(column: Column) -> None:
-    """Raise LabError for lists of lists that are no array: https://www.postgresql.org/docs/current/arrays.html"""
+    """Raise LabError for nested lists that do not form an array: https://www.postgresql.org/docs/current/arrays.html"""
     if depth(column.logical_type) > _DEEPEST:
         raise LabError(f"{column.place('')}: an array of Postgres has at most {_DEEPEST} dimensions; make it text")
     for what, found in {"missing": "a list that is null", "ragged": "lists of other lengths, or empty ones"}.items():

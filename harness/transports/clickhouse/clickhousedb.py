@@ -17,10 +17,10 @@ def connect(uri):
 
     url = make_url(uri)
     database = str(url.query.get("database", "default"))
-    # What stands behind the ? goes to the client: settings of the server with ch_ before their names.
+    # Parameters after the ? go to the client; the prefix ch_ marks server settings.
     settings = {f"ch_{name}": value for name, value in INSERT_SETTINGS.items()}
     if url.drivername == "https":
-        settings["secure"] = "true"  # the name of the dialect takes the scheme's place
+        settings["secure"] = "true"  # the dialect's name replaces the scheme
     engine = create_engine(url.set(drivername="clickhousedb", database=database, query=settings))
     try:
         with engine.connect() as connection:
@@ -38,10 +38,11 @@ def connect(uri):
     lossy={"changed": "int64_beside_null decimals"},
 )
 def read_pandas_sql(connection, table):
-    """Fetch the table with pandas.read_sql, which most people try first.
+    """Fetch the table with pandas.read_sql, the method most people try first.
 
-    Native columns cross the wire; the client makes rows of them, and pandas columns again. UUIDs and dates stay Python
-    objects (uuid.UUID, datetime.date); integers become int64, with nulls float64, and a null among floats becomes NaN.
+    The server sends native columns. The client turns them into rows, and pandas turns the rows back into columns. UUIDs
+    and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64, or float64 with nulls. A null in a
+    float column becomes NaN.
     """
     import pandas as pd
     from sqlalchemy import text
@@ -63,9 +64,9 @@ def read_pandas_sql(connection, table):
 def read_polars_database(connection, table):
     """Fetch the table with polars.read_database over a SQLAlchemy connection.
 
-    Native columns cross the wire; the client makes rows of them, and polars columns again. UUIDs arrive as uuid.UUID,
-    for which polars has only the Object type. infer_schema_length=None, since the default of 100 rows takes a column
-    that begins with as many nulls for nothing else.
+    The server sends native columns. The client turns them into rows, and polars turns the rows back into columns. UUIDs
+    arrive as uuid.UUID, which polars can only hold in its Object type. With the default infer_schema_length of 100,
+    polars gives a column that begins with 100 nulls the type Null. This transport sets it to None.
     """
     import polars as pl
 
@@ -85,11 +86,11 @@ def read_polars_database(connection, table):
     },
 )
 def write_pandas_to_sql(connection, frame, table):
-    """Send the frame with pandas.to_sql, which most people try first.
+    """Send the frame with pandas.to_sql, the method most people try first.
 
-    pandas makes one dictionary of Python objects per row; the dialect turns all of them into one insert of native
-    columns. The table is looked up first. method="multi", which puts the values into the text of the query, took 70
-    times as long and is not measured. A NaN goes as a null, and is refused where the column is not Nullable.
+    pandas builds a dictionary of Python objects for each row, and the dialect turns them all into one insert of native
+    columns. pandas first looks up the table. method="multi" puts the values into the query text; it took 70 times as
+    long and is not measured. A NaN is sent as a null, which a column that is not Nullable refuses.
     """
     frame.to_sql(table, connection, if_exists="append", index=False)
 
@@ -107,12 +108,13 @@ def write_pandas_to_sql(connection, frame, table):
     },
 )
 def write_polars_database(connection, frame, table):
-    """Send the frame with polars.write_database over a SQLAlchemy connection, which is pandas.to_sql underneath.
+    """Send the frame with polars.write_database over a SQLAlchemy connection, which calls pandas.to_sql.
 
-    polars hands pandas its Arrow columns, pandas makes one dictionary of Python objects per row, and the dialect turns
-    all of them into one insert of native columns. A NaN goes as a null and is refused where the column is not Nullable.
+    polars passes its Arrow columns to pandas. pandas builds a dictionary of Python objects for each row, and the
+    dialect turns them all into one insert of native columns. A NaN is sent as a null, which a column that is not
+    Nullable refuses.
     """
-    quoted = '"' + table.replace('"', '""') + '"'  # to polars a.b is the table b of the schema a
+    quoted = '"' + table.replace('"', '""') + '"'  # polars reads a.b as table b in schema a
     frame.write_database(quoted, connection, if_table_exists="append")
 
 
@@ -124,7 +126,7 @@ def write_polars_database(connection, frame, table):
     origin="limit",
 )
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     from sqlalchemy import text
 
     return connection.execute(text("SELECT 1")).scalar_one()

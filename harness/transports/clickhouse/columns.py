@@ -1,9 +1,9 @@
-"""Columns of frames as several clients of ClickHouse want them: types, nulls told from NaN, texts."""
+"""Convert frame columns for several ClickHouse clients: types, nulls versus NaN, strings."""
 
 import csv
 import io
 
-# ClickHouse type -> Arrow type with the same bytes; a Date takes two steps, through days in 32 bits.
+# ClickHouse type -> Arrow type with the same bytes; a Date first becomes days in 32 bits.
 ARROW_TYPES = {
     **{f"{sign}Int{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
     "Float32": "float32",
@@ -12,7 +12,7 @@ ARROW_TYPES = {
     "Date": "uint16",
     "Date32": "int32",
 }
-# ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
+# ClickHouse fixed-width type -> numpy type, which is also the Arrow type.
 NUMPY_TYPES = {
     **{f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
     **{"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4"},
@@ -20,12 +20,12 @@ NUMPY_TYPES = {
 
 
 def inner(sql_type):
-    """Return a type without LowCardinality and Nullable around it."""
+    """Return a type without the LowCardinality and Nullable around it."""
     return sql_type.removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")")
 
 
 def arrow_of_pandas(frame):
-    """Return a pandas frame as Arrow; a NaN among floats stays one, which Table.from_pandas would make a null."""
+    """Return a pandas frame as Arrow; a NaN in a float column stays NaN, which Table.from_pandas would make null."""
     import pyarrow as pa
 
     return pa.table(
@@ -37,21 +37,21 @@ def arrow_of_pandas(frame):
 
 
 def arrow_of_polars(frame):
-    """Return a polars frame as Arrow, its texts as offsets and bytes instead of views."""
+    """Return a polars frame as Arrow, with strings as offsets and bytes instead of views."""
     import polars as pl
 
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def without_nan(values):
-    """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
+    """Return a column with None for the missing values that pandas marks with NaN; a NaN in a float column stays."""
     if values.dtype in ("float64", "float32") or not values.hasnans:
         return values
     return values.astype(object).where(values.notna(), None)
 
 
 def typed(values, sql_type):
-    """Return a column for pandas: Arrow where a number may be null (None and NaN differ there), all else as it is."""
+    """Return a column for pandas: Arrow for a nullable number (to tell None from NaN), otherwise unchanged."""
     import pandas as pd
     import pyarrow as pa
 
@@ -62,7 +62,7 @@ def typed(values, sql_type):
 
 
 def polars_tsv(frame):
-    """Return the frame as ClickHouse wants TabSeparated: not quoted, but escaped; a null is an unescaped \\N."""
+    """Return the frame in ClickHouse's TabSeparated: escaped instead of quoted; a null is an unescaped \\N."""
     import polars as pl
 
     escaped = pl.col(pl.String).str.replace_many(["\\", "\t", "\n", "\r"], [r"\\", r"\t", r"\n", r"\r"])
@@ -71,9 +71,9 @@ def polars_tsv(frame):
 
 
 def pandas_csv(frame):
-    """Return the frame as pyarrow writes CSV: every text quoted, a null empty, a NaN as nan, a midnight as a date.
+    """Return the frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
 
-    pandas itself quotes a null as it quotes a text.
+    pandas itself quotes a null like a string.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -89,11 +89,11 @@ def pandas_csv(frame):
 
 
 def pandas_tsv(frame):
-    """Return the frame as ClickHouse wants TabSeparated: not quoted, but escaped; a null is an unescaped \\N."""
+    """Return the frame in ClickHouse's TabSeparated: escaped instead of quoted; a null is an unescaped \\N."""
     texts = {}
     for name, values in frame.items():
         if values.dtype in ("float64", "float32") and values.hasnans:
-            texts[name] = [repr(value) for value in values.tolist()]  # na_rep is for nulls
+            texts[name] = [repr(value) for value in values.tolist()]  # na_rep is only for nulls
         elif values.dtype == "str":
             for plain, escaped in (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r")):
                 values = values.str.replace(plain, escaped, regex=False)
@@ -103,11 +103,11 @@ def pandas_tsv(frame):
 
 
 def arrow_numbers(name, column, sql_type):
-    """Return a column in the Arrow type of a number; what does not fit raises ValueError."""
+    """Return a column in the Arrow type of a number; a value that does not fit raises ValueError."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_temporal(column.type):  # Arrow would cast it to what it counts
+    if pa.types.is_temporal(column.type):  # Arrow would cast it to its count of units
         raise ValueError(f"column {name}: {column.type} is no {sql_type}")
     numbers = column.cast(ARROW_TYPES[sql_type])
     if sql_type == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
@@ -116,7 +116,7 @@ def arrow_numbers(name, column, sql_type):
 
 
 def uuid_halves(texts):
-    """Turn texts of 36 characters into two little-endian 64-bit halves, 16 bytes a row."""
+    """Turn UUID strings (36 characters) into two little-endian 64-bit halves, 16 bytes a row."""
     import numpy as np
 
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -133,7 +133,7 @@ def uuid_halves(texts):
 
 
 def lengths_of_texts(texts):
-    """Return the lengths of texts in bytes as LEB128, as Arrow binaries."""
+    """Return the byte lengths of strings as LEB128, in an Arrow binary array."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

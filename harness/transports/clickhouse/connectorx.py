@@ -1,7 +1,8 @@
-"""connectorx, a reader in Rust, which speaks HTTP to ClickHouse: https://sfu-db.github.io/connector-x/databases/clickhouse.html
+"""connectorx, a Rust reader, over HTTP to ClickHouse: https://sfu-db.github.io/connector-x/databases/clickhouse.html
 
-Of types that it does not know it loses values and whole rows without a word: decimals, arrays, tuples, JSON. That was
-seen on a server of 26.9 whose user compresses with LZ4, as all servers before do; the embedded lab's cannot show it.
+For types that it does not support (decimals, arrays, tuples, JSON) it silently loses values and whole rows. That was
+observed on a 26.9 server whose user compresses with LZ4, as all older servers do. The embedded lab's server cannot show
+it.
 """
 
 import json
@@ -18,12 +19,12 @@ PARTITIONS = 2
 
 @contextmanager
 def connect(uri):
-    """Yield the address for the calls to come, after one query has proved that the server's answers can be read.
+    """Yield the address for later calls, after one query has proved that connectorx can read the server's answers.
 
-    There is no connection to keep: connectorx makes one in every call. Raises Unsupported for a server whose answers
-    it cannot read: it asks for frames of the native protocol (compress=1) and knows only LZ4 in them (0.4.6), and since
-    26.9 a server uses ZSTD unless the user's profile says network_compression_method=LZ4. There is no way to say so in
-    the address: connectorx ignores its parameters.
+    There is no connection to keep, because connectorx opens one in every call. Raises Unsupported for a server whose
+    answers it cannot read. connectorx 0.4.6 requests native protocol frames (compress=1) and decodes only LZ4 in them.
+    Since 26.9 a server uses ZSTD unless the user's profile sets network_compression_method=LZ4. The address cannot set
+    it, because connectorx ignores URL parameters.
     """
     parts = urlsplit(uri)
     if parts.scheme != "http":
@@ -54,7 +55,7 @@ def _column(address, query):
 
 
 def _select(table):
-    # To connectorx a ? is a parameter, also within a name.
+    # connectorx reads a ? as a parameter, even within a name.
     return f"SELECT * FROM {identifier(table)}".replace("?", r"\x3F")
 
 
@@ -69,8 +70,8 @@ def _select(table):
 def read_polars_sql(connection, table):
     """Let connectorx read the table with one query and return it as a polars frame.
 
-    connectorx asks for the columns first, then reads RowBinary in LZ4 frames while it arrives and makes Arrow of it in
-    Rust. UUIDs come as text.
+    connectorx first asks for the columns. It then reads RowBinary in LZ4 frames as they arrive and builds Arrow in
+    Rust. UUIDs arrive as strings.
     """
     import connectorx
 
@@ -88,8 +89,8 @@ def read_polars_sql(connection, table):
 def read_pandas_sql(connection, table):
     """Let connectorx read the table with one query and return it as a pandas frame.
 
-    connectorx asks for the columns and the number of rows first, then reads RowBinary in LZ4 frames and writes it into
-    numpy arrays. Texts and UUIDs are Python objects (str), integers become int64, with nulls Int64.
+    connectorx first asks for the columns and the number of rows. It then reads RowBinary in LZ4 frames and writes it
+    into numpy arrays. Strings and UUIDs are Python objects (str). Integers become int64, or Int64 with nulls.
     """
     import connectorx
 
@@ -107,8 +108,8 @@ def read_pandas_sql(connection, table):
 def read_pandas_sql_arrow(connection, table):
     """Let connectorx read the table with one query and keep its Arrow columns in pandas.
 
-    connectorx asks for the columns first, then reads RowBinary in LZ4 frames while it arrives and makes Arrow of it in
-    Rust. UUIDs come as text. The columns stay what they are in Arrow (pandas.ArrowDtype).
+    connectorx first asks for the columns. It then reads RowBinary in LZ4 frames as they arrive and builds Arrow in
+    Rust. UUIDs arrive as strings. The columns keep their Arrow types (pandas.ArrowDtype).
     """
     import connectorx
     import pandas as pd
@@ -125,10 +126,11 @@ def read_pandas_sql_arrow(connection, table):
     lossy={"changed": "decimals arrays nested json"},
 )
 def read_polars_sql_partitioned(connection, table):
-    """Let connectorx read the table in two parts side by side and return it as a polars frame.
+    """Let connectorx read the table in two parts in parallel and return it as a polars frame.
 
-    The parts are two equal ranges of the first integer column, whose least and greatest value are asked for first. The
-    two queries are no snapshot: rows inserted meanwhile can be in one part and not in the other. UUIDs come as text.
+    connectorx asks for the minimum and maximum of the first integer column and splits that range into two equal halves.
+    The two queries share no snapshot: rows inserted meanwhile can be in one part and missing in the other. UUIDs arrive
+    as strings.
     """
     import connectorx
 
@@ -146,7 +148,7 @@ def read_polars_sql_partitioned(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["connectorx", "pyarrow"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1, over a connection of its own: what this client takes for every call."""
+    """Run `SELECT 1` over a new connection to time what every call of this client includes."""
     import connectorx
 
     return connectorx.read_sql(connection, "SELECT 1 AS one", return_type="arrow")["one"][0].as_py()

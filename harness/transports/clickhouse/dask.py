@@ -1,7 +1,7 @@
-"""Dask into and out of ClickHouse, by clickhouse-connect on its workers: https://docs.dask.org/en/stable/futures.html
+"""Dask into and out of ClickHouse, with clickhouse-connect on its workers: https://docs.dask.org/en/stable/futures.html
 
-Dask has no reader or writer of ClickHouse of its own. Files have one path and the database two addresses: for this
-process and for the workers.
+Dask has no ClickHouse reader or writer. Files have one path, but the database has two addresses: one for this process
+and one for the workers.
 """
 
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ ENDPOINT = "clickhouse_http"
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
+    """Yield a client of the scheduler, and the database's address as seen by this process and by the workers."""
     with client_of(workers, ["clickhouse_connect", "pyarrow.parquet"]) as client:
         yield client, uri, workers.uri
 
@@ -40,8 +40,8 @@ def connect(uri, workers):
 def load_insert(connection, source, table):
     """Insert each row group of the file on a worker, as one block of Arrow.
 
-    Dask repeats what a worker had done whose answer died with it: that row group is there twice. What is in stays in
-    when another fails.
+    If a worker dies before its result arrives, Dask repeats its work and duplicates the row group. Inserted row groups
+    stay if another one fails.
     """
     client, _, there = connection
     done(client, partial(insert_part, there, table, source), row_groups(source))
@@ -55,9 +55,9 @@ def load_insert(connection, source, table):
     needs=["dask"],
 )
 def load_insert_once(connection, source, table):
-    """Insert each row group under a token that the table remembers: exactly once, whichever worker dies when.
+    """Insert each row group under a token that the table remembers: exactly once, even if workers die.
 
-    What is in stays in when another row group fails, and the table is read meanwhile as far as it is loaded.
+    Inserted row groups stay if another one fails, and other connections can read them during the load.
     """
     client, here, there = connection
     with remembering(here, table):
@@ -72,9 +72,9 @@ def load_insert_once(connection, source, table):
     needs=["dask"],
 )
 def load_insert_staged(connection, source, table):
-    """Insert each row group exactly once into a staging table, exchanged with the table at the end: all or nothing.
+    """Insert each row group once into a staging table, exchanged with the table at the end: all or nothing.
 
-    Nobody sees a row before, and none is in when a row group fails.
+    No row is visible before the exchange, and none is inserted if a row group fails.
     """
     client, here, there = connection
     with staging_of(here, table) as staging:
@@ -89,9 +89,9 @@ def load_insert_staged(connection, source, table):
     needs=["dask"],
 )
 def unload_by_parts(connection, table, destination):
-    """Read the partitions (PARTITION BY) of the table on the workers, each as of its own moment, into a file each.
+    """Read the table's partitions (PARTITION BY) on the workers, at different times, into one file each.
 
-    Who writes meanwhile is seen by some of them and not by others. A table without PARTITION BY is one partition.
+    Some workers see concurrent writes and others do not. A table without PARTITION BY is one partition.
     """
     client, here, there = connection
     _unload(client, there, part_queries(here, table), destination)
@@ -105,9 +105,9 @@ def unload_by_parts(connection, table, destination):
     needs=["dask"],
 )
 def unload_one_moment(connection, table, destination):
-    """Read the partitions of a clone of the table on the workers, all as of the moment it was made, into a file each.
+    """Read the partitions of a clone of the table on the workers, as of the clone's creation, into one file each.
 
-    The clone costs no time and no space. A table without PARTITION BY is one partition.
+    The clone takes no time and no space. A table without PARTITION BY is one partition.
     """
     client, here, there = connection
     with one_moment(here, table) as clone:

@@ -1,4 +1,4 @@
-"""What workers do with ClickHouse, each with a part of the rows: once, all or nothing, and as of one moment.
+"""What workers do with parts of the rows in ClickHouse: exactly once, all or nothing, or from one snapshot.
 
 Tokens: https://clickhouse.com/docs/operations/settings/settings#insert_deduplication_token, clones:
 https://clickhouse.com/docs/sql-reference/statements/create/table#with-a-schema-and-data-cloned-from-another-table
@@ -10,18 +10,18 @@ from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier, literal
 from harness.transports.parts import batches, write_part
 
-WINDOW = 10_000  # inserts of which a table remembers the tokens: more than one load has parts
+WINDOW = 10_000  # insert tokens that a table remembers: more than a load has parts
 
 
 def insert_part(uri, table, source, group):
-    """Insert a row group of a Parquet file as one block of Arrow; done twice it is there twice."""
+    """Insert a row group of a Parquet file as one block of Arrow; a repetition duplicates the rows."""
     return _insert(uri, table, source, group, INSERT_SETTINGS)
 
 
 def insert_part_once(uri, table, source, group):
-    """Insert a row group under its own token: the table, which remembers tokens, drops one that it has had.
+    """Insert a row group under its own token: the table drops a block whose token it remembers.
 
-    The blocks of a repetition have to be the same; one INSERT of the same rows in the same order makes the same.
+    A repetition must have the same blocks. One INSERT of the same rows in the same order makes the same blocks.
     """
     token = {"insert_deduplicate": "1", "insert_deduplication_token": f"{table}/{group}"}
     return _insert(uri, table, source, group, INSERT_SETTINGS | token)
@@ -32,14 +32,14 @@ def _insert(uri, table, source, group, settings):
 
     arrow = pa.Table.from_batches(batches(source, [group]))
     with sessionless(uri) as client:
-        # clickhouse-connect leaves what is quoted already as it is
+        # clickhouse-connect keeps a name that is already quoted
         client.insert_arrow(identifier(table), arrow, settings=settings)
     return arrow.num_rows
 
 
 @contextmanager
 def remembering(uri, table):
-    """Have a table remember the tokens of its inserts meanwhile; a table of the MergeTree family forgets them else."""
+    """Have a MergeTree table remember insert tokens for the block; by default it forgets them."""
     with sessionless(uri) as client:
         remember = f"ALTER TABLE {identifier(table)} MODIFY SETTING non_replicated_deduplication_window"
         before = client.query(
@@ -55,10 +55,10 @@ def remembering(uri, table):
 
 @contextmanager
 def staging_of(uri, table):
-    """Yield the name of an empty copy of an empty table, which is exchanged with it at once if all goes well.
+    """Yield the name of an empty copy of an empty table, which is exchanged with it atomically on success.
 
-    Until then nobody sees a row; if anything goes wrong nobody ever does. Raises RuntimeError where the table has rows
-    by then. Between that look and the exchange somebody else may insert: ClickHouse has no lock against it.
+    No row is visible before the exchange, and none ever if anything fails. Raises RuntimeError if the table has rows by
+    then. Another client may insert between that check and the exchange, because ClickHouse has no lock against it.
     """
     name, staging = identifier(table), identifier(f"{table}_staging")
     with sessionless(uri) as client:
@@ -75,10 +75,10 @@ def staging_of(uri, table):
 
 @contextmanager
 def one_moment(uri, table):
-    """Yield the name of a table with the rows of this moment, meanwhile: a clone.
+    """Yield the name of a clone of a table: its rows at this moment, for the block.
 
-    Its parts are links to the same files, so that it costs no time and no space. ClickHouse has no snapshot that
-    several connections share, and a part named in a query may be merged away.
+    The clone's parts are links to the same files, so it takes no time and no space. ClickHouse has no snapshot that
+    several connections share, and the server may merge away a part that a query names.
     """
     clone = identifier(f"{table}_clone")
     with sessionless(uri) as client:
@@ -100,6 +100,6 @@ def part_queries(uri, table):
 
 
 def read_part(uri, query, destination, name):
-    """Write what a query returns as one Parquet file; Arrow record batches stream, one is held at a time."""
+    """Write a query's result as one Parquet file; record batches stream, and only one is in memory."""
     with sessionless(uri) as client, client.query_arrow_stream(query) as reader:
         return write_part(destination, name, reader)

@@ -23,13 +23,13 @@ ENDPOINT = "clickhouse_http"
 
 @contextmanager
 def connect(uri, workers):
-    """Yield the addresses of the database, as this process sees it and as workers do."""
+    """Yield the database's addresses, as seen by this process and by workers."""
     with ray_of(workers, ["pyarrow", "clickhouse-connect"]):
         yield SimpleNamespace(uri=uri, workers_uri=workers.uri)
 
 
 def dsn_of(uri):
-    """Return an address as Ray Data takes it: clickhouse-connect looks for the database in the path."""
+    """Return an address as Ray Data takes it: clickhouse-connect reads the database from the path."""
     parts = urlsplit(uri)
     database = parse_qs(parts.query).get("database", ["default"])[0]
     return urlunsplit(("clickhousedb", parts.netloc, f"/{database}", "", ""))
@@ -43,10 +43,10 @@ def dsn_of(uri):
     needs=["ray"],
 )
 def load_write_clickhouse(connection, source, table):
-    """Dataset.write_clickhouse into the table that is there: an INSERT for each block.
+    """Append with Dataset.write_clickhouse to the existing table: one INSERT for each block.
 
-    A table that it makes itself has String for dates and uuids. Not all or nothing, and not once: Ray repeats a task
-    whose worker died, also after its INSERT.
+    A table that Ray creates itself would have String columns for dates and uuids. The load is neither all or nothing
+    nor exactly once: Ray repeats a task whose worker died, even after its INSERT.
     """
     import ray
     from ray.data import SinkMode
@@ -63,9 +63,9 @@ def load_write_clickhouse(connection, source, table):
     needs=["ray"],
 )
 def load_insert_once(connection, source, table):
-    """Each row group exactly once: a task inserts it as one block under its own token.
+    """Insert each row group exactly once: a task inserts it as one block under its own token.
 
-    The table remembers the tokens meanwhile, and drops what a task repeats. Others see the table fill.
+    The table remembers the tokens during the load and drops what a task repeats. Other connections see the table fill.
     """
     there = connection.workers_uri
     with remembering(connection.uri, table):
@@ -80,7 +80,7 @@ def load_insert_once(connection, source, table):
     needs=["ray"],
 )
 def load_insert_staged(connection, source, table):
-    """All rows or none: each row group exactly once into a table that is exchanged with the empty one at the end."""
+    """All rows or none: insert each row group once into a table that is exchanged with the empty one at the end."""
     there = connection.workers_uri
     with staging_of(connection.uri, table) as staging:
         on_workers(insert_part_once, [(there, staging, source, group) for group in row_groups(source)])
@@ -94,9 +94,9 @@ def load_insert_staged(connection, source, table):
     needs=["ray"],
 )
 def unload_read_clickhouse(connection, table, destination):
-    """ray.data.read_clickhouse as it is called first: one query, whose answer one task holds as one block.
+    """Read with ray.data.read_clickhouse's defaults: one query, whose answer one task holds as one block.
 
-    Before it come three more: how many rows there are, how many bytes, and 100 rows.
+    Three more queries come first: the number of rows, the number of bytes, and 100 sample rows.
     """
     import ray
 
@@ -112,11 +112,11 @@ def unload_read_clickhouse(connection, table, destination):
     needs=["ray"],
 )
 def unload_read_clickhouse_ordered(connection, table, destination):
-    """ray.data.read_clickhouse with order_by, without which it is not parallel: pages by OFFSET and FETCH.
+    """Read with ray.data.read_clickhouse and order_by, which makes it parallel: pages by OFFSET and FETCH.
 
-    The server sorts the table for each page, of which there are up to 200. Ordered by all columns, those of the key
-    first: rows that are equal in what they are ordered by may be on two pages, or on none. Likewise, as there is no
-    common moment, those that are written meanwhile.
+    The server sorts the table for each page, up to 200 times. The order is by all columns, the key's first. Rows that
+    are equal in all of them may be on two pages or on none. There is no common snapshot, so the same holds for rows
+    written meanwhile.
     """
     import ray
 
@@ -138,9 +138,10 @@ def unload_read_clickhouse_ordered(connection, table, destination):
     needs=["ray"],
 )
 def unload_by_parts(connection, table, destination):
-    """Each task reads one partition of the table (PARTITION BY) and writes it as a file, a record batch at a time.
+    """Have each task read one partition of the table (PARTITION BY) and stream it to a separate file.
 
-    No common moment: what is written meanwhile is in some of the files. A table without partitions is one part.
+    There is no common snapshot: rows written meanwhile are in some of the files. A table without partitions is one
+    part.
     """
     queries = part_queries(connection.uri, table)
     there = connection.workers_uri
@@ -155,7 +156,7 @@ def unload_by_parts(connection, table, destination):
     needs=["ray"],
 )
 def unload_one_moment(connection, table, destination):
-    """The same of a clone of the table: all tasks read the rows of one moment."""
+    """Like unload_by_parts, from a clone of the table: all tasks read the rows of one moment."""
     there = connection.workers_uri
     with one_moment(connection.uri, table) as clone:
         queries = part_queries(connection.uri, clone)

@@ -1,16 +1,16 @@
-"""How names and texts stand in the SQL of ClickHouse, once for all of its transports and for the lab itself.
+"""How to quote names and strings in ClickHouse's SQL, for all its transports and for the lab itself.
 
 https://clickhouse.com/docs/sql-reference/syntax#identifiers
 """
 
 
 def identifier(name):
-    r"""Return the name of a table or column as SQL: between backticks, with \ before every backtick and backslash."""
+    r"""Return the name of a table or column as SQL: in backticks, with \ before every backtick and backslash."""
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
 def identifiers(names):
-    """Return several names as SQL, with commas between them."""
+    """Return several names as comma-separated SQL."""
     return ", ".join(map(identifier, names))
 
 
@@ -20,5 +20,5 @@ def insert_into(table, columns):
 
 
 def literal(text):
-    r"""Return a text as SQL: between single quotes, with \ before every single quote and backslash."""
+    r"""Return a string as SQL: in single quotes, with \ before every single quote and backslash."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

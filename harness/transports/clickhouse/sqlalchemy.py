@@ -15,17 +15,17 @@ ENDPOINT = "clickhouse_native"
 def connect(uri):
     """Yield a SQLAlchemy connection.
 
-    The dialect closes the native connection with every result it has read (clickhouse-sqlalchemy 0.3.2): every read,
-    and the first write, connects anew, and that is part of its time.
+    clickhouse-sqlalchemy 0.3.2 closes the native connection after every result it has read. Every read, and the first
+    write, therefore opens a new connection, and the time includes it.
 
-    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
-    instead of ignoring a setting it does not know and waiting forever.
+    Settings are marked as important. A server older than 26.5 therefore refuses inline inserts with code 115
+    (UNKNOWN_SETTING). Otherwise it would ignore the unknown setting and wait forever.
     """
     from sqlalchemy import create_engine, make_url
 
     url = make_url(uri).update_query_dict({"settings_is_important": "1"})
     if url.drivername == "clickhouses":
-        url = url.update_query_dict({"secure": "true"})  # the name of the dialect takes the scheme's place
+        url = url.update_query_dict({"secure": "true"})  # the dialect's name replaces the scheme
     engine = create_engine(url.set(drivername="clickhouse+native"))
     try:
         with engine.connect() as connection:
@@ -36,7 +36,7 @@ def connect(uri):
 
 def _insert_text(connection, table, columns, format_name, payload, settings):
     query = f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}"
-    # The driver fills the parameters in with the % operator, even when there are none: a % of the data must be doubled.
+    # The driver inserts parameters with the % operator, even without parameters, so a % in the data must be doubled.
     connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": settings})
 
 
@@ -59,9 +59,9 @@ def _insert_text(connection, table, columns, format_name, payload, settings):
 def write_polars_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
-    a null arrive as the column's default.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore trims leading and
+    trailing spaces. A string \N and a null arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
@@ -90,9 +90,10 @@ def write_polars_insert_csv(connection, frame, table):
 def write_polars_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
-    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but polars quotes it. An empty
+    string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a tab or newline
+    breaks the insert. Nulls are lost.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
@@ -118,9 +119,9 @@ def write_polars_insert_tsv(connection, frame, table):
 def write_pandas_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
-    NaN and a missing value arrive as the column's default.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore trims leading and
+    trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
@@ -149,9 +150,10 @@ def write_pandas_insert_csv(connection, frame, table):
 def write_pandas_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
-    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but pandas quotes it. A string
+    with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the insert. Missing
+    values are lost.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
@@ -171,8 +173,8 @@ def write_pandas_insert_tsv(connection, frame, table):
 def read_polars_rows(connection, table):
     """Fetch all rows through SQLAlchemy and build the frame from them.
 
-    The wire carries native columns; the driver turns them into rows, and polars turns them back. UUIDs arrive as
-    uuid.UUID, for which polars has only the Object type; integers become Int64.
+    The server sends native columns. The driver turns them into rows, and polars turns the rows back into columns. UUIDs
+    arrive as uuid.UUID, which polars can only hold in its Object type. Integers become Int64.
     """
     import polars as pl
     from sqlalchemy import text
@@ -195,8 +197,8 @@ def read_polars_rows(connection, table):
 def read_pandas_rows(connection, table):
     """Fetch all rows through SQLAlchemy and build the frame from them.
 
-    The wire carries native columns; the driver turns them into rows, and pandas turns them back. UUIDs and dates stay
-    Python objects (uuid.UUID, datetime.date); integers become int64.
+    The server sends native columns. The driver turns them into rows, and pandas turns the rows back into columns. UUIDs
+    and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64.
     """
     import pandas as pd
     from sqlalchemy import text
@@ -204,7 +206,7 @@ def read_pandas_rows(connection, table):
     with phase("receive"):
         result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
     with phase("decode"):
-        # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
+        # pandas 3.1 converts tuples more than twice as fast as SQLAlchemy rows
         rows = [tuple(row) for row in result.all()]
         return pd.DataFrame(rows, columns=list(result.keys()))
 
@@ -213,7 +215,7 @@ def read_pandas_rows(connection, table):
     "call", path="SELECT 1", payload="one value", requires=["clickhouse_sqlalchemy", "sqlalchemy"], origin="limit"
 )
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.exec_driver_sql("SELECT 1").scalar_one()
 
 
@@ -233,9 +235,10 @@ def call_select_1(connection):
     },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
-    r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
+    r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
 
-    The published transport with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
+    unchanged.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
@@ -259,9 +262,10 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = polars_tsv(frame)
@@ -285,9 +289,10 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
-    """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
+    """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
 
-    The published transport with another writer: empty texts, spaces around a text, NaN and nulls come through.
+    The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_csv(frame)
@@ -310,9 +315,10 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts, NaN and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
@@ -329,10 +335,10 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
     lossy={"changed": "timestamps timestamps_tz padded_text"},
 )
 def read_pandas_rows_lossless(connection, table):
-    """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls among numbers: nothing is lost.
+    """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls in numeric columns.
 
-    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
-    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
     """
     import pandas as pd
     from sqlalchemy import text

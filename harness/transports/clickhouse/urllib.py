@@ -18,7 +18,7 @@ ENDPOINT = "clickhouse_http"
 
 @contextmanager
 def connect(uri):
-    """Yield address, parameters and headers for the requests to come, after one query has proved that they work.
+    """Yield the address, parameters and headers for later requests, after one query has proved that they work.
 
     There is no connection to keep: urllib opens a new TCP connection for every request and closes it after the answer.
     """
@@ -35,7 +35,7 @@ def connect(uri):
 
 
 def _send(connection, query, settings=None, body=b""):
-    """Run one query in one request and return the bytes of the answer; a refusal raises RuntimeError with its text."""
+    """Run one query in one request and return the bytes of the answer. A refusal raises RuntimeError."""
     address, parameters, headers = connection
     url = address + "?" + urlencode({**parameters, **(settings or {}), "query": query})
     try:
@@ -73,8 +73,8 @@ def _column_names(connection, table):
 def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
 
-    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
-    polars chooses by itself, written out here. A new TCP connection is part of the time.
+    The client sends typed columns. Only UUIDs travel as strings, which the server parses. zstd is polars' default
+    codec, set explicitly here. The time includes a new TCP connection.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -99,9 +99,9 @@ def write_polars_parquet(connection, frame, table):
 def write_pandas_parquet(connection, frame, table):
     """Send the frame as one snappy Parquet file in the body of a POST request.
 
-    Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
-    snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
-    A new TCP connection is part of the time.
+    The client sends typed columns. UUIDs travel as strings and dates as timestamps, and the server converts both.
+    snappy is pandas' default codec, set explicitly here. pandas writes a NaN as a null, which arrives as 0. The time
+    includes a new TCP connection.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -123,7 +123,7 @@ def write_pandas_parquet(connection, frame, table):
 def read_polars_parquet(connection, table):
     """Fetch the table as one zstd Parquet file and let polars decode it.
 
-    polars has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    polars has no UUID type: a UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -146,7 +146,7 @@ def read_polars_parquet(connection, table):
 def read_pandas_parquet(connection, table):
     """Fetch the table as one zstd Parquet file and let pandas (pyarrow) decode it.
 
-    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
+    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date), which takes most of the time.
     """
     import pandas as pd
     import pyarrow as pa
@@ -173,8 +173,8 @@ def read_pandas_parquet(connection, table):
 def read_polars_csv(connection, table):
     """Fetch the table as CSV without a header and let polars guess the types.
 
-    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become Int64, a text
-    column of digits would become numbers, and a NaN makes its float column text.
+    The column names come from a DESCRIBE round trip first. UUIDs and dates stay strings, and integers become Int64. A
+    string column of digits becomes numbers, and a NaN turns its float column into strings.
     """
     import polars as pl
 
@@ -200,9 +200,9 @@ def read_polars_csv(connection, table):
 def read_pandas_csv(connection, table):
     """Fetch the table as CSV without a header and let pandas guess the types.
 
-    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become int64, a text
-    column of digits would become numbers, and a NaN makes its float column text: keep_default_na=False, without which
-    pandas reads an empty text, NA and null as missing.
+    The column names come from a DESCRIBE round trip first. UUIDs and dates stay strings, and integers become int64. A
+    string column of digits becomes numbers. keep_default_na=False keeps an empty string, NA and null from becoming
+    missing values, but a NaN then turns its float column into strings.
     """
     import pandas as pd
 
@@ -215,7 +215,7 @@ def read_pandas_csv(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return int(_send(connection, "SELECT 1"))
 
 
@@ -234,8 +234,8 @@ def call_select_1(connection):
 def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
 
-    The published transport through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
-    A new TCP connection is part of the time.
+    The published transport, but pyarrow writes the file: pandas' to_parquet writes a NaN as a null. The time includes a
+    new TCP connection.
     """
     import pyarrow.parquet as pq
 

@@ -1,1 +1,1 @@
-"""Transports to turn a tree of CSV files into one Parquet file, on local disk and in an S3 server."""
+"""Transports that turn a tree of CSV files into one Parquet file, on local disk and on an S3 server."""

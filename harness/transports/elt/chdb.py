@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from harness.registry import transport
 
-# What DuckDB and Polars are told by options, ClickHouse is told by settings. No share of malformed lines is too large.
+# Settings replace the options of DuckDB and Polars. Any share of malformed lines is allowed.
 SETTINGS = """
 SETTINGS schema_inference_mode = 'union', input_format_max_rows_to_read_for_schema_inference = 200,
   input_format_allow_errors_num = 1000000000, input_format_allow_errors_ratio = 1,
@@ -28,7 +28,7 @@ def connect(folder, s3):
 
 
 def _table(s3, place, file_format):
-    """Return the table function of a local path or an s3:// address; all texts are quoted as SQL wants it."""
+    """Return the table function of a local path or an s3:// address, with every string quoted as SQL."""
 
     def quoted(text):
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -41,10 +41,10 @@ def _table(s3, place, file_format):
 
 @transport("transform", path="file() or s3() -> INSERT INTO FUNCTION", payload="CSV to Parquet", requires=["chdb"])
 def transform(session, source, destination):
-    """Insert what file() or s3() finds below the source into one Parquet file.
+    """Insert everything that file() or s3() finds below the source into one Parquet file.
 
-    Malformed lines are left out (input_format_allow_errors_ratio); the columns of all files are taken together
-    (schema_inference_mode = union), found from their first 200 lines.
+    input_format_allow_errors_ratio skips malformed lines. schema_inference_mode = union combines the columns of all
+    files, inferred from their first 200 lines.
     """
     connection, s3 = session
     connection.query(

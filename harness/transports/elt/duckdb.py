@@ -14,10 +14,10 @@ connect = in_memory
     published="DuckDB",
 )
 def transform(connection, source, destination):
-    """Copy what read_csv finds below the source into one Parquet file, with the options of the published job.
+    """Copy everything that read_csv finds below the source into one Parquet file, with the published job's options.
 
-    ignore_errors leaves out malformed lines, union_by_name takes files of different columns together, filename says
-    where a row is from, and the types of a file are found from its first 200 lines.
+    ignore_errors skips malformed lines. union_by_name combines files with different columns. filename records each
+    row's file. DuckDB infers a file's types from its first 200 lines.
     """
     connection.execute(
         "COPY (SELECT * FROM read_csv($source, ignore_errors = true, filename = true, union_by_name = true, "

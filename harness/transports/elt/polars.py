@@ -1,10 +1,10 @@
-"""Polars, lazily and in streams: https://docs.pola.rs/api/python/stable/reference/api/polars.scan_csv.html"""
+"""Polars, with lazy queries and streaming: https://docs.pola.rs/api/python/stable/reference/api/polars.scan_csv.html"""
 
 from contextlib import contextmanager
 
 from harness.registry import transport
 
-# In every file, and never empty: a row without one of them was a malformed line.
+# Present in every file and never empty: a row without one of them was a malformed line.
 MANDATORY = (
     "event_id",
     "occurred_at",
@@ -38,10 +38,11 @@ def connect(folder, s3):
 
 @transport("transform", path="scan_csv -> sink_parquet", payload="CSV to Parquet", requires=["polars"])
 def transform(options, source, destination):
-    """Stream what scan_csv finds below the source into one Parquet file.
+    """Stream everything that scan_csv finds below the source into one Parquet file.
 
-    Polars does not leave malformed lines out: what it cannot read becomes null (ignore_errors), so rows that lack what
-    every row must have are left out afterwards. Columns are found from the first 200 lines of all files.
+    Polars does not skip malformed lines: it turns what it cannot read into nulls (ignore_errors). The transport
+    afterwards drops rows without the values that every row must have. Polars infers the columns from the first 200
+    lines of all files.
     """
     import polars as pl
 

@@ -1,1 +1,1 @@
-"""What the machine itself can do with the bytes of a frame."""
+"""Lower bounds of the machine: the time to move a frame's bytes."""

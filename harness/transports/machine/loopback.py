@@ -1,4 +1,4 @@
-"""Loopback: the bytes of a frame over TCP to the other end of a connection on this machine."""
+"""Loopback: a frame's bytes over TCP to the other end of a connection on this machine."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from harness.registry import transport
 
-_PIECE = 1 << 18  # bytes asked for at a time
+_PIECE = 1 << 18  # bytes received at a time
 
 
 @contextmanager
@@ -24,10 +24,10 @@ def connect():
 
 @transport("copy", frame="bytes", path="TCP on loopback", payload="bytes", requires=["polars"], origin="limit")
 def copy_bytes(connection, data):
-    """Send the bytes of the frame over a TCP connection of this machine while another thread receives them.
+    """Send the frame's bytes over a local TCP connection while another thread receives them.
 
-    Sender and receiver are two threads that wait in the kernel without the interpreter's lock, as a client and its
-    server are two processes: what any transport over one connection costs at the very least, without encoding anything.
+    Sender and receiver are two threads that wait in the kernel without holding the interpreter's lock, like a client
+    and its server in two processes. This is the minimum for any transport over one connection, without encoding.
     """
     sender, receiver, thread = connection
     sent = thread.submit(sender.sendall, data)

@@ -1,4 +1,4 @@
-"""Memory: the bytes of a frame from one place to another."""
+"""Memory: a frame's bytes copied from one place to another."""
 
 from contextlib import contextmanager
 
@@ -7,11 +7,11 @@ from harness.registry import transport
 
 @contextmanager
 def connect():
-    """Yield nothing: memory needs no connection."""
+    """Yield None: memory needs no connection."""
     yield None
 
 
 @transport("copy", frame="bytes", path="memory", payload="bytes", requires=["polars"], origin="limit")
 def copy_bytes(connection, data):
-    """Copy the bytes of the frame once in memory, into pages that are new: what any transport costs at least."""
+    """Copy the frame's bytes once in memory, into new pages: the minimum for any transport."""
     return bytearray(data)

@@ -1,1 +1,1 @@
-"""Transports to scan Parquet files: three columns of lineitem, the filter of TPC-H query 6, and the rows left."""
+"""Transports that scan Parquet files: three columns of lineitem, TPC-H query 6's filter, a count of rows."""

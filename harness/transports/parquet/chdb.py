@@ -4,8 +4,8 @@ from contextlib import contextmanager
 
 from harness.registry import transport
 
-# The filter of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. ClickHouse reads 0.05 as a float; the
-# bounds are made decimals of the columns' scale.
+# TPC-H query 6's filter: about 1.9 % of lineitem's rows at every scale. ClickHouse reads 0.05 as a float, so the bounds
+# become decimals of the columns' scale.
 ROWS_OF_A_FILE = """
 SELECT l_shipdate, l_discount, l_quantity
 FROM file({file_name:String}, Parquet)
@@ -16,7 +16,7 @@ WHERE l_shipdate >= toDate32('1994-01-01') AND l_shipdate < toDate32('1995-01-01
 
 @contextmanager
 def connect(folder):
-    """Yield a connection to an empty database whose files, temporary ones too, are in the folder."""
+    """Yield a connection to an empty database whose files, including temporary ones, are in the folder."""
     import chdb
 
     connection = chdb.connect(folder)
@@ -27,9 +27,9 @@ def connect(folder):
 
 
 def _count(connection, files, settings=""):
-    """Return the number of rows of all files that pass: UNION ALL, so that a file given twice counts twice.
+    """Return the number of matching rows in all files; UNION ALL counts a file given twice twice.
 
-    Paths are query parameters. ClickHouse takes 256 KB of query text: enough for about 900 files.
+    Paths are query parameters. ClickHouse accepts 256 KB of query text, enough for about 900 files.
     """
     names = [f"file_{number}" for number in range(len(files))]
     branches = [ROWS_OF_A_FILE.replace("file_name", name) for name in names]
@@ -39,11 +39,11 @@ def _count(connection, files, settings=""):
 
 @transport("scan", path="file(), UNION ALL", payload="Parquet", requires=["chdb"])
 def scan(connection, files):
-    """Count with SQL over file(), one branch of UNION ALL a file, all settings as they come.
+    """Count with SQL over file(), one branch of UNION ALL a file, with default settings.
 
-    chDB maps local files into memory (storage_file_read_method is mmap in it, pread in a ClickHouse server): the pages
-    of the three columns count as file-backed memory of the process, which the system can take back. A path with *, ?
-    or { in it is taken as a pattern.
+    chDB maps local files into memory: storage_file_read_method is mmap in chDB and pread in a ClickHouse server. The
+    pages of the three columns count as the process's file-backed memory, which the system can reclaim. A path with *, ?
+    or { in it is read as a pattern.
     """
     return _count(connection, files)
 
@@ -58,6 +58,6 @@ def scan(connection, files):
 def scan_pread(connection, files):
     """Count with the same SQL, the files read with positional reads instead of mapped into memory.
 
-    This is the default of a ClickHouse server. Beside the other it shows what mapping the files costs and saves.
+    This is a ClickHouse server's default. Compared with `scan`, it shows what mapping the files costs and saves.
     """
     return _count(connection, files, settings="SETTINGS storage_file_read_method = 'pread'")

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from harness.registry import transport
 
-# The filter of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. All bounds of decimal columns are
-# decimals: pyarrow refuses to compare a decimal(15, 2) with an integer.
+# TPC-H query 6's filter: about 1.9 % of lineitem's rows at every scale. All bounds of decimal columns are decimals,
+# because pyarrow refuses to compare a decimal(15, 2) with an integer.
 PASSES = [
     ("l_shipdate", ">=", date(1994, 1, 1)),
     ("l_shipdate", "<", date(1995, 1, 1)),
@@ -29,7 +29,7 @@ def connect(folder):
 def scan(connection, files):
     """Count the rows of frames read with columns= and filters=, one file after the other.
 
-    pyarrow reads and filters; only the rows that pass become pandas frames, their dates and decimals Python objects.
+    pyarrow reads and filters. Only matching rows become pandas frames, with dates and decimals as Python objects.
     """
     import pandas as pd
 

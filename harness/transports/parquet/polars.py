@@ -10,15 +10,15 @@ from harness.registry import transport
 
 @contextmanager
 def connect(folder):
-    """Yield None: polars has no connection, and this query nothing that it would spill to the folder."""
+    """Yield None: polars has no connection, and this query spills nothing to the folder."""
     yield None
 
 
 def _query(files):
-    """Return the lazy frame of one number: how many rows of all files pass.
+    """Return the lazy frame of one number: the matching rows in all files.
 
-    The filter is that of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. Decimals stay decimals. A
-    file given twice counts twice, though the optimizer reads it once.
+    The filter is TPC-H query 6's: about 1.9 % of lineitem's rows at every scale. Decimals stay decimals. A file given
+    twice counts twice, though the optimizer reads it once.
     """
     import polars as pl
 
@@ -40,12 +40,12 @@ def _query(files):
 
 @transport("scan", path="scan_parquet, concat", payload="Parquet", requires=["polars"], published="Polars (default)")
 def scan(connection, files):
-    """Count with a lazy query over scan_parquet, one scan a file put together by concat, all settings as they come.
+    """Count with a lazy query over scan_parquet, one scan a file combined by concat, with default settings.
 
-    The published benchmark ran on Polars 1, which mapped local Parquet files into memory. Polars 2 no longer does: it
-    reads the three columns with positional reads (https://github.com/pola-rs/polars/pull/29091) and has no setting to
-    map them again, so the memory the article explains by mapping is not there to be found. The default engine of
-    Polars 2 is the streaming one: collect() does the same as collect(engine="streaming").
+    The published benchmark ran on Polars 1, which mapped local Parquet files into memory, and explains its memory
+    figures by that. Polars 2 reads the three columns with positional reads
+    (https://github.com/pola-rs/polars/pull/29091) and has no setting to map files, so its figures cannot be reproduced.
+    Polars 2 uses the streaming engine by default: collect() equals collect(engine="streaming").
     """
     return _query(files).collect().item()
 
@@ -59,12 +59,12 @@ def scan(connection, files):
     published="Polars (forced async)",
 )
 def scan_forced_async(connection, files):
-    """Count with the same lazy query under POLARS_FORCE_ASYNC=1: local files go through the reader for object stores.
+    """Count with the same lazy query under POLARS_FORCE_ASYNC=1: local files go through the object store reader.
 
-    That reader fetches ahead into memory and merges byte ranges that lie close together: in row groups of 300,000 rows
-    it also reads the three small columns between l_discount and l_shipdate, a third more bytes; in row groups of 4,096
-    more than twice as many, and it may warn that 512 threads are reading. Polars 2 looks at the environment once, when
-    it is imported; loading a configuration, here an empty one, makes it look again.
+    That reader prefetches into memory and merges nearby byte ranges. In row groups of 300,000 rows it also reads the
+    three small columns between l_discount and l_shipdate, a third more bytes. In row groups of 4,096 rows it reads more
+    than twice as many bytes, and may warn that 512 threads are reading. Polars 2 reads the environment once, when it is
+    imported. Loading a configuration, here an empty one, makes it read the environment again.
     """
     import polars as pl
 
@@ -81,8 +81,8 @@ def scan_forced_async(connection, files):
     settings={"engine": "in-memory"},
 )
 def scan_in_memory(connection, files):
-    """Count with the same lazy query on the in-memory engine, which was the default of Polars 1.
+    """Count with the same lazy query on the in-memory engine, Polars 1's default.
 
-    The same reader scans and filters; but the rows of a file that pass become a frame before they are counted.
+    The same reader scans and filters, but the matching rows of a file become a frame before they are counted.
     """
     return _query(files).collect(engine="in-memory").item()

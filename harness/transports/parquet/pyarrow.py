@@ -14,10 +14,10 @@ def connect(folder):
 
 
 def _count(files, filesystem):
-    """Return the number of rows of all files that pass, a file given twice counted twice.
+    """Return the number of matching rows in all files; a file given twice counts twice.
 
-    The filter is that of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. The bounds have the type of
-    the columns: pyarrow compares decimals exactly, but does not bring an integer to their precision.
+    The filter is TPC-H query 6's: about 1.9 % of lineitem's rows at every scale. The bounds have the columns' type,
+    because pyarrow compares decimals exactly but does not convert an integer to their precision.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -39,8 +39,8 @@ def _count(files, filesystem):
 def scan_dataset(connection, files):
     """Count with one dataset over all files and a scanner with projection and filter.
 
-    Row groups whose statistics exclude a match are skipped; of the others the three columns are read into memory and
-    decoded in full, many batches ahead of the filter.
+    pyarrow skips row groups whose statistics exclude a match. Of the others it reads the three columns into memory and
+    decodes them in full, many batches ahead of the filter.
     """
     return _count(files, filesystem=None)
 
@@ -55,7 +55,7 @@ def scan_dataset(connection, files):
 def scan_dataset_memory_map(connection, files):
     """Count with the same dataset over files that are mapped into memory instead of read.
 
-    The pages of the three columns then count as file-backed memory of the process, which the system can take back.
+    The pages of the three columns then count as the process's file-backed memory, which the system can reclaim.
     """
     from pyarrow.fs import LocalFileSystem
 

@@ -4,7 +4,7 @@ import itertools
 
 
 def uuid_bytes(texts):
-    """Turn an Arrow column of uuid texts into one of 16 bytes a value. Raises ValueError where a text is no uuid."""
+    """Turn an Arrow column of uuid strings into one of 16 bytes a value. Raises ValueError for other strings."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -28,7 +28,7 @@ def types_of(connection, table, columns):
 
 
 def as_the_table(arrow, types):
-    """Give uuids and dates the Arrow types that the server's binary form of them needs: 16 bytes, and days."""
+    """Give uuids and dates the Arrow types that the server's binary form needs: 16 bytes, and days."""
     import pyarrow as pa
 
     for position, (name, values) in enumerate(zip(arrow.column_names, arrow.columns, strict=True)):
@@ -36,16 +36,16 @@ def as_the_table(arrow, types):
             arrow = arrow.set_column(position, name, uuid_bytes(values))
         elif types[name] == "date" and values.type != pa.date32():
             days = values.cast(pa.date32())
-            if not days.cast(values.type).equals(values):  # Arrow cuts a time of day off without a word
+            if not days.cast(values.type).equals(values):  # Arrow silently drops a time of day
                 raise ValueError(f'column "{name}" is a date in the table, but has times of day')
             arrow = arrow.set_column(position, name, days)
     return arrow.combine_chunks()
 
 
 def copy_batches(connection, table, batches):
-    """Send Arrow record batches, each encoded when it is its turn, into one binary COPY; return how many rows.
+    """Encode Arrow record batches one by one and send them into one binary COPY; return the number of rows.
 
-    `connection` is one of psycopg; of nothing is nothing sent.
+    `connection` is a psycopg connection. Without batches nothing is sent.
     """
     import pyarrow as pa
     from pgpq import ArrowToPostgresBinaryEncoder

@@ -1,8 +1,8 @@
-"""Columns of frames as several clients of Postgres hand them over."""
+"""Convert frame columns for several Postgres clients."""
 
 
 def as_pandas(table):
-    """Turn an Arrow table into a pandas frame that keeps whole numbers beside nulls, and days as datetime64[us]."""
+    """Turn an Arrow table into a pandas frame that keeps integers with nulls, and dates as datetime64[us]."""
     import pandas as pd
     import pyarrow as pa
 
@@ -12,6 +12,6 @@ def as_pandas(table):
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count:
-            dtype = pd.api.types.pandas_dtype(str(column.type).capitalize())  # int32 -> Int32, which has room for NA
+            dtype = pd.api.types.pandas_dtype(str(column.type).capitalize())  # int32 -> Int32, which can hold NA
             frame[name] = column.to_pandas(types_mapper={column.type: dtype}.get)
     return frame

@@ -1,6 +1,7 @@
 """Dask into and out of Postgres: https://docs.dask.org/en/stable/dataframe-sql.html
 
-Files have one path and (but where noted) the database two addresses: for this process and for the workers.
+Files have one path, but the database has two addresses, except where noted: one for this process and one for the
+workers.
 """
 
 from contextlib import contextmanager
@@ -21,12 +22,12 @@ from harness.transports.postgres.partitions import (
 from harness.transports.postgres.sql import identifier
 from harness.transports.postgres.to_sql import insert_by_copy, url_of, uuid_types
 
-CHUNK = "32 MiB"  # of Dask's own estimate of a partition in memory
+CHUNK = "32 MiB"  # Dask's estimate of a partition's size in memory
 
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
+    """Yield a client of the scheduler, and the database's address as seen by this process and by the workers."""
     modules = [
         "adbc_driver_postgresql.dbapi",
         "dask.dataframe",
@@ -50,9 +51,9 @@ def connect(uri, workers):
 def load_to_sql(connection, source, table):
     """Append the partitions of a Dask frame with to_sql(parallel=True): pandas' to_sql, one INSERT a row, on workers.
 
-    A partition is a row group; by default Dask would make one of all that fits into 256 MiB, for one worker. Each
-    commits for itself: a partition whose worker died after its commit is there twice, and what is in stays in when
-    another fails. SQLAlchemy would cast every text to VARCHAR, so it is told which columns are uuid.
+    A partition is a row group. By default Dask would put up to 256 MiB into one partition, for one worker. Each
+    partition commits separately. If a worker dies after its commit, its partition is duplicated, and if one partition
+    fails the others stay. SQLAlchemy would cast every string to VARCHAR, so the transport declares the uuid columns.
     """
     _, here, there = connection
     with _engine(here) as engine:
@@ -70,15 +71,15 @@ def load_to_sql(connection, source, table):
 def load_to_sql_copy(connection, source, table):
     """Append the partitions of a Dask frame with to_sql(parallel=True) and pandas' COPY recipe as method.
 
-    Rows of Python values become CSV in csv.writer, and the server parses every value again; an empty text arrives as
-    NULL. A partition is a row group and commits for itself, as in `load_to_sql`.
+    csv.writer turns rows of Python values into CSV, and the server parses every value again. An empty string arrives as
+    NULL. A partition is a row group and commits separately, as in `load_to_sql`.
     """
     _, _, there = connection
     _append(source, table, there, method=insert_by_copy)
 
 
 def _append(source, table, uri, **options):
-    """Append a Parquet file to a table by to_sql, a row group a partition."""
+    """Append a Parquet file to a table with to_sql, one partition per row group."""
     import dask.dataframe as dd
 
     frame = dd.read_parquet(source, split_row_groups=True)
@@ -93,10 +94,10 @@ def _append(source, table, uri, **options):
     needs=["dask"],
 )
 def load_copy(connection, source, table):
-    """COPY each row group of the file on a worker, from Arrow and in a transaction of its own.
+    """COPY each row group of the file on a worker, from Arrow, in a separate transaction.
 
-    Dask repeats what a worker had done whose answer died with it: that row group is there twice. What is in stays in
-    when another fails.
+    If a worker dies before its result arrives, Dask repeats its work and duplicates the row group. Inserted row groups
+    stay if another one fails.
     """
     client, _, there = connection
     done(client, partial(copy_part, there, table, source), row_groups(source))
@@ -110,9 +111,9 @@ def load_copy(connection, source, table):
     needs=["dask"],
 )
 def load_copy_once(connection, source, table):
-    """COPY each row group exactly once, whichever worker dies when: a ledger in the same transaction says what is in.
+    """COPY each row group exactly once, even if workers die: a ledger in the same transaction records it.
 
-    What is in stays in when another row group fails, and the table is read meanwhile as far as it is loaded.
+    Inserted row groups stay if another one fails, and other connections can read them during the load.
     """
     client, here, there = connection
     with ledger_of(here, table) as ledger:
@@ -127,9 +128,9 @@ def load_copy_once(connection, source, table):
     needs=["dask"],
 )
 def load_copy_staged(connection, source, table):
-    """COPY each row group exactly once into a staging table, which takes the table's place at the end: all or nothing.
+    """COPY each row group exactly once into a staging table, which replaces the table at the end: all or nothing.
 
-    Nobody sees a row before, and none is in when a row group fails.
+    No row is visible before the end, and none is inserted if a row group fails.
     """
     client, here, there = connection
     with staging_of(here, table) as staging, ledger_of(here, table) as ledger:
@@ -146,11 +147,11 @@ def load_copy_staged(connection, source, table):
 def unload_read_sql_table(connection, table, destination):
     """Read the table with read_sql_table and write its partitions with to_parquet.
 
-    Partitions are equal ranges of a column of whole numbers or timestamps without nulls, the first of the primary key
-    where there is one; without an index on it the server reads the whole table for each. They are read at different
-    moments. Dask makes text of all that is no number or timestamp, so dates are parsed into timestamps. Numbers
-    beside nulls become floats. The driver reads the table's columns at the address that the workers have. Unsupported
-    without such a column: `unload_read_sql_query` divides any table.
+    Partitions are equal ranges of an integer or timestamp column without nulls, if possible the primary key's first.
+    Without an index on that column, the server reads the whole table for each partition. Partitions are read at
+    different times. Dask turns values other than numbers and timestamps into strings, so the transport parses dates
+    into timestamps. Integers next to nulls become floats. The driver reads the table's columns at the workers' address.
+    Raises Unsupported without such a column; `unload_read_sql_query` divides any table.
     """
     import dask.dataframe as dd
 
@@ -172,9 +173,9 @@ def unload_read_sql_table(connection, table, destination):
 def unload_read_sql_query(connection, table, destination):
     """Read the table with read_sql_query in ranges of its pages, and write its partitions with to_parquet.
 
-    The column that Dask divides by is ctid, where a row stands: every table has it, and the server reads each page
-    once. A row group's worth of pages (16 MB) is a partition; they are read at different moments, and a row that is
-    updated meanwhile moves. Values become what they do in `unload_read_sql_table`.
+    Dask divides by ctid, a row's location: every table has it, and the server reads each page once. A partition has as
+    many pages as a row group (16 MB). Partitions are read at different times, and a row that is updated meanwhile
+    moves. Values change as in `unload_read_sql_table`.
     """
     import dask.dataframe as dd
     import sqlalchemy as sa
@@ -196,9 +197,9 @@ def unload_read_sql_query(connection, table, destination):
     needs=["dask"],
 )
 def unload_by_parts(connection, table, destination):
-    """Read ranges of the table's pages on the workers with ADBC, each as of its own moment, into a file each.
+    """Read ranges of the table's pages on the workers with ADBC, at different times, into one file each.
 
-    Who writes meanwhile is seen by some of them and not by others.
+    Some workers see concurrent writes and others do not.
     """
     client, here, there = connection
     _unload(client, there, part_queries(here, table), None, destination)
@@ -212,9 +213,10 @@ def unload_by_parts(connection, table, destination):
     needs=["dask"],
 )
 def unload_one_moment(connection, table, destination):
-    """Read ranges of the table's pages on the workers with ADBC, all as of one snapshot, into a file each.
+    """Read ranges of the table's pages on the workers with ADBC, all from one snapshot, into one file each.
 
-    This process holds the snapshot open until all are read; the server removes no row that it sees until then.
+    This process keeps the snapshot open until all are read. Until then the server removes no row that the snapshot
+    sees.
     """
     client, here, there = connection
     with one_moment(here) as snapshot:
@@ -240,7 +242,7 @@ def _engine(uri):
 
 
 def _columns(uri, table):
-    """Return a table's columns as SQLAlchemy finds them."""
+    """Return a table's columns as SQLAlchemy reports them."""
     import sqlalchemy as sa
 
     with _engine(uri) as engine:
@@ -248,7 +250,7 @@ def _columns(uri, table):
 
 
 def _dates(columns):
-    """Return the names of the columns that are dates."""
+    """Return the names of the date columns."""
     import sqlalchemy as sa
 
     return [column.name for column in columns if isinstance(column.type, sa.Date)]
@@ -268,7 +270,7 @@ def _dividing(columns):
 
 
 def _divisions(engine, table):
-    """Return the ctids at which ranges of 2,000 pages begin, and one after all that a table can have."""
+    """Return the ctids at which ranges of 2,000 pages begin, and one beyond the largest possible table."""
     import sqlalchemy as sa
 
     asked = "SELECT pg_relation_size(CAST(:table AS regclass)) / current_setting('block_size')::int"
@@ -278,7 +280,7 @@ def _divisions(engine, table):
 
 
 def _tid():
-    """Return the type of ctid, which SQLAlchemy does not have: without one it would cast texts to VARCHAR."""
+    """Return the type of ctid, which SQLAlchemy lacks: without a type it would cast strings to VARCHAR."""
     import sqlalchemy as sa
 
     class Tid(sa.types.UserDefinedType):

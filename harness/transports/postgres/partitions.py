@@ -1,6 +1,6 @@
-"""What workers do with Postgres, each with a part of the rows: once, all or nothing, and as of one moment.
+"""What workers do with parts of the rows in Postgres: exactly once, all or nothing, or from one snapshot.
 
-The ledger: https://www.postgresql.org/docs/current/sql-insert.html#SQL-ON-CONFLICT, the moment:
+The ledger: https://www.postgresql.org/docs/current/sql-insert.html#SQL-ON-CONFLICT, the snapshot:
 https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION
 """
 
@@ -13,7 +13,7 @@ from harness.transports.postgres.tables import page_ranges
 
 
 def copy_part(uri, table, source, group):
-    """COPY a row group of a Parquet file, in a transaction of its own; done twice it is there twice."""
+    """COPY a row group of a Parquet file in a separate transaction; a repetition duplicates the rows."""
     import psycopg
 
     with psycopg.connect(uri) as connection:
@@ -21,9 +21,9 @@ def copy_part(uri, table, source, group):
 
 
 def copy_part_once(uri, table, ledger, source, group):
-    """COPY a row group unless the ledger has it: both are one transaction, so that whoever repeats it does nothing.
+    """COPY a row group unless the ledger has it; both are one transaction, so a repetition does nothing.
 
-    A worker that died in its transaction is waited for: the server ends that when it sees the connection closed.
+    If a worker died in its transaction, this waits: the server ends the transaction when it sees the closed connection.
     """
     import psycopg
 
@@ -36,7 +36,7 @@ def copy_part_once(uri, table, ledger, source, group):
 
 @contextmanager
 def ledger_of(uri, table):
-    """Yield the name of an empty table of the parts that are in; it is dropped at the end."""
+    """Yield the name of an empty table that records the loaded parts; it is dropped at the end."""
     import psycopg
 
     ledger = f"{table}_ledger"
@@ -50,11 +50,11 @@ def ledger_of(uri, table):
 
 @contextmanager
 def staging_of(uri, table):
-    """Yield the name of an empty copy of an empty table, which takes its place in one transaction if all goes well.
+    """Yield the name of an empty copy of an empty table, which replaces it in one transaction on success.
 
-    Until then nobody sees a row; if anything goes wrong nobody ever does. Privileges, and what depends on the table
-    (views, foreign keys of others), do not come along: with the latter the server refuses. Raises RuntimeError where
-    the table has rows by then: they would be lost.
+    No row is visible before that, and none ever if anything fails. The copy loses the table's privileges. If other
+    objects depend on the table (views, foreign keys), the server refuses to replace it. Raises RuntimeError if the
+    table has rows by then, because they would be lost.
     """
     import psycopg
 
@@ -79,7 +79,7 @@ def staging_of(uri, table):
 
 @contextmanager
 def one_moment(uri):
-    """Yield the name of a snapshot of the database that other connections can read, as long as this lasts."""
+    """Yield the name of a snapshot of the database that other connections can read during the block."""
     import psycopg
 
     with psycopg.connect(uri) as connection:
@@ -89,9 +89,9 @@ def one_moment(uri):
 
 
 def part_queries(uri, table, pages=2_000, least=8):
-    """Return queries that together read a table, each so many of its pages (8 kB); the last one has no end.
+    """Return queries that together read a table, each this many of its pages (8 kB); the last one is open-ended.
 
-    A small table is in parts as well, as many as `least`, that each of some workers has one.
+    A small table is divided too, into up to `least` parts, so that several workers have one.
     """
     import psycopg
 
@@ -102,9 +102,9 @@ def part_queries(uri, table, pages=2_000, least=8):
 
 
 def read_part(uri, query, snapshot, destination, name):
-    """Write what a query returns as one Parquet file; read as of a snapshot, or (None) as of now.
+    """Write a query's result as one Parquet file, from a snapshot or (None) from the current state.
 
-    ADBC reads it with COPY ... TO STDOUT (FORMAT binary) as Arrow record batches: one is held at a time.
+    ADBC reads it with COPY ... TO STDOUT (FORMAT binary) as Arrow record batches and holds one at a time.
     """
     from adbc_driver_postgresql import dbapi
 

@@ -1,6 +1,6 @@
-"""What Postgres alone can do when it answers a SELECT in binary: bounds beside those of COPY through asyncpg.
+"""Lower bounds for reads of binary SELECT answers from Postgres, next to those of COPY through asyncpg.
 
-The answer is dropped as it comes out of the socket, unread: no driver can cost a client less. The protocol:
+The answer is discarded unread as it leaves the socket: no driver can take a client less time. The protocol:
 https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 """
 
@@ -17,16 +17,16 @@ from harness.registry import Unsupported, transport
 from harness.transports.postgres.sql import identifier
 from harness.transports.postgres.tables import psycopg_connections
 
-# CommandComplete or the end of an ErrorResponse, and ReadyForQuery behind it.
+# CommandComplete or the end of an ErrorResponse, followed by ReadyForQuery.
 _END = re.compile(rb"(SELECT (\d+)|\x00)\x00Z\x00\x00\x00\x05[ITE]\Z")
-_BUFFER = 1 << 20  # bytes dropped at a time
-_WAKE_UP = 1 << 18  # the kernel wakes us for no less, or after 2 ms
-_TAIL = 64  # bytes that hold all of _END
+_BUFFER = 1 << 20  # bytes discarded at a time
+_WAKE_UP = 1 << 18  # the kernel wakes us at this many bytes, or after 2 ms
+_TAIL = 64  # enough bytes to hold _END
 
 
 @contextmanager
 def connect(uri):
-    """Yield open connections: as many as this process may use cores, at least two, at most eight."""
+    """Yield open connections: one per core this process may use, at least two, at most eight."""
     with psycopg_connections(uri) as connections:
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are dropped off the socket itself, which TLS encrypts; sslmode=disable avoids it")
@@ -43,9 +43,9 @@ def _request(query):
 
 
 def _throw_away(connection, query):
-    """Drop the answer of a query unread and return the number of rows the server says it sent.
+    """Discard a query's answer unread and return the number of rows that the server reports.
 
-    Raises RuntimeError for an answer that does not end as one of a SELECT does.
+    Raises RuntimeError if the answer does not end like a SELECT's.
     """
     buffer, tail = memoryview(bytearray(_BUFFER)), b""
     with socket.socket(fileno=os.dup(connection.fileno())) as wire:
@@ -57,7 +57,7 @@ def _throw_away(connection, query):
                 if not (size := wire.recv_into(buffer)):
                     raise RuntimeError("the server closed the connection")
                 tail = (tail + bytes(buffer[max(size - _TAIL, 0) : size]))[-_TAIL:]
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option also applies to the connection
     if end[2] is None:
         raise RuntimeError(f"expected the end of a SELECT, found {tail!r}")
     return int(end[2])
@@ -72,7 +72,7 @@ def _throw_away(connection, query):
     settings={"jit": "off"},
 )
 def read_select_binary_thrown_away(connection, table):
-    """Let one SELECT send the whole table in binary form and drop it: the server and the wire without a client."""
+    """Let one SELECT send the whole table in binary form and discard it: server and network, no client."""
     return _throw_away(connection[0], f"SELECT * FROM {identifier(table)}")
 
 
@@ -85,7 +85,7 @@ def read_select_binary_thrown_away(connection, table):
     settings={"jit": "off"},
 )
 def read_select_binary_thrown_away_parallel(connection, table):
-    """Let a SELECT on every connection send its range of blocks in binary form and drop it."""
+    """Let a SELECT on every connection send its range of blocks in binary form and discard it."""
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
     (blocks,) = connection[0].execute(size, [identifier(table)]).fetchone()
     cuts = [*(blocks * i // len(connection) for i in range(len(connection))), (1 << 32) - 1]  # no table has more blocks

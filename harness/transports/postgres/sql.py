@@ -1,19 +1,19 @@
-"""How names and texts stand in the SQL of Postgres, once for all of its transports and for the lab itself.
+"""How to quote names and strings in Postgres' SQL, for all its transports and for the lab itself.
 
 https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS
 """
 
 
 def identifier(name):
-    """Return the name of a table or column as SQL: between double quotes, every double quote in it twice."""
+    """Return the name of a table or column as SQL: in double quotes, with every double quote doubled."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def identifiers(names):
-    """Return several names as SQL, with commas between them."""
+    """Return several names as comma-separated SQL."""
     return ", ".join(map(identifier, names))
 
 
 def literal(text):
-    """Return a text as SQL: between single quotes, every single quote in it twice (standard_conforming_strings)."""
+    """Return a string as SQL: in single quotes, with every single quote doubled (standard_conforming_strings)."""
     return "'" + text.replace("'", "''") + "'"

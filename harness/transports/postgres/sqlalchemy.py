@@ -1,4 +1,4 @@
-"""SQLAlchemy over psycopg 3, through which both libraries read by default: https://docs.sqlalchemy.org/en/20/core/"""
+"""SQLAlchemy over psycopg 3, which polars and pandas read through by default: https://docs.sqlalchemy.org/en/20/core/"""
 
 from contextlib import contextmanager
 
@@ -8,7 +8,7 @@ from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
 from harness.transports.sqlalchemy import for_text
 
 BATCH_ROWS = 10_000
-PARAMETERS = 65_535  # that one statement may have: the protocol counts them in 16 bits
+PARAMETERS = 65_535  # parameters per statement: the protocol counts them in 16 bits
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def connect(uri):
 
     engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"))
     try:
-        engine.connect().close()  # an engine connects at its first use; the connection goes back to the pool
+        engine.connect().close()  # an engine connects at first use; the connection returns to the pool
         yield engine
     finally:
         engine.dispose()
@@ -36,8 +36,8 @@ def connect(uri):
 def read_polars_read_database(engine, table):
     """Read the table with polars.read_database through a SQLAlchemy engine.
 
-    A row fetch underneath: text crosses the wire, psycopg parses it into Python values and polars builds the frame
-    from them. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
+    polars fetches rows: the server sends text, psycopg parses it into Python values, and polars builds the frame. A
+    uuid arrives as a Python object (polars dtype Object), an integer as Int64.
     """
     import polars as pl
 
@@ -56,18 +56,18 @@ def read_polars_read_database(engine, table):
 def read_pandas_read_sql_query(engine, table):
     """Read the table with pandas.read_sql_query through a SQLAlchemy engine.
 
-    A row fetch underneath: text crosses the wire, psycopg parses it into Python values and pandas builds the frame
-    from them. A uuid and a date come as Python objects (dtype object), an integer as int64.
+    pandas fetches rows: the server sends text, psycopg parses it into Python values, and pandas builds the frame. A
+    uuid and a date arrive as Python objects (dtype object), an integer as int64.
     """
     import pandas as pd
 
     query = f"SELECT * FROM {identifier(table)}"
-    return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas hands a text to the driver as it is
+    return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas passes a string to the driver unchanged
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg", "sqlalchemy"], origin="limit")
 def call_select_1(engine):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     from sqlalchemy import text
 
     with engine.connect() as connection:
@@ -88,9 +88,9 @@ def call_select_1(engine):
 def write_polars_write_database(engine, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database through a SQLAlchemy engine.
 
-    pandas.to_sql underneath, on a pandas frame of Arrow columns: every row becomes a dict and an INSERT, which psycopg
-    sends as a pipeline (executemany). SQLAlchemy would cast every text to VARCHAR, so it is told which columns are
-    uuid. A NaN arrives as NULL.
+    polars calls pandas.to_sql on a pandas frame of Arrow columns. Every row becomes a dict and an INSERT, which psycopg
+    sends as a pipeline (executemany). SQLAlchemy would cast every string to VARCHAR, so the transport declares the uuid
+    columns. A NaN arrives as NULL.
     """
     options = {"dtype": uuid_types(engine, table)}
     frame.write_database(
@@ -113,7 +113,7 @@ def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
 
     Every row becomes a dict and an INSERT, which psycopg sends as a pipeline (executemany). SQLAlchemy would cast every
-    text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
+    string to VARCHAR, so the transport declares the uuid columns. A NaN arrives as NULL.
     """
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=uuid_types(engine, table))
 
@@ -132,9 +132,9 @@ def write_pandas_to_sql(engine, frame, table):
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", many rows an INSERT.
 
-    As many rows a statement as the protocol allows: it counts parameters in 16 bits, every value is one. SQLAlchemy and
-    psycopg name and number each of them anew, which takes most of the time, whatever the chunk size. SQLAlchemy would
-    cast every text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
+    A statement has as many rows as the protocol allows: every value is a parameter, counted in 16 bits. SQLAlchemy and
+    psycopg name and number each parameter again, which takes most of the time, whatever the chunk size. SQLAlchemy
+    would cast every string to VARCHAR, so the transport declares the uuid columns. A NaN arrives as NULL.
     """
     rows = PARAMETERS // len(frame.columns)
     types = uuid_types(engine, table)
@@ -152,8 +152,8 @@ def write_pandas_to_sql_multi(engine, frame, table):
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
 
-    Rows of Python values become CSV in csv.writer, and the server parses every value again. csv.writer writes an empty
-    text and None alike, so an empty text arrives as NULL, as does a NaN.
+    csv.writer turns rows of Python values into CSV, and the server parses every value again. csv.writer writes an empty
+    string and None alike, so an empty string arrives as NULL, as does a NaN.
     """
     frame.to_sql(table, engine, if_exists="append", index=False, method=insert_by_copy)
 
@@ -169,8 +169,8 @@ def write_pandas_to_sql_copy(engine, frame, table):
 def read_polars_read_database_batches(engine, table):
     """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, then joined.
 
-    With stream_results the server keeps the result behind a cursor, and only one batch is in memory as Python values.
-    Text crosses the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
+    With stream_results the server holds the result in a cursor, and the client's memory only one batch as Python
+    values. The server sends text. A uuid arrives as a Python object (polars dtype Object), an integer as Int64.
     """
     import polars as pl
 
@@ -193,8 +193,8 @@ def read_polars_read_database_batches(engine, table):
 def read_pandas_read_sql_query_chunks(engine, table):
     """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, then joined.
 
-    With stream_results the server keeps the result behind a cursor, and only one chunk is in memory as Python values.
-    Text crosses the wire. A uuid and a date come as Python objects (dtype object), an integer as int64.
+    With stream_results the server holds the result in a cursor, and the client's memory only one chunk as Python
+    values. The server sends text. A uuid and a date arrive as Python objects (dtype object), an integer as int64.
     """
     import pandas as pd
 

@@ -1,27 +1,27 @@
-"""What several clients of Postgres ask about a table, and how several connections share one."""
+"""What several Postgres clients ask about a table, and how several connections share one."""
 
 import os
 from contextlib import ExitStack, contextmanager
 
 from harness.transports.postgres.sql import identifier
 
-# Several connections could wait for one another in a circle that the server does not see: a part that waits behind an
-# ALTER or TRUNCATE, which itself waits for a part that ends with the others; a slice that waits for a row of another
-# slice, which commits only when all are done. So nobody waits for a lock longer than this.
+# Several connections can deadlock in a circle that the server does not see. A part may wait for an ALTER or TRUNCATE,
+# which waits for another part that ends only with the rest. A slice may wait for a row of another slice, which commits
+# only when all are done. Therefore no connection waits longer than this for a lock.
 LOCK_TIMEOUT = "10s"
-# So writers over several connections take turns at a table: an advisory lock of its oid behind a class id, "lab ".
+# Writers over several connections take turns at a table: an advisory lock of the class id "lab " and the table's oid.
 TURN = 0x6C616220 << 32
 
 
 def number_of_connections():
-    """Return how many connections to open: as many as this process may use cores, at least 2 and at most 8."""
+    """Return how many connections to open: one per core this process may use, at least 2 and at most 8."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(max(cores, 2), 8)
 
 
 @contextmanager
 def psycopg_connection(uri):
-    """Yield one connection in autocommit mode: every COPY is a transaction of its own, and no read leaves one open."""
+    """Yield one connection in autocommit mode: every COPY is a separate transaction, and a read leaves none open."""
     import psycopg
 
     with psycopg.connect(uri, autocommit=True) as connection:
@@ -30,7 +30,7 @@ def psycopg_connection(uri):
 
 @contextmanager
 def psycopg_connections(uri):
-    """Yield as many psycopg connections as this process may use cores, at least 2 and at most 8, in autocommit mode."""
+    """Yield one psycopg connection per core this process may use, at least 2 and at most 8, in autocommit mode."""
     import psycopg
 
     with ExitStack() as stack:
@@ -38,7 +38,7 @@ def psycopg_connections(uri):
 
 
 def key_columns(connection, table):
-    """Ask the server for the columns of the table's primary key, in its order; none gives an empty list."""
+    """Ask the server for the columns of the table's primary key, in key order; an empty list without a key."""
     rows = connection.execute(
         "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place) "
         "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number "
@@ -49,12 +49,12 @@ def key_columns(connection, table):
 
 
 def take_turn(connection, table):
-    """Wait until no other parallel writer is at the table; the transaction's end is the end of the turn."""
+    """Wait until no other parallel writer uses the table; the turn ends with the transaction."""
     connection.execute("SELECT pg_advisory_xact_lock(%s | quote_ident(%s)::regclass::oid::bigint)", [TURN, table])
 
 
 def page_ranges(table, pages, number):
-    """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
+    """Return this many queries for ranges of the table's pages; the last range is open-ended to include every row."""
     starts = [pages * part // number for part in range(number)]
     ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]
     return [

@@ -1,4 +1,4 @@
-"""What pandas' and Dask's `to_sql` are told of Postgres: https://pandas.pydata.org/docs/user_guide/io.html#io-sql-method"""
+"""Arguments of pandas' and Dask's `to_sql` for Postgres: https://pandas.pydata.org/docs/user_guide/io.html#io-sql-method"""
 
 import csv
 import io
@@ -7,14 +7,14 @@ from harness.transports.postgres.sql import identifier
 
 
 def url_of(uri):
-    """Return the address of a server as SQLAlchemy has it, which else takes psycopg2."""
+    """Return a server's address for SQLAlchemy with the driver psycopg; its default is psycopg2."""
     import sqlalchemy as sa
 
     return sa.make_url(uri).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
 
 
 def uuid_types(engine, table):
-    """Ask the server which columns are uuid and return the type that takes text for each (one round trip)."""
+    """Ask the server which columns are uuid and return for each the type that takes strings (one round trip)."""
     import sqlalchemy as sa
 
     query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
@@ -24,7 +24,7 @@ def uuid_types(engine, table):
 
 
 def insert_by_copy(table, connection, columns, rows):
-    """Insert rows as the example of pandas' own documentation does, which is written for psycopg2."""
+    """Insert rows like the example in pandas' documentation, which is written for psycopg2."""
     from psycopg import sql
 
     buffer = io.StringIO()

@@ -1,6 +1,6 @@
 """Delta Lake without Spark, the package deltalake (delta-rs): https://delta-io.github.io/delta-rs/
 
-deltalake 1.6.6 takes a path for a URL: a folder with a square bracket or a text such as %20 in its name is refused.
+deltalake 1.6.6 reads a path as a URL: it refuses a folder name with a square bracket or a sequence such as %20.
 """
 
 from harness.registry import transport
@@ -20,7 +20,7 @@ connect = folder_of_store
 def create(store, data):
     """Write the table as a new Delta table with the defaults (Parquet with snappy) and flush it to disk.
 
-    deltalake 1.6.6 flushes neither data nor log on a local disk; the flush is ours.
+    deltalake 1.6.6 flushes neither data nor log on a local disk, so the transport does.
     """
     from deltalake import write_deltalake
 
@@ -38,7 +38,7 @@ def create(store, data):
 def read(store):
     """Open the table and read all of it with its own engine (DataFusion) into an Arrow table.
 
-    The order of the rows is not promised.
+    The order of the rows is not guaranteed.
     """
     import pyarrow as pa
     from deltalake import DeltaTable
@@ -54,7 +54,7 @@ def read(store):
     requires=["deltalake", "pyarrow"],
 )
 def query(store):
-    """Open the table and read the rows that pass the predicate with its own engine (DataFusion) into an Arrow table."""
+    """Open the table and read the rows that match the predicate with its engine (DataFusion) into an Arrow table."""
     import pyarrow as pa
     from deltalake import DeltaTable
 

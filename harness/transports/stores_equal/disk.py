@@ -1,4 +1,4 @@
-"""What every store here does alike: it lies in a folder, and what it made is on the disk when a create returns."""
+"""Code that all stores here share: a store is a folder, and a create's data are on disk when it returns."""
 
 import os
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def folder_of_store(folder):
-    """Yield the folder: every operation opens the store itself, inside the clock."""
+    """Yield the folder; every operation opens the store itself, inside the timed call."""
     yield folder
 
 

@@ -15,10 +15,10 @@ connect = folder_of_store
     settings={"durability": "fsync at commit and checkpoint, then of the folder"},
 )
 def create(store, data):
-    """Make a new database file with the rows in one table; closing it checkpoints, then the folder is flushed too.
+    """Create a new database file with the rows in one table; closing it checkpoints, then the folder is flushed too.
 
-    DuckDB flushes its file and its log at commit and checkpoint by default. It does not flush the folder: without our
-    flush the new file's name can be lost with the power.
+    DuckDB flushes its file and its log at commit and checkpoint by default. It does not flush the folder, so without
+    our flush a power failure can lose the new file's name.
     """
     import duckdb
 
@@ -51,7 +51,7 @@ def read(store):
     requires=["duckdb", "pyarrow"],
 )
 def query(store):
-    """Open the database file and fetch the rows that pass WHERE as an Arrow table."""
+    """Open the database file and fetch the rows that match WHERE as an Arrow table."""
     import duckdb
 
     with duckdb.connect(f"{store}/store.duckdb") as connection:

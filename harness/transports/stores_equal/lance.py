@@ -17,7 +17,7 @@ connect = folder_of_store
 def create(store, data):
     """Write the table as a new Lance dataset with the defaults and flush it to disk.
 
-    pylance 14.0.2 flushes neither data nor manifest on a local disk; the flush is ours.
+    pylance 14.0.2 flushes neither data nor manifest on a local disk, so the transport does.
     """
     import lance
 
@@ -47,7 +47,7 @@ def read(store):
     requires=["lance", "pyarrow"],
 )
 def query(store):
-    """Open the dataset and read the rows that pass the filter, which its scanner applies, into one Arrow table."""
+    """Open the dataset and read the rows that match the filter, which its scanner applies, into one Arrow table."""
     import lance
 
     return lance.dataset(f"{store}/store.lance").to_table(filter="col1 > 100 AND col97 < 1000")

@@ -1,10 +1,9 @@
 """ParquetDB, a database of Parquet files on PyArrow: https://parquetdb.readthedocs.io
 
-ParquetDB 1.0.1 catches errors while it writes or reads its files, and by default does not even log them: a create that
-failed returns as if it had not, a read that failed returns an empty table. Only looking at the rows tells. A table
-without rows is refused.
-Importing it writes a configuration file into the user's configuration folder and an empty `parquetdb.log` into the
-working directory, and reads a `.env` file above its own folder into the environment.
+ParquetDB 1.0.1 catches errors while it writes or reads its files, and does not log them by default. A failed create
+returns normally, and a failed read returns an empty table. Only a check of the rows shows the failure. A table without
+rows is refused. Importing it writes a configuration file into the user's configuration folder and an empty
+`parquetdb.log` into the working directory. It also reads a `.env` file above its own folder into the environment.
 """
 
 from harness.registry import transport
@@ -14,7 +13,7 @@ connect = folder_of_store
 
 
 def _open(folder):
-    """Return the database below the folder, made with an empty file when there is none."""
+    """Return the database below the folder, created with an empty file if it does not exist."""
     from parquetdb import ParquetDB
 
     return ParquetDB(db_path=f"{folder}/ParquetDB")
@@ -29,10 +28,10 @@ def _open(folder):
     settings={"durability": "fsync of files and folder"},
 )
 def create(store, data):
-    """Make a new database, hand it the Arrow table and flush it to disk.
+    """Create a new database, pass it the Arrow table and flush it to disk.
 
-    ParquetDB appends an id column, writes a file with PyArrow's defaults, reads it again and writes it once more in row
-    groups of 50,000 to 100,000 rows. It leaves the files to the operating system; the flush is ours.
+    ParquetDB appends an id column, writes a file with PyArrow's defaults, and reads it again. It then writes it once
+    more in row groups of 50,000 to 100,000 rows. It leaves flushing to the operating system, so the transport flushes.
     """
     _open(store).create(data)
     flush(store)
@@ -48,7 +47,7 @@ def create(store, data):
 def read(store):
     """Open the database and read all rows as one Arrow table, with the id column.
 
-    ParquetDB keeps the columns in the order of their names as text: col0, col1, col10, col11, ...
+    ParquetDB sorts the columns by name as strings: col0, col1, col10, col11, ...
     """
     return _open(store).read()
 
@@ -61,7 +60,7 @@ def read(store):
     requires=["parquetdb", "pyarrow", "pyarrow.compute"],
 )
 def query(store):
-    """Open the database and read the rows that pass the filters as one Arrow table, with the id column."""
+    """Open the database and read the rows that match the filters as one Arrow table, with the id column."""
     import pyarrow.compute as pc
 
     return _open(store).read(filters=[pc.field("col1") > 100, pc.field("col97") < 1000])

@@ -17,7 +17,7 @@ connect = folder_of_store
 def create(store, data):
     """Turn the table into a polars frame, write it as one Parquet file with the defaults (zstd) and flush it to disk.
 
-    Polars itself leaves the file to the operating system; the flush is ours.
+    Polars leaves flushing to the operating system, so the transport flushes.
     """
     import polars as pl
 
@@ -33,7 +33,7 @@ def create(store, data):
     requires=["polars", "pyarrow"],
 )
 def read(store):
-    """Read the whole file and hand it over as an Arrow table."""
+    """Read the whole file and return it as an Arrow table."""
     import polars as pl
 
     return pl.read_parquet(f"{store}/store.parquet", glob=False).to_arrow()
@@ -47,7 +47,7 @@ def read(store):
     requires=["polars", "pyarrow"],
 )
 def query(store):
-    """Scan the file lazily with the filter pushed into the scan and hand the rows over as an Arrow table."""
+    """Scan the file lazily with the filter pushed into the scan and return the rows as an Arrow table."""
     import polars as pl
 
     passes = (pl.col("col1") > 100) & (pl.col("col97") < 1000)

@@ -17,7 +17,7 @@ connect = folder_of_store
 def create(store, data):
     """Write the table as one Parquet file with the defaults (snappy, row groups of 2**20 rows) and flush it to disk.
 
-    PyArrow itself leaves the file to the operating system; the flush is ours.
+    PyArrow leaves flushing to the operating system, so the transport flushes.
     """
     import pyarrow.parquet as pq
 
@@ -47,7 +47,7 @@ def read(store):
     requires=["pyarrow", "pyarrow.compute", "pyarrow.parquet"],
 )
 def query(store):
-    """Read the rows that pass the filter, which PyArrow's scanner applies while it reads."""
+    """Read the rows that match the filter, which PyArrow's scanner applies while it reads."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 

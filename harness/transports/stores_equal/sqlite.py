@@ -30,11 +30,11 @@ def _fetch(folder, query):
     settings={"journal_mode": "DELETE", "synchronous": "FULL", "durability": "fsync at commit, then of the folder"},
 )
 def create(store, data):
-    """Make a new database and insert the table, turned into tuples inside the clock, in one transaction.
+    """Create a new database and insert the table, turned into tuples inside the timed call, in one transaction.
 
-    The journal and the wait for the disk are SQLite's defaults, set explicitly because a build can change them. After
-    a commit SQLite does not flush the folder (that would be synchronous = EXTRA): without our flush the journal can
-    come back with the power, and take the rows away.
+    The journal and the wait for the disk are SQLite's defaults, set explicitly because a build can change them. After a
+    commit SQLite does not flush the folder (that would be synchronous = EXTRA). Without our flush a power failure can
+    restore the journal, which removes the rows.
     """
     import sqlite3
 
@@ -68,5 +68,5 @@ def read(store):
     requires=["sqlite3", "pyarrow"],
 )
 def query(store):
-    """Connect, fetch the rows that pass WHERE as tuples and turn them into an Arrow table; there is no index."""
+    """Connect, fetch the rows that match WHERE as tuples and turn them into an Arrow table; there is no index."""
     return _fetch(store, "SELECT * FROM benchmark WHERE col1 > 100 AND col97 < 1000")

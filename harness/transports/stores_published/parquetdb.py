@@ -1,9 +1,9 @@
 """ParquetDB, a database of Parquet files on PyArrow: https://parquetdb.readthedocs.io
 
-ParquetDB 1.0.1 catches errors while it writes or reads its files, and by default does not even log them: a create that
-failed returns as if it had not, a read that failed returns an empty table. Only looking at the rows tells.
-Importing it writes a configuration file into the user's configuration folder and an empty `parquetdb.log` into the
-working directory, and reads a `.env` file above its own folder into the environment.
+ParquetDB 1.0.1 catches errors while it writes or reads its files, and does not log them by default. A failed create
+returns normally, and a failed read returns an empty table. Only a check of the rows shows the failure. Importing it
+writes a configuration file into the user's configuration folder and an empty `parquetdb.log` into the working
+directory. It also reads a `.env` file above its own folder into the environment.
 """
 
 import time
@@ -14,9 +14,9 @@ from harness.registry import transport
 
 @contextmanager
 def connect(folder):
-    """Sleep for a second, then yield the database below the folder, made with an empty file when there is none.
+    """Sleep for a second, then yield the database below the folder, created with an empty file if it does not exist.
 
-    The published benchmark gives this pause to ParquetDB only, and does not say why.
+    The published benchmark pauses only for ParquetDB, and does not give a reason.
     """
     from parquetdb import ParquetDB
 
@@ -34,10 +34,10 @@ def connect(folder):
     settings={"clock": "dicts to Arrow, id column, two writes", "opening": "outside the clock", "durability": "none"},
 )
 def create(store, data):
-    """Hand the list of dicts to an open, empty database.
+    """Pass the list of dicts to an open, empty database.
 
-    ParquetDB turns it into Arrow all at once (`pyarrow.array`), appends an id column, writes a file, reads it again and
-    writes it once more in row groups of 50,000 to 100,000 rows. Nothing flushes the files to disk.
+    ParquetDB turns the list into Arrow in one call (`pyarrow.array`), appends an id column, writes a file, and reads it
+    again. It then writes it once more in row groups of 50,000 to 100,000 rows. Nothing flushes the files to disk.
     """
     store.create(data)
 
@@ -54,7 +54,7 @@ def create(store, data):
 def read(store):
     """Read all rows of an open database as one Arrow table, with the id column.
 
-    ParquetDB keeps the columns in the order of their names as text: col0, col1, col10, col11, ...
+    ParquetDB sorts the columns by name as strings: col0, col1, col10, col11, ...
     """
     return store.read(filters=None)
 
@@ -69,9 +69,9 @@ def read(store):
     settings={"clock": "discovery, filtered read", "opening": "outside the clock"},
 )
 def query(store):
-    """Read the rows of an open database that pass two filters as one Arrow table, with the id column.
+    """Read the rows of an open database that match two filters as one Arrow table, with the id column.
 
-    ParquetDB joins the filters by "and" and gives them to PyArrow's scanner.
+    ParquetDB combines the filters with "and" and passes them to PyArrow's scanner.
     """
     import pyarrow.compute as pc
 

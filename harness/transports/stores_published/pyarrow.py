@@ -23,8 +23,8 @@ def connect(folder):
 def create(store, data):
     """Turn the list of dicts into a table, put an id column before it and write one Parquet file.
 
-    More than half of the time goes into `Table.from_pylist`, which walks all rows in Python once for every column; the
-    rest into the ids, counted in Python, and the file. Nothing flushes it to disk.
+    More than half of the time goes into `Table.from_pylist`, which iterates over all rows in Python once for every
+    column. The rest goes into the ids, counted in Python, and the file. Nothing flushes it to disk.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -59,10 +59,10 @@ def read(store):
     settings={"clock": "discovery, filtered read"},
 )
 def query(store):
-    """Discover the folder as a dataset and read the rows that pass the filter, with the id column.
+    """Discover the folder as a dataset and read the rows that match the filter, with the id column.
 
-    The scanner filters the rows while it reads them. The statistics of a row group, by which it could skip one, help
-    at small sizes only: every large group holds values that pass.
+    The scanner filters the rows while it reads them. Row group statistics, by which it could skip a group, help only at
+    small sizes: every large group has matching values.
     """
     import pyarrow.compute as pc
     import pyarrow.dataset as ds

@@ -1,4 +1,4 @@
-"""SQLite through Python's own sqlite3, told not to wait for the disk: https://www.sqlite.org/pragma.html"""
+"""SQLite through Python's own sqlite3, set not to wait for the disk: https://www.sqlite.org/pragma.html"""
 
 from contextlib import contextmanager
 
@@ -7,7 +7,7 @@ from harness.registry import transport
 
 @contextmanager
 def connect(folder):
-    """Yield the database's path and the connections made to it, which are closed after the clock has stopped."""
+    """Yield the database's path and a list of the connections made to it, which are closed after the timing."""
     opened: list = []
     try:
         yield f"{folder}/benchmark.sqlite", opened
@@ -40,11 +40,11 @@ def _open(store):
     },
 )
 def create(store, data):
-    """Make a table of INTEGER columns in a new database and insert the tuples (at least one) in one transaction.
+    """Create a table of INTEGER columns in a new database and insert the tuples (at least one) in one transaction.
 
-    With synchronous = OFF nothing is flushed to disk, and a crash within the transaction can corrupt the file, as the
-    journal is in memory. Turning the dicts into tuples is not in the time; in the time of the other stores it is
-    turning them into Arrow that takes most of it.
+    With synchronous = OFF nothing is flushed to disk. The journal is in memory, so a crash within the transaction can
+    corrupt the file. The time does not include turning the dicts into tuples. For the other stores, turning the dicts
+    into Arrow takes most of the time.
     """
     connection = _open(store)
     connection.execute("PRAGMA synchronous = OFF")
@@ -67,7 +67,7 @@ def create(store, data):
 def read(store):
     """Connect and fetch all rows as a list of Python tuples.
 
-    The time holds making 101 Python objects a row; the other stores hand back Arrow tables and make none.
+    The time includes creating 101 Python objects a row. The other stores return Arrow tables and create none.
     """
     return _open(store).execute("SELECT * FROM benchmark").fetchall()
 
@@ -82,5 +82,5 @@ def read(store):
     settings={"clock": "connect, fetch as tuples"},
 )
 def query(store):
-    """Connect and fetch the rows that pass the filter as a list of Python tuples; there is no index."""
+    """Connect and fetch the rows that match the filter as a list of Python tuples; there is no index."""
     return _open(store).execute("SELECT * FROM benchmark WHERE col1 > 100 AND col97 < 1000").fetchall()

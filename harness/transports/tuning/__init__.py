@@ -1,1 +1,1 @@
-"""Jobs of DuckDB and of S3 clients under settings that are worth a look on larger machines."""
+"""DuckDB and S3 client jobs under settings that matter on larger machines."""

@@ -1,8 +1,7 @@
-"""The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://github.com/awslabs/aws-crt-python
+"""The AWS Common Runtime (CRT) as "aws s3 sync" uses it if configured: https://github.com/awslabs/aws-crt-python
 
-boto3 uses the CRT by itself on some instances only, does not tell it the endpoint of another server, and goes
-on without it, and without a word, where another process holds its lock. Here s3transfer's manager for it is used
-directly, so that nothing else can run in its place.
+boto3 uses the CRT only on some instances and does not pass it another server's endpoint. If another process holds the
+CRT's lock, boto3 silently continues without it. These jobs therefore use s3transfer's CRT manager directly.
 """
 
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from harness.transports.tuning.queries import TOP, write_files
 
 @contextmanager
 def connect(folder, s3):
-    """Yield a DuckDB connection, boto3's client to list objects, and the CRT's client with what makes its requests.
+    """Yield a DuckDB connection, boto3's client to list objects, and the CRT's client with its request serializer.
 
     `s3` has endpoint (http(s)://host:port), region, access_key and secret_key.
     """
@@ -39,7 +38,7 @@ def connect(folder, s3):
     published="upload with the CRT client",
 )
 def upload(session, source, folder, destination, threads):
-    """Copy a table into local Parquet files and upload them with the CRT, in as many requests as it likes."""
+    """Copy a table into local Parquet files and upload them with the CRT, which chooses the number of requests."""
     import time
     from pathlib import Path
 
@@ -68,7 +67,7 @@ def upload(session, source, folder, destination, threads):
     published="download with the CRT client",
 )
 def download(session, source, folder, threads):
-    """Download Parquet files with the CRT, in as many requests as it likes, and run the group-by query on them."""
+    """Download Parquet files with the CRT, which chooses the number of requests, and run the group-by query on them."""
     import time
 
     from s3transfer.crt import CRTTransferManager

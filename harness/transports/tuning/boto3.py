@@ -1,4 +1,4 @@
-"""boto3's classic transfer client, that of "aws s3 sync" as it comes: https://github.com/boto/s3transfer"""
+"""boto3's classic transfer client, the default of "aws s3 sync": https://github.com/boto/s3transfer"""
 
 from contextlib import contextmanager
 

@@ -16,7 +16,7 @@ def _quoted(text):
 
 
 def _relation(connection, source):
-    """Return what stands behind FROM: the table in a database file, or all files of a pattern, here or on S3."""
+    """Return the FROM clause: the table in a database file, or all files of a pattern, local or on S3."""
     if not source.endswith(".duckdb"):
         return f"read_parquet({_quoted(source)})"
     connection.execute(f"ATTACH OR REPLACE {_quoted(source)} AS given (READ_ONLY)")
@@ -27,9 +27,9 @@ def _relation(connection, source):
     "job", path="GROUP BY", payload="table, Parquet files", requires=["duckdb", "duckdb_extensions"], origin="published"
 )
 def group_by(connection, source, threads):
-    """Return the ten largest groups of two columns, with so many threads: the published query.
+    """Return the ten largest groups of two columns, with this many threads: the published query.
 
-    Groups of equal size are ordered by their names, which the published query leaves open.
+    Groups of equal size are ordered by name, which the published query leaves open.
     """
     connection.execute(f"SET threads = {int(threads)}")
     return [list(row) for row in connection.execute(TOP.format(relation=_relation(connection, source))).fetchall()]
@@ -43,7 +43,7 @@ def group_by(connection, source, threads):
     origin="published",
 )
 def jaro_winkler(connection, source, threads):
-    """Return the sum of the Jaro-Winkler similarities of two columns, with so many threads: bound by the CPU."""
+    """Return the sum of the Jaro-Winkler similarities of two columns, with this many threads: limited by the CPU."""
     connection.execute(f"SET threads = {int(threads)}")
     relation = _relation(connection, source)
     (total,) = connection.execute(f"SELECT sum(jaro_winkler_similarity(col_1, col_2)) FROM {relation}").fetchone()
@@ -51,7 +51,7 @@ def jaro_winkler(connection, source, threads):
 
 
 def _alone(source, threads):
-    """Run the query in an instance of its own: none finds in memory what another has read."""
+    """Run the query in a separate instance, so that it finds nothing in memory that another query read."""
     import duckdb
 
     with duckdb.connect() as own:
@@ -66,7 +66,7 @@ def _alone(source, threads):
     origin="published",
 )
 def side_by_side(connection, source, queries, threads):
-    """Run the group-by query so many times at once, each with its share of the threads, at least one."""
+    """Run the group-by query this many times in parallel, each with an equal share of the threads, at least one."""
     from concurrent.futures import ThreadPoolExecutor
 
     each = max(1, int(threads) // int(queries))
@@ -82,12 +82,12 @@ def side_by_side(connection, source, queries, threads):
     origin="published",
 )
 def in_a_row(connection, source, queries, threads):
-    """Run the group-by query so many times one after the other, each with all threads."""
+    """Run the group-by query this many times one after the other, each with all threads."""
     return [_alone(source, threads) for _ in range(int(queries))]
 
 
 def _create(connection, source, database, options):
-    """Make a table of Parquet files in a new database file, and time its two steps."""
+    """Create a table from Parquet files in a new database file, and time its two steps."""
     import time
 
     started = time.perf_counter()
@@ -111,10 +111,10 @@ def _create(connection, source, database, options):
     published="CREATE TABLE AS and CHECKPOINT without a write-ahead log",
 )
 def create_table(connection, source, database):
-    """Turn Parquet files into a table of a new database file without a write-ahead log, as published.
+    """Create a table from Parquet files in a new database file without a write-ahead log, as published.
 
-    With RECOVERY_MODE no_wal_writes what a crash interrupts is lost. CREATE TABLE AS writes full row groups to the
-    file, CHECKPOINT the rest, and waits until all is on the disk.
+    With RECOVERY_MODE no_wal_writes a crash loses the interrupted work. CREATE TABLE AS writes full row groups to the
+    file. CHECKPOINT writes the rest and waits until everything is on disk.
     """
     return _create(connection, source, database, "(RECOVERY_MODE no_wal_writes)")
 
@@ -126,7 +126,7 @@ def create_table(connection, source, database):
     requires=["duckdb", "duckdb_extensions"],
 )
 def create_table_with_wal(connection, source, database):
-    """Turn Parquet files into a table of a new database file with DuckDB's defaults, and checkpoint it."""
+    """Create a table from Parquet files in a new database file with DuckDB's defaults, and checkpoint it."""
     return _create(connection, source, database, "")
 
 
@@ -138,7 +138,7 @@ def create_table_with_wal(connection, source, database):
     published="DuckDB COPY straight to S3",
 )
 def copy_to_s3(connection, source, destination, threads):
-    """Copy a table straight to S3, each of so many threads into a Parquet file of its own; return the rows."""
+    """Copy a table straight to S3, each of this many threads into a separate Parquet file; return the row count."""
     connection.execute(f"SET threads = {int(threads)}")
     (rows,) = connection.execute(
         f"COPY (FROM {_relation(connection, source)}) TO {_quoted(destination)} (FORMAT parquet, PER_THREAD_OUTPUT)"

@@ -7,7 +7,7 @@ from harness.registry import Unsupported, transport
 
 @contextmanager
 def connect(folder, s3):
-    """Yield nothing: there is nothing to connect to."""
+    """Yield None: there is nothing to connect to."""
     yield None
 
 
@@ -19,11 +19,11 @@ def connect(folder, s3):
     published="STREAM triad",
 )
 def triad(connection, elements, threads):
-    """Return the memory bandwidth by STREAM's triad over three arrays of so many elements, with so many threads.
+    """Return the memory bandwidth of STREAM's triad over three arrays of this many elements, with this many threads.
 
-    As in STREAM (J. McCalpin, https://www.cs.virginia.edu/stream/ref.html) the best of ten rounds counts, and 24 bytes
-    for an element: what is read before it is overwritten is not counted. The time of the run is that of all of it, the
-    arrays' making too. The answer are the values found in a sample of the result.
+    As in STREAM (J. McCalpin, https://www.cs.virginia.edu/stream/ref.html), the best of ten rounds counts, with 24
+    bytes per element. Reading the result's old memory before overwriting it does not count. The run's time also
+    includes creating the arrays. The answer is the distinct values in a sample of the result.
     """
     import time
 

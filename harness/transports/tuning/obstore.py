@@ -8,7 +8,7 @@ from harness.transports.tuning.queries import TOP, write_files
 
 @contextmanager
 def connect(folder, s3):
-    """Yield a DuckDB connection and what opens a bucket of an S3 server.
+    """Yield a DuckDB connection and a function that opens a bucket of an S3 server.
 
     `s3` has endpoint (http(s)://host:port), region, access_key and secret_key.
     """

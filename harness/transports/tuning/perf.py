@@ -19,9 +19,9 @@ def connect(folder, s3):
 
 @contextmanager
 def _counted():
-    """Yield a list that has, after the block, the bytes that all memory controllers moved meanwhile.
+    """Yield a list that contains, after the block, the bytes that all memory controllers moved during it.
 
-    perf scales these events to MiB. Raises Unsupported where they cannot be read.
+    perf scales these events to MiB. Raises Unsupported if it cannot read them.
     """
     import glob
     import shutil
@@ -55,10 +55,10 @@ def _counted():
     origin="published",
 )
 def bandwidth_of_group_by(connection, source, elements, threads):
-    """Return the group-by query's answer, and the bytes per second and share of a triad's that it moves in memory.
+    """Return the group-by query's answer, its memory bandwidth in bytes per second, and its share of a triad's.
 
-    Both are read from the memory controllers' counters of the whole machine (cas_count), for the query and for rounds
-    of a STREAM triad over three arrays of so many elements.
+    Both come from the memory controllers' counters of the whole machine (cas_count). They cover the query, and rounds
+    of a STREAM triad over three arrays of this many elements.
     """
     import time
 

@@ -7,7 +7,7 @@ from harness.registry import transport
 
 @contextmanager
 def connect(folder, s3):
-    """Yield 8 MB that no disk can make smaller; folder and S3 server are not used."""
+    """Yield 8 MB of incompressible bytes; folder and S3 server are not used."""
     import os
 
     yield os.urandom(8 << 20)
@@ -15,7 +15,7 @@ def connect(folder, s3):
 
 @transport("job", path="write, fsync", payload="bytes to a file", origin="limit")
 def sequential_write(block, path, size):
-    """Write so many bytes to a new file in blocks of 8 MB and have them on the disk (fsync): the disk's own limit."""
+    """Write this many bytes to a new file in blocks of 8 MB and fsync it: the disk's own limit."""
     import os
     import time
 

@@ -1,4 +1,4 @@
-"""How the worker calls the transports of each rig: one module a rig, of the rig's name, with its job and its answer.
+"""How the worker calls each rig's transports: one module per rig, with the rig's name, its job and its answer.
 
-What each offers says `harness.worker.contracts.contract`.
+`harness.worker.contracts.contract` defines what each module provides.
 """

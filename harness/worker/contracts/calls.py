@@ -1,4 +1,4 @@
-"""What a worker needs to know to call a transport: the arguments of connect and of the two calls."""
+"""The arguments with which a worker calls a transport: those of connect and of the two calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +6,16 @@ from typing import Any
 
 from harness.model import Operation, Value
 
-Imports = Mapping[tuple[Operation, str], Sequence[str]]  # modules, by the operation and the frame of transports
+Imports = Mapping[tuple[Operation, str], Sequence[str]]  # modules by the transports' operation and frame
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Arguments of the warm-up and the measured call; the connection comes before them.
+    """Arguments of the warm-up and the measured call; the connection precedes them.
 
-    `warmup` is None where there is no warm-up. `connect_warmup` is None where the warm-up goes over the same connection
-    as the measured call. What ends in `_named` are arguments by name. `following` are calls after the measured one on
-    the same connection, which no clock is for: where they are not None, a list of what all calls returned is handed
-    over.
+    `warmup` is None without a warm-up. `connect_warmup` is None if the warm-up uses the same connection as the measured
+    call. Names with the suffix `_named` are keyword arguments. `following` are untimed calls after the measured one on
+    the same connection; if it is not None, the results of all calls are handed over as a list.
     """
 
     connect: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""What each module of this package offers, as the worker sees it."""
+"""The interface of each module of this package, as the worker uses it."""
 
 from typing import Any, Protocol
 
@@ -12,10 +12,10 @@ class Contract(Protocol):
 
     JOB: type[Job[Any]]
     IMPORTS: Imports
-    """Modules that the two functions below need for a transport, beside those that it requires itself."""
+    """Modules that the two functions below need for a transport, in addition to its own requirements."""
 
     def calls(self, entry: Transport, job: Any) -> Calls:
-        """Make ready what a transport is called with, outside the clock."""
+        """Prepare the arguments of a transport, outside the timed call."""
 
     def hand_over(self, entry: Transport, returned: Any, job: Any, measured: Measured) -> Answer | Failed:
-        """Leave what a transport returned where the parent can verify it, and return the answer."""
+        """Store a transport's result where the parent can verify it, and return the answer."""

@@ -13,12 +13,12 @@ from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 WARMUP_ROWS = 1_000
-SOURCES = {"table": False, "sorted table": True}  # frame of a write from a table: whether that is in key order
+SOURCES = {"table": False, "sorted table": True}  # frame of a write from a table -> whether the table is in key order
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a transport connects to: the server, the folder and the bucket that it shares with that, and workers."""
+    """Where a transport connects: the server, the folder and bucket shared with it, and workers."""
 
     uri: str = field(repr=False)
     io: SharedFolder | None = None
@@ -28,9 +28,9 @@ class Addresses:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAnswer(Answer):
-    """`converted` are the columns of a frame that came back with the dtypes they had; None where none did.
+    """`converted` has the columns of a frame with other dtypes than canonical, and these; None without a frame.
 
-    `returned` is what a bound gives in place of a frame: rows thrown away, the 1 of a call, whether a copy is the same.
+    `returned` is a bound's result instead of a frame: discarded rows, the 1 of a call, or whether a copy is equal.
     """
 
     converted: dict[str, str] | None
@@ -39,14 +39,14 @@ class DatabaseAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseJob(Job[DatabaseAnswer]):
-    """A dataset as Parquet, the logical types of its columns, and the tables to write, read or (`source`) copy from.
+    """A dataset as Parquet, its columns' logical types, and the tables to write, read or (`source`) copy from.
 
-    Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
-    dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
-    one of memory, of all that follows the imports. `namespace` is the file of the network namespace to connect from,
-    `certificate` that of the one certificate which is trusted over TLS (none: those of this machine).
-    `clients` are workers that share it (0: nobody does), of which each that writes has its own one of `slices`.
-    `environment` are variables for what it starts.
+    Without addresses there is no connection; without `warmup_table` no warm-up. A load gets the dataset's file, and
+    `warmup_dataset` for its warm-up. An unload leaves its files in two folders. `limit` limits the memory allocated
+    after the imports. `namespace` is the file of the network namespace to connect from. `certificate` is the file of
+    the only certificate that is trusted over TLS (None: the machine's). `clients` is the number of workers that share
+    the job (0: not shared); each writer gets one of `slices`. `environment` are variables for processes that the job
+    starts.
     """
 
     contract = "databases"
@@ -69,7 +69,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     environment: dict[str, str] = field(default_factory=dict)
 
     def shared(self) -> list["DatabaseJob"]:
-        """See `Job`; each leaves what it reads at a place of its own."""
+        """See `Job`; each stores its result at a separate path."""
         datasets = self.slices or [self.dataset] * self.clients
         return [
             replace(self, dataset=path, result=f"{self.result}-{place}", together=True, clients=0, slices=[])
@@ -81,7 +81,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
 
 JOB = DatabaseJob
-# What loads a frame, and for one that is read what makes it canonical: polars.
+# polars loads a frame for a write, and makes the result of a read canonical.
 IMPORTS: Imports = {
     (Operation.WRITE, "polars"): ("polars",),
     (Operation.READ, "polars"): ("polars",),
@@ -94,8 +94,8 @@ IMPORTS: Imports = {
 def calls(entry: Transport, job: DatabaseJob) -> Calls:
     """Return the calls: a write's on the frame loaded here and on its first 1,000 rows, a read's on two tables.
 
-    Where the job has no table for it there is no warm-up. Bounds differ: a write from table to table is given the names
-    of both, a copy bytes, a call nothing.
+    Without a warm-up table in the job there is no warm-up. Bounds differ: a write from table to table gets both names,
+    a copy gets bytes, a call gets nothing.
     """
     _settle_in(job)
     if entry.operation is Operation.COPY:
@@ -126,14 +126,14 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
 
 
 def _settle_in(job: DatabaseJob) -> None:
-    """Give this process the limits and the surroundings of a job."""
+    """Apply a job's limits and environment to this process."""
     os.environ.update(job.environment)
     if job.limit:
         memory_limit.enter(job.limit)
     if job.namespace:
         network_namespace.enter(job.namespace)
     if job.certificate:
-        os.environ["SSL_CERT_FILE"] = job.certificate  # where OpenSSL looks, and httpx before that
+        os.environ["SSL_CERT_FILE"] = job.certificate  # OpenSSL reads this, and httpx reads it first
 
 
 def _as_bytes(frame: Any) -> bytes:
@@ -144,9 +144,9 @@ def _as_bytes(frame: Any) -> bytes:
 
 
 def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measured) -> DatabaseAnswer | Failed:
-    """Leave the canonical frame of a read at `job.result`; nothing for a write, a load, or an unload that left files.
+    """Store the canonical frame of a read at `job.result`; nothing for a write, a load, or an unload to files.
 
-    Of a bound that throws away what it reads the number of rows is handed over, of a copy whether it is the same.
+    A bound that discards its rows hands over their number, a copy whether it is equal.
     """
     if entry.operation is Operation.WRITE:
         return DatabaseAnswer(measured=measured, converted={})
@@ -159,7 +159,7 @@ def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measu
         copied_bytes: dict[str, int | float] = {"copied_bytes": len(data)}
         return DatabaseAnswer(measured=measured, converted=None, returned=copied == data, details=copied_bytes)
     try:
-        if (found := library_of(returned)) != entry.frame:  # the conversion to the library it names was not timed
+        if (found := library_of(returned)) != entry.frame:  # the conversion to the declared library was not timed
             return Failed(Status.ERROR, f"expected a {entry.frame} DataFrame, found one of {found}")
         frame, converted = canonicalise(returned, job.logical_types)
     except NotConvertible as error:

@@ -10,12 +10,12 @@ from harness.worker.messages import Answer, Job, Measured
 
 @dataclass(frozen=True, kw_only=True)
 class EltAnswer(Answer):
-    """Nothing more: the parent finds the file where it was to be."""
+    """Nothing more: the parent finds the file at the requested path."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EltJob(Job[EltAnswer]):
-    """A folder for what an engine spills, the S3 server where one is used, and from where to where."""
+    """A scratch folder for engines, the S3 server if one is used, the source and the destination."""
 
     contract = "elt"
 
@@ -35,11 +35,11 @@ IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: EltJob) -> Calls:
-    """Return the calls on a small tree and on the tree; `connect` is given a scratch folder and the S3 server."""
+    """Return the calls on a small tree and on the tree; `connect` gets a scratch folder and the S3 server."""
     connect = (job.folder, job.s3 and asdict(job.s3))
     return Calls(connect, (job.warmup_source, job.warmup_destination), (job.source, job.destination))
 
 
 def hand_over(entry: Transport, returned: Any, job: EltJob, measured: Measured) -> EltAnswer:
-    """Add nothing: the parent finds the file where it was to be."""
+    """Add nothing: the parent finds the file at the requested path."""
     return EltAnswer(measured=measured)

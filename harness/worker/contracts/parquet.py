@@ -1,4 +1,4 @@
-"""Transports of Parquet files: a list of files into the number of their rows that pass a filter."""
+"""Transports of Parquet files: a list of files into the number of rows that match a filter."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +10,14 @@ from harness.worker.messages import Answer, Failed, Job, Measured
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetAnswer(Answer):
-    """The number of rows that pass."""
+    """The number of matching rows."""
 
     count: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetJob(Job[ParquetAnswer]):
-    """A folder for what an engine spills, and the files."""
+    """A scratch folder for engines, and the files."""
 
     contract = "parquet"
 
@@ -34,12 +34,12 @@ IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: ParquetJob) -> Calls:
-    """Return the calls on the warm-up files and on the files; `connect` is given a scratch folder."""
+    """Return the calls on the warm-up files and on the files; `connect` gets a scratch folder."""
     return Calls((job.folder,), (job.warmup_files,), (job.files,))
 
 
 def hand_over(entry: Transport, returned: Any, job: ParquetJob, measured: Measured) -> ParquetAnswer | Failed:
-    """Put the number itself into the answer."""
+    """Put the number into the answer."""
     if type(returned) is not int:
         return Failed(Status.ERROR, f"expected a number of rows, found {returned!r:.80}")
     return ParquetAnswer(measured=measured, count=returned)

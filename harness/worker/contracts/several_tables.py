@@ -1,4 +1,4 @@
-"""Transports of databases over several tables, one after the other on one connection; nothing here is measured."""
+"""Transports of databases over several tables, one after the other on one connection, without measurement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from harness.worker.messages import Answer, Failed, Job, Measured
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralTablesAnswer(Answer):
-    """`converted` are, for each table, the columns of a frame that came back with the dtypes they had."""
+    """`converted` has, for each table, the columns of a frame with other dtypes than canonical, and these."""
 
     converted: list[dict[str, str] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralTablesJob(Job[SeveralTablesAnswer]):
-    """The jobs that the transport would have with each table alone; the addresses of the first are those of all."""
+    """The jobs that the transport would have with each table alone; all use the first one's addresses."""
 
     contract = "several_tables"
 
@@ -43,7 +43,7 @@ def calls(entry: Transport, job: SeveralTablesJob) -> Calls:
 def hand_over(
     entry: Transport, returned: Sequence[Any], job: SeveralTablesJob, measured: Measured
 ) -> SeveralTablesAnswer | Failed:
-    """Leave the canonical frame of each read at the place of its job, or say what failed first."""
+    """Store each read's canonical frame at its job's path, or report the first failure."""
     answers: list[DatabaseAnswer] = []
     for each, of_call in zip(job.jobs, returned, strict=True):
         answer = databases.hand_over(entry, of_call, each, measured)

@@ -1,4 +1,4 @@
-"""Transports of stores: data in memory into a folder on disk, and back as all rows or those that pass a filter."""
+"""Transports of stores: data in memory into a folder on disk, and back as all rows or those that match a filter."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from harness.model import Operation, Status, Transport
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
-_BATCH_ROWS = 10_000  # turned into Python objects at a time: no second copy of everything as numpy or lists
+_BATCH_ROWS = 10_000  # rows turned into Python objects at a time, to avoid a second copy of everything
 ADDED_COLUMN = "id"  # some stores number their rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreAnswer(Answer):
-    """`converted` are the columns of what came back that were of other dtypes, with these, and a change of order."""
+    """`converted` has the returned columns with other dtypes than canonical, and these, and a changed order."""
 
     converted: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreJob(Job[StoreAnswer]):
-    """Folders of the store and of a small one, what they are made of as Parquet, its rows, and its logical types."""
+    """Folders of the store and of a small one, their data as Parquet, the number of rows, and the logical types."""
 
     contract = "stores"
 
@@ -38,11 +38,11 @@ class StoreJob(Job[StoreAnswer]):
 
 
 JOB = StoreJob
-IMPORTS: Imports = {}  # memory of a store is measured with what its first call imports
+IMPORTS: Imports = {}  # a store's memory figures include its first call's imports
 
 
 def calls(entry: Transport, job: StoreJob) -> Calls:
-    """Return the calls on the store and on a small one; only `create` is given data, made here outside the clock."""
+    """Return the calls on the store and on a small one; only `create` gets data, loaded here outside the timed call."""
     warmup: tuple[Any, ...] = ()
     measured: tuple[Any, ...] = ()
     if entry.operation is Operation.CREATE:
@@ -51,7 +51,7 @@ def calls(entry: Transport, job: StoreJob) -> Calls:
 
 
 def hand_over(entry: Transport, returned: Any, job: StoreJob, measured: Measured) -> StoreAnswer | Failed:
-    """Leave the rows of a read or query as a canonical frame at `job.result`, without a number the store added."""
+    """Store the rows of a read or query as a canonical frame at `job.result`, without an id column the store added."""
     if entry.operation is Operation.CREATE:
         return StoreAnswer(measured=measured, converted={})
     try:
@@ -94,7 +94,7 @@ def _of_tuples(returned: Any, names: list[str]) -> Any:
 
     if type(returned) is not list or not all(type(row) is tuple and len(row) == len(names) for row in returned):
         raise NotConvertible(f"expected a list of tuples of {len(names)} values, found something else")
-    # Types are found from all rows: told to make integers, polars 2.1 would cut 5.5 to 5 without a word.
+    # Types are inferred from all rows: if told to use integers, polars 2.1 would silently truncate 5.5 to 5.
     schema = names if returned else dict.fromkeys(names, pl.Int64)
     try:
         return pl.DataFrame(returned, schema=schema, orient="row", infer_schema_length=None)
@@ -114,7 +114,7 @@ _RETURNED: dict[str, Callable[[Any, list[str]], Any]] = {"tuples": _of_tuples, "
 
 
 def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
-    """Bring the columns into the order they were stored in, and say so where a store changed it."""
+    """Restore the original order of the columns, and report whether a store changed it."""
     names = list(job.logical_types)
     if not hasattr(table, "column_names"):
         return table, {}
@@ -125,7 +125,7 @@ def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
 
 
 def _without_numbers(table: Any, rows: int) -> Any:
-    """Take away the numbers that a store gave its rows, after a look at them: each once, all below `rows`."""
+    """Remove the ids that a store gave its rows, after checking them: each once, all below `rows`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

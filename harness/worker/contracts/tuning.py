@@ -1,4 +1,4 @@
-"""Transports of jobs: each is called with the arguments it names, and returns an answer that the parent knows."""
+"""Transports of jobs: each gets the arguments it names and returns an answer that the parent can check."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,14 +10,14 @@ from harness.worker.messages import Answer, Failed, Job, Measured
 
 @dataclass(frozen=True, kw_only=True)
 class TuningAnswer(Answer):
-    """What the transport returned, which the parent knows: a number, or a list of groups."""
+    """The transport's result, which the parent can check: a number, or a list of groups."""
 
     returned: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningJob(Job[TuningAnswer]):
-    """A folder for what an engine spills, the S3 server where one is used, and the arguments by name."""
+    """A scratch folder for engines, the S3 server if one is used, and the arguments by name."""
 
     contract = "tuning"
 
@@ -35,13 +35,13 @@ IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: TuningJob) -> Calls:
-    """Return the calls on little data and on the data; `connect` is given a scratch folder and the S3 server."""
+    """Return the calls on little data and on the data; `connect` gets a scratch folder and the S3 server."""
     connect = (job.folder, job.s3 and asdict(job.s3))
     return Calls(connect, (), (), warmup_named=job.warmup_arguments, measured_named=job.arguments)
 
 
 def hand_over(entry: Transport, returned: Any, job: TuningJob, measured: Measured) -> TuningAnswer | Failed:
-    """Put the answer itself and the details of the call into the worker's answer.
+    """Put the transport's answer and details into the worker's answer.
 
     A transport returns the answer, or a dict of `answer` and `details` (names with their units, and numbers).
     """

@@ -43,7 +43,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _start(arguments: argparse.Namespace) -> tuple[LoopbackServer, LoopbackServer, Engine]:
-    """Bind both ports before the engine starts, so that a taken port is told at once."""
+    """Bind both ports before the engine starts, so that a port in use is reported at once."""
     users = read_users(arguments.users_file)
     common = Common(
         users, ClientWatch(), NamedSessions(), arguments.max_connections, arguments.greeting_seconds, arguments.listen
@@ -75,14 +75,14 @@ def main() -> None:
     sys.stdout.write(json.dumps(ready) + "\n")
     sys.stdout.flush()
     wait()
-    # Committed data is on disk already. An orderly end of the engine would wait for the queries that still run.
+    # Committed data is already on disk. An orderly shutdown of the engine would wait for running queries.
     os._exit(0)
 
 
 def _take_signals() -> Callable[[], None]:
-    """Take SIGTERM and SIGINT in place of the handlers that chdb installs when it loads; returns the wait for one.
+    """Replace chdb's handlers of SIGTERM and SIGINT with ours; return a function that waits for a signal.
 
-    A signal may come to any of the engine's threads; the wake-up descriptor reaches the main thread all the same.
+    Any of the engine's threads may receive the signal; the wake-up descriptor always reaches the main thread.
     """
     receiving, sending = socket.socketpair()
     sending.setblocking(False)

@@ -1,4 +1,4 @@
-"""The text of a query on its way in over the native protocol, which may carry hundreds of megabytes of inline data."""
+"""A query's text while it arrives over the native protocol; it may include hundreds of megabytes of inline data."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,12 +7,12 @@ from .errors import NOT_IMPLEMENTED, QUERY_IS_TOO_LARGE, refusal
 from .wire import Reader
 
 HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
-MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held as a whole
+MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
 _PIECE_BYTES = 1 << 20
 
 
 class ArrivingText:
-    """A query's text of a known length, and the Data packets of its external tables behind it."""
+    """A query's text of a known length, and the Data packets of its external tables after it."""
 
     def __init__(self, reader: Reader, size: int, read_data: Callable[[], tuple[str, Block]]) -> None:
         """Take the beginning of the text from the reader; ``read_data`` reads one Data packet."""
@@ -29,31 +29,31 @@ class ArrivingText:
         return data
 
     def whole(self) -> bytes:
-        """Return all of the text. Raises ClickHouseError with code 229 when it is too long for a statement."""
+        """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
         if self._left > MAX_QUERY_BYTES:
             size = len(self.beginning) + self._left
             raise refusal(QUERY_IS_TOO_LARGE, f"Query of {size} bytes: expected at most {MAX_QUERY_BYTES} bytes")
         return self.beginning + self._piece(self._left)
 
     def has_payload(self, start: int) -> bool:
-        """Tell whether more than white space and semicolons stands behind an offset."""
+        """Return whether anything but white space and semicolons follows an offset."""
         return self._left > 0 or bool(self.beginning[start:].strip(b" \t\r\n;"))
 
     def payload(self, start: int) -> Iterator[bytes]:
-        """Yield the text behind an offset while it arrives, then take in what follows it."""
+        """Yield the text after an offset while it arrives, then read the packets that follow it."""
         yield self.beginning[start:]
         while self._left:
             yield self._piece(_PIECE_BYTES)
         self.finish()
 
     def finish(self) -> None:
-        """Go to the end of what the client sends with a query. Raises ClickHouseError for an external table."""
+        """Read to the end of the query's packets. Raises ClickHouseError for an external table."""
         self.drain()
         if self._has_tables:
             raise refusal(NOT_IMPLEMENTED, "External tables are not supported here: use a temporary table")
 
     def drain(self) -> None:
-        """Go to the end of what the client sends with a query, whatever it is."""
+        """Read to the end of the query's packets and ignore them."""
         while self._left:
             self._piece(_PIECE_BYTES)
         while not self._drained:

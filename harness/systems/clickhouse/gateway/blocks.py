@@ -14,7 +14,7 @@ MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
 _MAX_NESTING = 64
 NOT_HERE = (
-    "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no transport's fault
+    "cannot be sent as native blocks to this gateway"  # a server accepts it, so this is not the transport's fault
 )
 
 _WIDTHS = {
@@ -40,7 +40,7 @@ _LOW_CARDINALITY_INDEX_WIDTH = {0: 1, 1: 2, 2: 4, 3: 8}
 
 
 class UnknownTypeError(ProtocolError):
-    """A column's type whose layout is not known here, so that the end of its block cannot be found."""
+    """A column type whose layout is not known here, so the block's end cannot be found."""
 
     def __init__(self, type_name: str) -> None:
         super().__init__(f"type {type_name!r} {NOT_HERE}; insert it with FORMAT ...")
@@ -56,7 +56,7 @@ class BlockColumn:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block as bytes of the Native format, and what it holds."""
+    """A block as bytes of the Native format, with its columns and number of rows."""
 
     columns: tuple[BlockColumn, ...]
     rows: int
@@ -69,7 +69,7 @@ def header_block(columns: tuple[BlockColumn, ...]) -> bytes:
 
 
 def read_block(reader: Reader) -> Block:
-    """Read one block. Raises UnknownTypeError, or ProtocolError when it is not a block."""
+    """Read one block. Raises UnknownTypeError, or ProtocolError if it is not a block."""
     reader.mark()
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
@@ -85,7 +85,7 @@ def read_block(reader: Reader) -> Block:
 
 
 def read_blocks(data: bytes) -> list[Block]:
-    """Take a whole result in the Native format apart into its blocks."""
+    """Split a whole result in the Native format into its blocks."""
     reader = Reader(receiver((data,)))
     blocks = []
     while reader.more():
@@ -114,14 +114,14 @@ def _split(type_name: str) -> tuple[str, list[str]]:
 
 
 def _elements(name: str, arguments: list[str]) -> list[str]:
-    """Return the types a compound type is made of, without the names a Tuple or Nested gives them."""
+    """Return a compound type's element types, without the names of a Tuple's or Nested's elements."""
     if name in ("Tuple", "Nested"):
         return [_ELEMENT_NAME.sub("", argument, count=1) for argument in arguments]
     return arguments[1:] if name == "SimpleAggregateFunction" else arguments
 
 
 def _skip_prefix(reader: Reader, type_name: str, depth: int) -> None:
-    """Go over what stands before a column's values: the version of each LowCardinality dictionary."""
+    """Skip the data before a column's values: the version of each LowCardinality dictionary."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
     if name == "LowCardinality":
@@ -132,7 +132,7 @@ def _skip_prefix(reader: Reader, type_name: str, depth: int) -> None:
 
 
 def _skip_values(reader: Reader, type_name: str, rows: int, depth: int) -> None:
-    """Go over a column's values."""
+    """Skip a column's values."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
     width = _WIDTHS.get(name) or _argument_width(name, arguments)

@@ -25,8 +25,8 @@ from .errors import (
 from .wire import Reader, receiver
 
 _GZIP_WINDOW = 31
-_SLICE_BYTES = 1 << 11  # decompressed at a time: of zeros zstd makes 64 MB of them, gzip 2 MB
-_PIECE_BYTES = 1 << 20  # that are handed on together
+_SLICE_BYTES = 1 << 11  # decompressed at a time: for zeros zstd returns 64 MB, gzip 2 MB
+_PIECE_BYTES = 1 << 20  # passed on together
 _LOW_64_BITS = (1 << 64) - 1
 
 # ---------------------------------------------------------------- HTTP bodies
@@ -51,7 +51,7 @@ _ENCODINGS_BY_PREFERENCE = ("zstd", "lz4", "gzip", "deflate")
 
 
 def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Decompress a request's body. Raises ClickHouseError for an unknown encoding and for damaged or cut-off data."""
+    """Decompress a request's body. Raises ClickHouseError for an unknown encoding and for damaged or truncated data."""
     if encoding in NO_ENCODING:
         yield from chunks
         return
@@ -65,7 +65,7 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     size = 0
     for data in _slices(chunks):
         while data:
-            if decoder.eof:  # one body may hold several streams, one behind the other
+            if decoder.eof:  # one body may hold several consecutive streams
                 decoder = _DECODERS[encoding]()
             try:
                 out = decoder.decompress(data)
@@ -97,11 +97,11 @@ class Encoder(Protocol):
         """Return compressed bytes, perhaps none yet."""
 
     def flush(self) -> bytes:
-        """Return what is left."""
+        """Return the remaining compressed bytes."""
 
 
 class PlainEncoder:
-    """Leaves the data as it is."""
+    """Passes the data on unchanged."""
 
     def compress(self, data: bytes | memoryview) -> bytes | memoryview:
         """Return the data."""
@@ -149,7 +149,7 @@ class FrameEncoder:
 
 
 def choose_encoding(accepted: str) -> str:
-    """Choose the encoding of a response as a server does, from an Accept-Encoding header; "" is none."""
+    """Choose the encoding of a response as a server does, from an Accept-Encoding header; "" means no compression."""
     names = set()
     for item in accepted.split(","):
         name, _, quality = item.strip().partition(";")
@@ -239,7 +239,7 @@ def read_frame(reader: Reader) -> bytes:
 
 
 def decode_frames(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress a body made of frames, as an HTTP request with decompress=1 has it."""
+    """Decompress a body of frames, as in an HTTP request with decompress=1."""
     reader = Reader(receiver(chunks))
     while reader.more():
         try:

@@ -14,11 +14,11 @@ from .session import Session, quote_name
 class Engine:
     """The engine on one data path, for this process alone.
 
-    Raises ClickHouseError when the path cannot be used, for instance because another process has it.
+    Raises ClickHouseError if the path cannot be used, for instance because another process uses it.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Start the engine; the folder is made when it is missing."""
+        """Start the engine; create the folder if it is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         _check_unused(folder)
         path = str(folder.resolve())
@@ -26,11 +26,11 @@ class Engine:
             raise refusal(
                 BAD_ARGUMENTS, f"data path {path!r}: expected a path without '?', which chdb reads as options"
             )
-        # chdb turns implicit_select on ("1 + 1" is a query); a server has it off and reports a syntax error.
+        # chdb turns implicit_select on ("1 + 1" is a query); on a server it is off, and this is a syntax error.
         self._connection_string = f"{path}?implicit_select=0"
         self._control_lock = threading.Lock()
         try:
-            self._control = chdb.connect(self._connection_string)  # open all the time: it keeps the engine alive
+            self._control = chdb.connect(self._connection_string)  # stays open to keep the engine alive
         except RuntimeError as error:
             raise from_engine(error) from error
         self.version: str
@@ -40,7 +40,7 @@ class Engine:
         self.version, self.timezone, self._compression_method = json.loads(facts)
 
     def session(self, database: str = "") -> Session:
-        """Open a session of its own: settings, temporary tables and current database."""
+        """Open a session with its own settings, temporary tables and current database."""
         connection = chdb.connect(self._connection_string)
         session = Session(connection, self.kill_queries, self._compression_method)
         if database and database != "default":
@@ -52,9 +52,9 @@ class Engine:
         return session
 
     def kill_queries(self, condition: str) -> bool:
-        """Stop the queries that meet a condition on system.processes; chdb offers no query ids to name one by.
+        """Stop the queries that match a condition on system.processes, because chdb offers no query ids.
 
-        Returns whether there was something to stop.
+        Returns whether it stopped any.
         """
         with self._control_lock:
             killed = self._control.query(f"KILL QUERY WHERE {condition} ASYNC", "TabSeparated")
@@ -62,11 +62,11 @@ class Engine:
 
 
 def _check_unused(folder: Path) -> None:
-    """Raise ClickHouseError when another process has the folder; the engine itself would write more than one line."""
+    """Raise ClickHouseError if another process uses the folder; the engine's own message has several lines."""
     status = folder / "status"
     if not status.exists():
         return
-    with status.open("r+b") as file:  # for writing: NFS locks nothing else
+    with status.open("r+b") as file:  # for writing: NFS locks no other files
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that ClickHouse's StatusFile.cpp takes
         except BlockingIOError:

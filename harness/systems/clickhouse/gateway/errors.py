@@ -31,7 +31,7 @@ ZSTD_DECODER_FAILED = 561
 
 NAMES = {value: name for name, value in globals().items() if name.isupper() and isinstance(value, int)}
 
-# ClickHouse's src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, as numbers; every code not listed is a 500.
+# ClickHouse's src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, as numbers; every code not listed returns 500.
 _CODES_OF_HTTP_STATUS = {
     400: (6, 8, 15, 25, 26, 27, 36, 37, 38, 41, 44, 53, 62, 72, 117, 123, 167, 168, 223, 321, 376, 427, 441, 675, 676),
     401: (194,),
@@ -64,21 +64,21 @@ class ClickHouseError(Exception):
 
 
 def refusal(code: int, text: str) -> ClickHouseError:
-    """Build an error of the gateway's own, with the name that belongs to its code."""
+    """Build one of the gateway's errors, with the name of its code."""
     return ClickHouseError(code, f"{text} ({NAMES[code]})")
 
 
 def from_engine(error: Exception) -> ClickHouseError:
-    """Turn what chdb raised (the code and name stand only in its text) into a ClickHouseError."""
-    # An error's text may quote bytes of the data that are no UTF-8; chdb then fails to hand it over as text.
+    """Turn chdb's exception (code and name are only in its message) into a ClickHouseError."""
+    # A message may quote non-UTF-8 data, which chdb then fails to return as a string.
     message = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
-    # Some Pythons (3.11.2 is one) get no text at all from chdb 4.4.0 in that case.
+    # Some Python versions (such as 3.11.2) then get no message from chdb 4.4.0.
     message = message or "the engine's own text is lost: it quotes bytes of the data that are no UTF-8"
     found = _ENGINE_TEXT.search(message)
     if found is None:
         return refusal(UNKNOWN_EXCEPTION, message)
     code, text = int(found["code"]), found["text"]
-    while inner := _REPEATED_TEXT.fullmatch(text):  # what a thread of the engine wrapped once more on its way up
+    while inner := _REPEATED_TEXT.fullmatch(text):  # an engine thread wrapped the message again
         code, text = int(inner["code"]), inner["text"]
     return ClickHouseError(code, text)
 

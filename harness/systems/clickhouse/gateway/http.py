@@ -26,10 +26,10 @@ from .wire import ProtocolError, TimedSocket
 IDLE_SECONDS = 3600.0  # between requests, and between the bytes of a body
 SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
 MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
-MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held as a whole
+MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
 _HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
 _SEND_BYTES = 1 << 20
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere a packet more
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere this sends another packet
 _DEFAULT_COMPRESSION_LEVEL = "3"  # http_zlib_compression_level
 _READONLY = {"readonly": "2"}
 _READING_METHODS = ("GET", "HEAD")
@@ -50,7 +50,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
-        """Read through limits of time."""
+        """Set up time limits for reads."""
         super().setup()
         self.input = TimedSocket(self.connection, IDLE_SECONDS)
         self.rfile = self.received = io.BufferedReader(self.input)
@@ -64,7 +64,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             super().handle()
 
     def handle_one_request(self) -> None:
-        """Read one request within its time, and answer it."""
+        """Read one request within its time limit, and answer it."""
         self.input.deadline = None
         if not self.received.peek(1):
             self.close_connection = True
@@ -84,7 +84,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self._respond()
 
     def _send(self, data: bytes | memoryview | Piece, more: bool) -> None:
-        """Send; where more follows at once, it may wait to go out with it."""
+        """Send data; if more follows at once, it may wait and go out with it."""
         self.connection.settimeout(SEND_SECONDS)
         if isinstance(data, Piece):
             data.move(self.connection, SEND_SECONDS)
@@ -129,7 +129,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         }
 
     def _keep_alive(self, body: Body | None, response: Response) -> None:
-        """Read the rest of the request, so that the next one can be found, or announce the connection's end."""
+        """Read the rest of the request to find the next one, or announce the connection's end."""
         if body is None or not body.drain():
             self.close_connection = True
         if self.close_connection:
@@ -147,7 +147,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             request, chunks = read_form(request, chunks), iter(())
         text = _Text(request.params.get("query", ""), chunks, body.pour)
         insert = text.insert_head()
-        # Without a session that lives on, the engine is told to change nothing, and knows best what that means.
+        # Without a session id, the engine runs in read-only mode and decides what that means.
         reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
         with self._session(request, user) as session:
             if insert is not None:
@@ -164,7 +164,7 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     @contextlib.contextmanager
     def _session(self, request: Request, user: str) -> Iterator[Session]:
-        """Open the engine session of a request, or take the one it names, with the request's settings."""
+        """Open a request's engine session, or use the one it names, with the request's settings."""
         settings = request.settings
         database = request.params.get("database") or request.header("X-ClickHouse-Database")
         name = request.params.get("session_id")
@@ -196,7 +196,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         if not _FORMAT_NAME.fullmatch(format):
             raise refusal(UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
-        if format.lower() == "null":  # nothing to send, so the whole summary can stand before it, as on a server
+        if format.lower() == "null":  # nothing to send, so the head can have the whole summary, as on a server
             summary = session.read(query, parameters)
             response.headers["X-ClickHouse-Summary"] = json.dumps(summary)
             return
@@ -210,7 +210,7 @@ class HttpConnection(BaseHTTPRequestHandler):
                 size += len(piece)
                 response.write(piece)
         elapsed = time.perf_counter_ns() - started
-        size = size if request.flag("wait_end_of_query") else 0  # elsewhere a server writes its head before it counts
+        size = size if request.flag("wait_end_of_query") else 0  # otherwise a server writes its head before it counts
         response.headers["X-ClickHouse-Summary"] = json.dumps({"result_bytes": str(size), "elapsed_ns": str(elapsed)})
 
     def _choose_compression(self, session: Session, request: Request, response: Response) -> None:
@@ -230,10 +230,10 @@ def _is_health_check(target: str) -> bool:
 
 
 class _Text:
-    """The text of a statement: the query parameter, and behind it the body while it arrives."""
+    """A statement's text: the query parameter, followed by the body while it arrives."""
 
     def __init__(self, beginning: str, chunks: Iterator[bytes], pour: Callable[[int], None]) -> None:
-        """Begin with the parameter; ``pour`` writes into a pipe what ``chunks`` have not brought yet."""
+        """Begin with the parameter; ``pour`` writes the rest of ``chunks`` into a pipe."""
         self._data = beginning.encode("utf-8", "surrogateescape") + b"\n" if beginning else b""
         self._chunks, self._pour = chunks, pour
 
@@ -243,7 +243,7 @@ class _Text:
         return bool(chunk)
 
     def insert_head(self) -> sql.InsertHead | None:
-        """Read on until it is clear whether this is an INSERT with data of its own; returns its head or None."""
+        """Read until it is clear whether this is an INSERT with inline data; return its head or None."""
         while not (word := sql.first_word(self._data)) and self._more():
             pass
         if word != b"INSERT":
@@ -253,7 +253,7 @@ class _Text:
         return head
 
     def whole(self) -> bytes:
-        """Return all of the text. Raises ClickHouseError with code 229 when it is too long for a statement."""
+        """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
         while len(self._data) <= MAX_QUERY_BYTES and self._more():
             pass
         if len(self._data) > MAX_QUERY_BYTES:
@@ -261,13 +261,13 @@ class _Text:
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:
-        """Write the text behind an offset into a pipe while it arrives."""
+        """Write the text after an offset into a pipe while it arrives."""
         write_all(pipe, (self._data[start:],))
         self._pour(pipe)
 
 
 def _summarise(response: Response, written: Written) -> None:
-    """Tell the client what was written."""
+    """Report the written rows and bytes to the client."""
     response.headers["X-ClickHouse-Summary"] = json.dumps(
         {
             "read_rows": "0",

@@ -1,4 +1,4 @@
-"""An HTTP request taken apart: credentials, parameters, settings and the body as a stream."""
+"""Parse an HTTP request: credentials, parameters, settings and the body as a stream."""
 
 import base64
 import binascii
@@ -25,7 +25,7 @@ from .errors import (
 from .pipes import CAN_SPLICE, write_all
 from .wire import TimedSocket
 
-# Parameters of the protocol itself. Every other one, but param_..., is a setting and goes to the engine.
+# Parameters of the protocol itself. Every other parameter except param_... is an engine setting.
 TRANSPORT_PARAMETERS = {
     "query": "the statement, or its beginning; the body is its continuation",
     "database": "the current database of the request",
@@ -65,7 +65,7 @@ class Request:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The parameters that are settings of the engine."""
+        """The parameters that are engine settings."""
         return {
             name: value
             for name, value in self.params.items()
@@ -79,15 +79,15 @@ class Request:
         return {name[start:]: value for name, value in self.params.items() if name.startswith(_PARAMETER_PREFIX)}
 
     def flag(self, name: str) -> bool:
-        """Tell whether a parameter is set to 1 or true."""
+        """Return whether a parameter is set to 1 or true."""
         return self.params.get(name, "0").lower() in ("1", "true")
 
     def header(self, name: str) -> str:
-        """Return a header, or nothing. Its bytes are UTF-8, as on a server; Python takes them for Latin-1."""
+        """Return a header, or an empty string. Its bytes are UTF-8, as on a server; Python decodes them as Latin-1."""
         return self.headers.get(name, "").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
     def credentials(self) -> tuple[str, str]:
-        """Return the user and the password. Raises ClickHouseError (516) when they come in more than one way."""
+        """Return the user and the password. Raises ClickHouseError (516) if they are given more than once."""
         header_user, header_key = self.header("X-ClickHouse-User"), self.header("X-ClickHouse-Key")
         authorization = self.headers.get("Authorization")
         ways = (
@@ -106,7 +106,7 @@ class Request:
 
 
 def parse_request(method: str, target: str, headers: Message) -> Request:
-    """Take a request line and its headers apart. Raises ClickHouseError (36) for parameters that are no parameters."""
+    """Parse a request line and its headers. Raises ClickHouseError (36) for malformed parameters."""
     url = urlsplit(target)
     try:
         pairs = parse_qsl(url.query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS, errors="surrogateescape")
@@ -133,12 +133,12 @@ class Body:
     """A request's body, read from the connection piece by piece."""
 
     def __init__(self, source: "io.BufferedReader[TimedSocket]", headers: Message) -> None:
-        """Take the framing from the headers. Raises ClickHouseError (36) when it cannot be understood."""
+        """Read the framing from the headers. Raises ClickHouseError (36) if it is malformed."""
         self._source = source
         if any(isinstance(defect, MissingHeaderBodySeparatorDefect) for defect in headers.defects):
             raise refusal(BAD_ARGUMENTS, "Headers: expected name: value in every line, found another one")
         lengths, transfers = (headers.get_all(name, []) for name in ("Content-Length", "Transfer-Encoding"))
-        if len(lengths) + len(transfers) > 1:  # of two, another program on the way may believe the other one
+        if len(lengths) + len(transfers) > 1:  # with two, a proxy may use the other one
             raise refusal(BAD_ARGUMENTS, "Content-Length, Transfer-Encoding: expected one of them, found several")
         transfer, length = "".join(transfers or ["identity"]).strip().lower(), "".join(lengths or ["0"]).strip()
         if transfer not in ("identity", "chunked"):
@@ -146,9 +146,9 @@ class Body:
         if not _LENGTH.fullmatch(length):
             raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: expected a number")
         self._parts = self._chunks() if transfer == "chunked" else iter((int(length),))
-        self._left = 0  # of the part that is being read
+        self._left = 0  # bytes left in the part that is being read
         self._encoding = headers.get("Content-Encoding", "").strip().lower()
-        self._decoded: Iterator[bytes] | None = None  # where it is not the body as it stands
+        self._decoded: Iterator[bytes] | None = None  # if it differs from the raw body
 
     def decoded(self, in_frames: bool) -> Iterator[bytes]:
         """Yield the body without its Content-Encoding and, if it is in native frames, without them."""
@@ -159,12 +159,12 @@ class Body:
         return self._decoded
 
     def pour(self, pipe: int) -> None:
-        """Write into a pipe what `decoded` has not yielded yet, until its reader closes it."""
+        """Write the rest of `decoded` into a pipe until its reader closes it."""
         if self._decoded or not CAN_SPLICE:
             write_all(pipe, self._decoded or self._pieces())
             return
         while self._more():
-            write_all(pipe, (self._piece(io.DEFAULT_BUFFER_SIZE),))  # what is in the buffer
+            write_all(pipe, (self._piece(io.DEFAULT_BUFFER_SIZE),))  # the buffered bytes
             try:
                 while self._left:
                     self._took(self._source.raw.move(pipe, self._left))
@@ -172,7 +172,7 @@ class Body:
                 return
 
     def drain(self) -> bool:
-        """Read what is left, so that the connection can go on; returns False when it cannot."""
+        """Read the rest of the body so that the connection can continue; return False if it cannot."""
         size = 0
         try:
             for piece in self._pieces():
@@ -198,12 +198,12 @@ class Body:
         self._left -= size
 
     def _more(self) -> bool:
-        """Go on to the next part where one is at its end; returns whether there is one."""
+        """Move to the next part at the end of one; return whether there is one."""
         self._left = self._left or next(self._parts, 0)
         return bool(self._left)
 
     def _chunks(self) -> Iterator[int]:
-        """Yield the size of each chunk, which has been read when the next one is asked for."""
+        """Yield each chunk's size; the caller reads the chunk before it requests the next size."""
         while size := self._chunk_size():
             yield size
             if rest := self._line():
@@ -215,7 +215,7 @@ class Body:
 
     def _chunk_size(self) -> int:
         digits = self._line().partition(b";")[0].strip()
-        if not _CHUNK_SIZE.fullmatch(digits):  # int() also takes signs, underscores and 0x
+        if not _CHUNK_SIZE.fullmatch(digits):  # int() also accepts signs, underscores and 0x
             raise ValueError(f"expected the size of a chunk in hexadecimal digits, found {digits[:20]!r}")
         return int(digits, 16)
 
@@ -227,9 +227,9 @@ class Body:
 
 
 def read_form(request: Request, chunks: Iterator[bytes]) -> Request:
-    """Merge the fields of a multipart/form-data body into the parameters, which win over them.
+    """Merge the fields of a multipart/form-data body into the parameters, which take precedence.
 
-    Raises ClickHouseError for a form over 64 MiB, and for a file: external tables are not supported.
+    Raises ClickHouseError for a form over 64 MiB, and for a file, because external tables are not supported.
     """
     data = bytearray()
     for chunk in chunks:

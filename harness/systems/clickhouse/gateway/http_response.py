@@ -1,4 +1,4 @@
-"""An HTTP response that begins late enough to report most errors with a status, and never ends cleanly after one."""
+"""An HTTP response that starts late enough to report most errors with a status, and never ends cleanly after one."""
 
 import contextlib
 import http
@@ -12,9 +12,9 @@ from .errors import ClickHouseError, http_status
 from .pipes import Piece
 
 BUFFER_BYTES = 1 << 20  # of a response before its head is sent, as on a server
-_MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query before it goes to a file
+_MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query; larger ones go to a file
 _PIECE_BYTES = 1 << 20
-_COPIED_BYTES = 1 << 16  # up to here a copy costs less than another send
+_COPIED_BYTES = 1 << 16  # up to this size a copy takes less time than another send
 _TAG_LETTERS = 16
 
 _CONTENT_TYPES = {
@@ -58,9 +58,9 @@ class Response:
     def __init__(
         self, send: Callable[[bytes | memoryview | Piece, bool], None], with_body: bool, chunked: bool
     ) -> None:
-        """Prepare an answer with status 200; not ``chunked`` is HTTP/1.0: the connection's end ends a long body.
+        """Prepare an answer with status 200; without ``chunked`` (HTTP/1.0) closing the connection ends a long body.
 
-        ``send`` is told whether more follows at once.
+        ``send`` receives whether more data follows at once.
         """
         self._send = send
         self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
@@ -71,10 +71,10 @@ class Response:
         self._limit: int | None = BUFFER_BYTES
         self._encoder: Encoder | None = None
         self._begun = False
-        self._written = False  # something, before it was encoded
+        self._written = False  # whether any data was written, before encoding
 
     def hold_to_the_end(self) -> None:
-        """Send nothing before the query has ended."""
+        """Hold back the answer until the query has ended."""
         self._limit = None
 
     def encode_with(self, encoder: Encoder) -> None:
@@ -92,7 +92,7 @@ class Response:
         self._write_encoded(self._encoder.compress(data) if self._encoder else data)
 
     def _passes_on(self, piece: Piece) -> bool:
-        """Tell whether a piece can go out as it is: the head is sent, now where the buffer would be full with it."""
+        """Return whether a piece can be sent unchanged; send the head now if the piece would fill the buffer."""
         if self._encoder or self._limit is None:
             return False
         if not self._begun and self._buffer.tell() + len(piece) >= self._limit:
@@ -108,7 +108,7 @@ class Response:
             self._begin()
 
     def _begin(self) -> None:
-        """Send the head and what was held back; from here on the status is 200."""
+        """Send the head and the held-back data; from now on the status is 200."""
         self._begun = True
         if self._chunked:
             self.headers["Transfer-Encoding"] = "chunked"
@@ -141,10 +141,10 @@ class Response:
         self._send("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + extra, False)
 
     def finish(self) -> None:
-        """End the body; a short one goes out in one piece with its Content-Length."""
+        """End the body; a short body is sent in one piece with its Content-Length."""
         if self._encoder and self._written:
             self._write_encoded(self._encoder.flush())
-        elif self._encoder:  # as on a server, nothing is no compressed nothing
+        elif self._encoder:  # as on a server, an empty body is not compressed
             self.headers.pop("Content-Encoding", None)
         if self._begun:
             if self._chunked and self._with_body:
@@ -162,11 +162,11 @@ class Response:
                 self._send_buffer(lambda piece: self._send(piece, False))
 
     def fail(self, error: ClickHouseError, version: str) -> bool:
-        """Report an error; returns whether the connection can go on.
+        """Report an error; return whether the connection can continue.
 
-        Before the first byte of the body it is a status with the error as text. Later it is the marker that servers
-        since 25.11 put at the end of the body, and the connection is closed before the body's end, so that a client
-        that does not know the marker sees a broken transfer.
+        Before the body's first byte, the answer is an error status with the message. Later, the answer ends with the
+        marker of servers since 25.11. The connection then closes before the body's end, so a client that does not know
+        the marker sees a broken transfer.
         """
         text = f"{error} (version {version})"
         if not self._begun:
@@ -186,17 +186,17 @@ class Response:
         return False
 
     def not_found(self, target: str) -> None:
-        """Say that nothing is served under a target."""
+        """Answer that the target does not exist."""
         self._buffer.close()
         body = f"There is no handle {target}\n\nUse / or /ping for health checks.\n".encode("utf-8", "replace")
         self.headers |= {"Content-Type": PLAIN_TEXT, "Content-Length": str(len(body))}
         self._send_head(404, body if self._with_body else b"")
 
     def abandon(self) -> None:
-        """Free what the answer holds, when nobody waits for it any more."""
+        """Free the answer's resources when no client waits for it."""
         self._buffer.close()
 
 
 def _one_line(value: str) -> str:
-    """Keep a value that a client chose from breaking out of its header."""
+    """Keep a client's value from breaking out of its header."""
     return value.replace("\r", " ").replace("\n", " ")

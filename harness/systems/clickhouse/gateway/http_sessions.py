@@ -1,4 +1,4 @@
-"""HTTP sessions: an engine session that a client names with session_id and finds again in its next request."""
+"""HTTP sessions: an engine session that a client names with session_id and reuses in later requests."""
 
 import math
 import threading
@@ -16,21 +16,21 @@ MAX_TIMEOUT_SECONDS = 3600
 class _Named:
     session: Session
     in_use: bool
-    expires: float  # monotonic seconds; means nothing while in use
+    expires: float  # monotonic seconds; unused while in use
 
 
 class NamedSessions:
-    """The named sessions of all users; each user has names of their own."""
+    """The named sessions of all users; each user has a separate namespace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, str], _Named] = {}
-        self._wakes = math.inf  # monotonic seconds of the timer under way
+        self._wakes = math.inf  # monotonic seconds of the running timer
 
     def acquire(self, engine: Engine, user: str, name: str, must_exist: bool) -> Session:
-        """Take a session for one request.
+        """Acquire a session for one request.
 
-        Raises ClickHouseError with code 373 while another request has it, and 372 when it must exist and does not.
+        Raises ClickHouseError with code 373 while another request uses it, and 372 if it must exist and does not.
         """
         with self._lock:
             self._close_expired()
@@ -45,7 +45,7 @@ class NamedSessions:
             return named.session
 
     def release(self, user: str, name: str, timeout_seconds: int) -> None:
-        """Give a session back; it is closed when nobody takes it again within the timeout."""
+        """Release a session; it closes unless a request acquires it within the timeout."""
         with self._lock:
             named = self._sessions[user, name]
             named.in_use = False
@@ -60,7 +60,7 @@ class NamedSessions:
                 named.session.close()
 
     def _schedule(self) -> None:
-        """See to it that somebody wakes up when the next session expires, with at most one timer under way."""
+        """Make sure that a timer runs until the next session expires, at most one at a time."""
         earliest = min((named.expires for named in self._sessions.values() if not named.in_use), default=math.inf)
         if earliest >= self._wakes:
             return
@@ -77,7 +77,7 @@ class NamedSessions:
 
 
 def parse_timeout(text: str) -> int:
-    """Return a session_timeout in seconds. Raises ClickHouseError (374) when it is no number or over an hour."""
+    """Return a session_timeout in seconds. Raises ClickHouseError (374) if it is not a number or is over an hour."""
     if not text.isdecimal():
         raise refusal(INVALID_SESSION_TIMEOUT, f"Invalid session timeout: '{text}'")
     if int(text) > MAX_TIMEOUT_SECONDS:

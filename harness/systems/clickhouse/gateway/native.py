@@ -27,7 +27,7 @@ _SEND_BYTES = 1 << 20
 
 
 class OutOfStep(Exception):
-    """The rest of what the client sends cannot be told apart any more: the connection has to end."""
+    """The rest of the client's data can no longer be parsed, so the connection must end."""
 
 
 class NativeConnection(socketserver.BaseRequestHandler):
@@ -72,7 +72,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
             elif packet == packets.CLIENT_TABLES_STATUS:
                 tables = packets.read_tables(self.reader)
                 self._send(packets.tables_status([table for table in tables if self.session.has_table(*table)]))
-            elif packet != packets.CLIENT_CANCEL:  # a Cancel here came after the end of its query
+            elif packet != packets.CLIENT_CANCEL:  # a Cancel here arrived after the end of its query
                 raise ProtocolError(
                     f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}"
                 )
@@ -87,7 +87,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
     # ------------------------------------------------------------ one query
 
     def _query(self) -> None:
-        """Read and run one query; an error is answered with an Exception packet and the connection goes on."""
+        """Read and run one query; answer an error with an Exception packet and keep the connection."""
         self.session.begin()
         head = packets.read_query_head(self.reader)
         self.compressed = head.compressed
@@ -106,7 +106,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
 
     @contextlib.contextmanager
     def _settings(self, head: packets.QueryHead) -> Iterator[int | None]:
-        """Apply a query's own settings for its time, and yield the method to compress answers with, or None."""
+        """Apply a query's settings for its duration, and yield the compression method of its answer, or None."""
         applied = self.session.set_for_query(head.settings, head.important_settings)
         try:
             yield method_of_setting(self.session.compression_method(head.settings)) if head.compressed else None
@@ -123,7 +123,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 else:
                     arriving.finish()
                     self._insert_blocks(insert)
-                return  # no Progress packet: asynch takes the first packet after an INSERT for its end
+                return  # no Progress packet: asynch treats the first packet after an INSERT as its end
         query = sql.parse_query(sql.without_outfile(arriving.whole()))
         arriving.finish()
         with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
@@ -133,14 +133,14 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 self.session.run(query)
 
     def _insert_blocks(self, insert: sql.InsertHead) -> None:
-        """Send the columns to fill in, and insert the blocks that come."""
+        """Send the columns to fill, and insert the blocks that arrive."""
         columns = self.session.describe(f"SELECT {insert.columns} FROM {insert.table}")
         blocks = self._arriving_blocks()
         self._send(*packets.data(header_block(columns), self.compression_method))
         try:
             self._insert(insert, "Native", blocks)
         except ClickHouseError:
-            for _ in blocks:  # the client sends on to the end before it looks for an answer
+            for _ in blocks:  # the client sends everything before it reads an answer
                 pass
             raise
 
@@ -156,7 +156,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 yield block.data
 
     def read_data(self) -> tuple[str, Block]:
-        """Read a Data packet. Raises OutOfStep, after telling the client why, when its end cannot be found."""
+        """Read a Data packet. If its end cannot be found, tell the client why and raise OutOfStep."""
         try:
             return packets.read_data(self.reader, self.compressed)
         except ClickHouseError as error:

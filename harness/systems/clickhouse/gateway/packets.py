@@ -1,7 +1,7 @@
-"""The native protocol's packets at revision 54429: what the client sends, taken apart, and what the server answers.
+"""The native protocol's packets at revision 54429: parse the client's, build the server's.
 
-54429 is the first revision with settings as texts. Above it come OpenTelemetry, sparse columns, a second handshake
-and chunked packets, none of which carries anything that the embedded engine could use.
+54429 is the first revision with settings as strings. Later revisions add OpenTelemetry, sparse columns, a second
+handshake and chunked packets, which the embedded engine could not use.
 """
 
 import struct
@@ -46,17 +46,17 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class QueryHead:
-    """All of a Query packet before the text of the query."""
+    """The part of a Query packet before the query's text."""
 
     query_id: str
     settings: dict[str, str]
-    important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked so
+    important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked as important
     compressed: bool
     text_bytes: int
 
 
 def read_hello(reader: Reader) -> Hello:
-    """Read the greeting of a client, with its packet number. Raises ProtocolError when it is something else."""
+    """Read a client's greeting, with its packet number. Raises ProtocolError for another packet."""
     if reader.byte() != CLIENT_HELLO:
         raise ProtocolError("expected a ClickHouse native handshake")
     limit = MAX_HANDSHAKE_TEXT_BYTES
@@ -70,7 +70,7 @@ def read_query_head(reader: Reader) -> QueryHead:
     """Read a Query packet up to the length of its text."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     query_id = reader.text(limit)
-    if reader.byte():  # which sort of query; 0 means that no client info follows
+    if reader.byte():  # the query's origin; 0 means that no client info follows
         _skip_client_info(reader)
     settings: dict[str, str] = {}
     important = set()
@@ -80,32 +80,32 @@ def read_query_head(reader: Reader) -> QueryHead:
         if reader.varint() & _SETTING_IS_IMPORTANT:
             important.add(name)
         settings[name] = reader.text(_MAX_SETTING_BYTES)
-    reader.varint()  # the stage up to which to process: always complete
+    reader.varint()  # the processing stage: always complete
     compressed = bool(reader.varint())
     return QueryHead(query_id, settings, frozenset(important), compressed, reader.varint())
 
 
 def _skip_client_info(reader: Reader) -> None:
-    """Read over what a client says of itself; another server (remote()) says how it was asked itself."""
+    """Skip the client info; another server (remote()) describes its own client."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     for _ in range(3):  # initial user, query id and address
         reader.text(limit)
     interface = reader.byte()
     if interface == _OVER_TCP:
-        for _ in range(3):  # user of the operating system, host, name of the client
+        for _ in range(3):  # operating system user, host, client name
             reader.text(limit)
-        for _ in range(3):  # version and revision of the client
+        for _ in range(3):  # client version and revision
             reader.varint()
     elif interface == _OVER_HTTP:
         reader.skip(1)  # method
         reader.text(limit)  # user agent
     reader.text(limit)  # quota key
     if interface == _OVER_TCP:
-        reader.varint()  # patch version of the client
+        reader.varint()  # client patch version
 
 
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
-    """Read the database and the name of every table whose state a server asks for before remote() sends its query."""
+    """Read the database and name of each table whose state a server requests before remote() sends its query."""
     if (number := reader.varint()) > _MAX_TABLES:
         raise ProtocolError(f"expected at most {_MAX_TABLES} tables to tell the state of")
     limit = MAX_HANDSHAKE_TEXT_BYTES
@@ -115,8 +115,8 @@ def read_tables(reader: Reader) -> list[tuple[str, str]]:
 def read_data(reader: Reader, compressed: bool) -> tuple[str, Block]:
     """Read a Data packet with its packet number; returns the name of an external table ("" for none) and the block.
 
-    Scalars, which remote() of another server sends with its query, are read over: a query that needs one will fail.
-    Raises ClickHouseError when the client sends another packet, and what ``read_frame`` and ``read_block`` raise.
+    Skips scalars, which another server's remote() sends with its query; a query that needs one fails. Raises
+    ClickHouseError for another packet, and the exceptions of ``read_frame`` and ``read_block``.
     """
     while (packet := reader.varint()) == _CLIENT_SCALAR:
         _read_named_block(reader, compressed)
@@ -164,10 +164,10 @@ def exception(error: ClickHouseError) -> bytes:
 
 
 def progress(rows: int, bytes: int) -> bytes:
-    """Build a Progress packet: the size of the result; the total, and what was written, stay 0."""
+    """Build a Progress packet with the result's size; the total and the written counts stay 0."""
     return _PROGRESS + varint(rows) + varint(bytes) + b"\x00\x00\x00"
 
 
 def profile_info(rows: int, blocks: int, bytes: int) -> bytes:
-    """Build a ProfileInfo packet: the size of the result, and that no LIMIT was counted."""
+    """Build a ProfileInfo packet: the result's size, without a count for LIMIT."""
     return _PROFILE_INFO + varint(rows) + varint(blocks) + varint(bytes) + b"\x00\x00\x00"

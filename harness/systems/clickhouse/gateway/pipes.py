@@ -1,4 +1,4 @@
-"""Pipes between clients and the engine: on Linux, bytes that nobody looks at go through without a copy (splice)."""
+"""Pipes between clients and the engine: on Linux, splice moves bytes through without a copy."""
 
 import array
 import contextlib
@@ -16,7 +16,7 @@ CAN_SPLICE = hasattr(os, "splice")
 
 
 def open_pipe() -> tuple[int, int]:
-    """Open a pipe of a megabyte, so that a small result needs no second thread switch; refused means 64 KiB."""
+    """Open a pipe of a megabyte (64 KiB if refused), so that a small result needs no second thread switch."""
     ends = os.pipe()
     if os.uname().sysname == "Linux":
         with contextlib.suppress(PermissionError):
@@ -44,7 +44,7 @@ def wait_until_ready(connection: socket.socket, event: int, seconds: float) -> N
 
 
 class Piece:
-    """Bytes that stand in a pipe, to be taken out once: read, or moved into a socket."""
+    """Bytes in a pipe, to be taken out once: read, or moved into a socket."""
 
     def __init__(self, pipe: int, size: int) -> None:
         self._pipe, self._left, self._size = pipe, size, size
@@ -53,12 +53,12 @@ class Piece:
         return self._size
 
     def read(self) -> bytes:
-        """Take out what is left, which stands ready."""
+        """Read the remaining bytes, which are ready."""
         left, self._left = self._left, 0
         return os.read(self._pipe, left)
 
     def move(self, connection: socket.socket, seconds: float) -> None:
-        """Move what is left into a socket that has a timeout. Raises TimeoutError after so many seconds."""
+        """Move the remaining bytes into a socket with a timeout. Raises TimeoutError after that many seconds."""
         if not CAN_SPLICE:
             connection.sendall(self.read())
             return
@@ -71,7 +71,7 @@ class Piece:
 
 
 def pieces(pipe: int) -> Generator[Piece, None, None]:
-    """Yield what is written into a pipe until its writer closes it; a piece is gone once the next one is asked for."""
+    """Yield a pipe's data until its writer closes it; a piece is invalid once the next one is requested."""
     ready, size = select.poll(), array.array("i", [0])
     ready.register(pipe, select.POLLIN)
     while True:

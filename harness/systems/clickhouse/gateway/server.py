@@ -1,4 +1,4 @@
-"""The listening side that both protocols share."""
+"""The listening side, shared by both protocols."""
 
 import socketserver
 import sys
@@ -16,14 +16,14 @@ from .watch import ClientWatch
 
 @dataclass(frozen=True)
 class Common:
-    """What the servers of both protocols share."""
+    """State that the servers of both protocols share."""
 
     users: Users
     watch: ClientWatch
     sessions: NamedSessions
-    max_connections: int  # for each protocol; a connection more is closed at once
-    greeting_seconds: float  # for a native greeting or the head of an HTTP request, however slowly it comes
-    address: str  # to listen on
+    max_connections: int  # per protocol; further connections are closed at once
+    greeting_seconds: float  # total time for a native greeting or the head of an HTTP request
+    address: str  # address to listen on
 
 
 class LoopbackServer(socketserver.ThreadingTCPServer):
@@ -36,7 +36,7 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
     engine: Engine  # set before serve_forever
 
     def __init__(self, handler: type[socketserver.BaseRequestHandler], port: int, common: Common) -> None:
-        """Bind the port (0: any free one). Raises OSError with the port in its text when it cannot be had."""
+        """Bind the port (0: any free one). Raises OSError that names the port if it is not available."""
         self.users, self.watch, self.sessions = common.users, common.watch, common.sessions
         self.greeting_seconds = common.greeting_seconds
         self._free_connections = threading.BoundedSemaphore(common.max_connections)
@@ -46,7 +46,7 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
             raise OSError(f"port {port} of {common.address} cannot be used: {error}; choose another or 0") from error
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, or close it when there are too many."""
+        """Serve a connection in a separate thread, or close it if there are too many."""
         if self._free_connections.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -60,8 +60,8 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
             self._free_connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let the connection end; say in the log where a fault of ours is, not what it says, which could be data."""
+        """End the connection; log where a bug of ours is, without its message, which could contain data."""
         error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, OSError):  # which is how clients leave
+        if error is not None and not isinstance(error, OSError):  # the usual way for clients to leave
             place = traceback.extract_tb(error.__traceback__)[-1]
             sys.stderr.write(f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n")

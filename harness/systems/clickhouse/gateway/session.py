@@ -1,4 +1,4 @@
-"""A session in the engine: its settings, its statements, and how they are stopped."""
+"""A session in the engine: its settings, its statements, and how to stop them."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_
 from .sql import Query
 
 _SETTING_NAME = re.compile(r"\w+")
-# SET refuses this setting whatever the value, and remote() of another server sends it with every query.
+# SET refuses this setting with any value, and another server's remote() sends it with every query.
 _NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an INSERT wrote."""
+    """The rows and bytes that an INSERT wrote."""
 
     rows: int
     bytes: int
@@ -29,7 +29,7 @@ class Written:
 
 
 def quote_text(text: str) -> str:
-    """Quote a text as a ClickHouse string literal."""
+    """Quote a string as a ClickHouse string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -47,8 +47,8 @@ class Session:
         self._kill_queries = kill_queries
         self._default_compression_method = default_compression_method
         self._stop_lock = threading.Lock()
-        self._running_thread: int | None = None  # what the system calls the thread that works for the session
-        self._stream_marker: str | None = None  # ends the text of the query that is being streamed
+        self._running_thread: int | None = None  # the system's id of the thread that works for the session
+        self._stream_marker: str | None = None  # last part of the streamed query's text
         self._stopped = False
         self._has_own_settings = False  # the client ran SET in this session
 
@@ -57,9 +57,9 @@ class Session:
         self._connection.close()
 
     def stop(self) -> bool:
-        """Stop the running query: it ends with code 394. May be called from any thread, and again.
+        """Stop the running query: it ends with code 394. May be called from any thread, and repeatedly.
 
-        Returns whether the engine knew of a query; it learns of one a moment after its thread began.
+        Returns whether the engine knew a query; it registers one shortly after its thread starts.
         """
         with self._stop_lock:
             self._stopped = True
@@ -68,7 +68,7 @@ class Session:
             return self._running_thread is not None and self._kill_queries(f"has(thread_ids, {self._running_thread})")
 
     def begin(self) -> None:
-        """Forget an earlier stop; call it before the work for a new request."""
+        """Reset an earlier stop; call this before the work for a new request."""
         self._stopped = False
 
     @property
@@ -78,7 +78,7 @@ class Session:
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
-        """Say which thread works for the session, and speak the engine's errors as ClickHouseError."""
+        """Record the thread that works for the session, and turn the engine's errors into ClickHouseError."""
         if self._stopped:
             raise refusal(QUERY_WAS_CANCELLED, "Query was cancelled")
         self._running_thread = threading.get_native_id()
@@ -102,13 +102,13 @@ class Session:
         return Written(result.rows_written(), result.bytes_written(), result.elapsed())
 
     def read(self, query: Query, params: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Run a query whose rows nobody wants; return what it read as the summary of a server has it."""
+        """Run a query and discard its rows; return the read counts as in a server's summary."""
         result = self.execute(query.text, "Null", params)
         figures = {"read_rows": result.storage_rows_read(), "read_bytes": result.storage_bytes_read()}
         return {name: str(value) for name, value in figures.items()} | {"elapsed_ns": str(int(result.elapsed() * 1e9))}
 
     def set(self, settings: Mapping[str, str]) -> None:
-        """Change settings of the session. Raises ClickHouseError with code 115 for a name the engine does not know."""
+        """Change settings of the session. Raises ClickHouseError with code 115 for an unknown name."""
         if not settings:
             return
         for name in settings:
@@ -117,10 +117,10 @@ class Session:
         self.execute("SET " + ", ".join(f"{name} = {_literal(value)}" for name, value in settings.items()))
 
     def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
-        """Change settings for one query; returns the statement that ``restore`` takes to put them back.
+        """Change settings for one query; return the statement that ``restore`` takes to reset them.
 
-        As on a server, a name that the engine does not know is left out unless the client marked it as important.
-        ``readonly`` cannot be taken back in chdb: with it, all of these settings stay until the session ends.
+        As on a server, an unknown name is ignored unless the client marked it as important. chdb cannot reset
+        ``readonly``: with it, all of these settings stay until the session ends.
         """
         settings = {name: value for name, value in settings.items() if (name, value) not in _NOTHING_TO_SET}
         if not settings:
@@ -138,7 +138,7 @@ class Session:
         return ", ".join(f"{name} = {quote_text(before[name]) if name in before else 'DEFAULT'}" for name in known)
 
     def restore(self, assignments: str) -> None:
-        """Put settings back that were changed for one query."""
+        """Reset settings that were changed for one query."""
         if assignments:
             self._connection.query(f"SET {assignments}", "Null")
 
@@ -159,7 +159,7 @@ class Session:
         return dict(json.loads(line) for line in lines)
 
     def compression_method(self, settings: Mapping[str, str]) -> str:
-        """Return network_compression_method, such as LZ4, under a query's settings; asks the engine only if it must."""
+        """Return network_compression_method, such as LZ4, under a query's settings; ask the engine only if needed."""
         if "network_compression_method" not in settings and not self._has_own_settings:
             return self._default_compression_method
         return self._value("SELECT toString(getSetting('network_compression_method'))").upper()
@@ -170,7 +170,7 @@ class Session:
 
     @contextlib.contextmanager
     def changed_for_request(self, settings: Mapping[str, str], database: str) -> Iterator[None]:
-        """Change settings and the current database for one request of a session that lives on."""
+        """Change settings and the current database for one request of a session with an id."""
         current = self._value("SELECT currentDatabase()") if database else ""
         if database:
             self.execute(f"USE {quote_name(database)}")
@@ -190,22 +190,23 @@ class Session:
         return tuple(BlockColumn(*json.loads(line)[:2]) for line in lines)
 
     def has_temporary(self, table: str) -> bool:
-        """Say whether the session has a temporary table, named as in a statement; one in a database is none."""
+        """Return whether the session has a temporary table, named as in a statement, without a database."""
         return "." not in table and self.execute(f"EXISTS TEMPORARY TABLE {table}", "TSV").bytes() == b"1\n"
 
     def has_table(self, database: str, table: str) -> bool:
-        """Say whether a table exists; an empty database is the current one."""
+        """Return whether a table exists; an empty database is the current one."""
         name = quote_name(table) if not database else f"{quote_name(database)}.{quote_name(table)}"
         return self.execute(f"EXISTS TABLE {name}", "TabSeparated").bytes() == b"1\n"
 
     def blocks(
         self, query: Query, format: str, params: Mapping[str, str] | None = None
     ) -> Generator[tuple[int, memoryview], None, None]:
-        """Yield the rows and the bytes of each block of a SELECT, as the engine makes them.
+        """Yield the number of rows and the bytes of each block of a SELECT while the engine produces them.
 
-        The bytes are the engine's own, and are gone once the next block is asked for: using them then is a ValueError.
+        The bytes belong to the engine and are invalid once the next block is requested: using them then raises
+        ValueError.
         """
-        # A stream also works in threads of the engine's own, so that its thread does not always lead to it.
+        # A stream also works in the engine's own threads, so its thread does not always identify it.
         marker = f"-- stream {uuid.uuid4().hex}"
         with self._running():
             stream = self._connection.send_query(_bytes(f"{query.body}\n{marker}"), format, params=params)
@@ -222,7 +223,7 @@ class Session:
                     yield block.rows_read(), data
         finally:
             if not at_end:
-                # chdb 4.4.0: close() alone now and then runs the query to its end instead of cancelling it.
+                # chdb 4.4.0: close() alone sometimes runs the query to its end instead of canceling it.
                 self._kill_queries(_with_marker(marker))
             with self._stop_lock:
                 self._stream_marker = None
@@ -230,7 +231,7 @@ class Session:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a statement as the client sent it, which may be no UTF-8; chdb takes bytes as well as text."""
+    """Return a statement's original bytes, which may not be UTF-8; chdb takes bytes as well as str."""
     return text.encode("utf-8", "surrogateescape")
 
 

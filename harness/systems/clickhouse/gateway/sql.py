@@ -1,7 +1,7 @@
-"""SQL heads: which statement it is, which format it names, and where an INSERT's own data begins.
+"""SQL heads: a statement's type, the format it names, and where an INSERT's inline data begins.
 
-Everything here is pure and works on bytes. Nothing looks past the head of an INSERT: its payload may be hundreds
-of megabytes of any bytes at all.
+Everything here is pure and works on bytes. No function reads past the head of an INSERT: its payload may be hundreds of
+megabytes of arbitrary bytes.
 """
 
 import itertools
@@ -21,10 +21,10 @@ _TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-# Behind the format's name, data starts after the line break, or else after the blanks (ParserInsertQuery.cpp).
+# After the format's name, data starts after the line break, otherwise after the blanks (ParserInsertQuery.cpp).
 _BLANKS_BEFORE_DATA = re.compile(rb"[ \t\f]*\r?\n?")
 
-# chdb's send_query streams only what begins with one of these; everything else goes through query().
+# chdb's send_query streams only statements that begin with one of these; all others go through query().
 _STREAMING_WORDS = frozenset({b"SELECT", b"WITH", b"FROM", b"("})
 _WORDS_WITH_RESULT = _STREAMING_WORDS | {
     b"CHECK", b"DESC", b"DESCRIBE", b"EXISTS", b"EXPLAIN", b"KILL", b"SHOW",
@@ -55,20 +55,20 @@ class InsertHead:
     table: str
     columns: str  # between the parentheses; "*" when there are none
     format: str
-    payload_start: int  # offset of the first byte of data behind the head
+    payload_start: int  # offset of the first byte of data after the head
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A statement without inline data."""
 
-    text: str  # as it came, without a closing semicolon
-    body: str  # the text without its FORMAT clause; a SETTINGS clause behind it is kept
+    text: str  # as received, without a final semicolon
+    body: str  # the text without its FORMAT clause, with a SETTINGS clause after it
     format: str | None
     has_result: bool
-    streams: bool  # the engine can hand its result out piece by piece
+    streams: bool  # the engine can return its result in pieces
     changes_settings: bool
-    reads_only: bool  # changes nothing but, perhaps, the session
+    reads_only: bool  # changes at most the session
 
 
 def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
@@ -79,14 +79,14 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
 
 
 def first_word(text: bytes) -> bytes:
-    """Return the first token in upper case, or nothing when there is only white space and comments."""
+    """Return the first token in upper case, or an empty string if there is only white space and comments."""
     return next((token.word for token in tokens(text)), b"")
 
 
 def parse_insert(text: bytes) -> InsertHead | None:
-    """Return the head of an INSERT that brings its own data, or None for INSERT ... SELECT or an unfinished head.
+    """Return the head of an INSERT with inline data, or None for INSERT ... SELECT or an incomplete head.
 
-    Raises ClickHouseError when the data is to come from a file of the client (FROM INFILE).
+    Raises ClickHouseError if the data would come from a file of the client (FROM INFILE).
     """
     items = _outer_items(text)
     end = Token(b"", len(text), len(text))
@@ -121,7 +121,7 @@ def parse_insert(text: bytes) -> InsertHead | None:
 
 
 def _outer_items(text: bytes) -> Iterator[Token]:
-    """Yield the tokens outside parentheses, and each pair of parentheses with all it holds as one item ``(``."""
+    """Yield the tokens outside parentheses, and each pair of parentheses with its content as one item ``(``."""
     depth = 0
     opened = 0
     for token in tokens(text):
@@ -137,7 +137,7 @@ def _outer_items(text: bytes) -> Iterator[Token]:
 
 
 def _payload(text: bytes, keyword: Token) -> tuple[str, int] | None:
-    """Return the format and the place of the data behind VALUES or FORMAT, or None when the text ends before."""
+    """Return the format and the offset of the data after VALUES or FORMAT, or None if the text ends before."""
     if keyword.word == b"VALUES":
         return "Values", keyword.end
     name = next(tokens(text, keyword.end), None)
@@ -148,9 +148,9 @@ def _payload(text: bytes, keyword: Token) -> tuple[str, int] | None:
 
 
 def parse_query(text: bytes) -> Query:
-    """Take a statement without inline data apart.
+    """Parse a statement without inline data.
 
-    Raises ClickHouseError for no statement, for several in one text and for INTO OUTFILE, as a server does.
+    Raises ClickHouseError for an empty text, for several statements and for INTO OUTFILE, as a server does.
     """
     parts = list(_outer_items(text))
     end = len(text)
@@ -180,7 +180,7 @@ def parse_query(text: bytes) -> Query:
 
 
 def _is_temporary(words: list[bytes]) -> bool:
-    """Tell whether a statement makes or drops a temporary table, which is the session's."""
+    """Return whether a statement creates or drops a temporary table, which belongs to the session."""
     return words[:1] in ([b"CREATE"], [b"DROP"]) and b"TEMPORARY" in words[1:4]
 
 
@@ -197,7 +197,7 @@ def without_outfile(text: bytes) -> bytes:
 
 
 def _decode(text: bytes) -> str:
-    """Decode a part of a statement, which may hold any bytes: what is no UTF-8 becomes surrogates."""
+    """Decode a part of a statement, which may hold any bytes: bytes that are not UTF-8 become surrogates."""
     return text.decode("utf-8", "surrogateescape").strip()
 
 

@@ -1,4 +1,4 @@
-"""Data in and out of the engine, piece by piece: an INSERT from a stream, a result as a stream."""
+"""Data in and out of the engine in pieces: an INSERT from a stream, a result as a stream."""
 
 import contextlib
 import json
@@ -14,24 +14,24 @@ from .errors import ClickHouseError
 from .session import Session, Written
 from .sql import InsertHead, Query
 
-# Formats whose blocks may simply stand one behind the other: send_query makes each block a text of its own.
-# Every other format (a header, a footer, totals) runs through a pipe, which costs one thread per query; so does Native,
-# whose blocks the engine then makes while the ones before are sent.
+# Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
+# header, a footer, totals) goes through a pipe, which takes one thread per query. So does Native: the engine then
+# builds blocks while earlier ones are sent.
 _BLOCKWISE_FORMATS = frozenset({"rowbinary", "jsoneachrow", "jsonlines", "ndjson", "jsoncompacteachrow"})
-# The text formats are blockwise too, unless the query asks for totals or extremes behind an empty line.
+# The text formats are blockwise too, unless the query requests totals or extremes after an empty line.
 _BLOCKWISE_WITHOUT_TOTALS = frozenset({"tabseparated", "tsv", "tabseparatedraw", "tsvraw", "csv"})
 _TOTALS = re.compile(r"\bTOTALS\b|\bextremes\b", re.IGNORECASE)
-# Formats through the pipe that end without a mark: nothing has to be held back until the query's outcome is known.
+# Formats through the pipe without an end mark: nothing must be held back until the query's outcome is known.
 _WITHOUT_END_MARK = frozenset({"native"})
 _RETRY_SECONDS = 0.005
 
 
 def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[int], None]) -> Written:
-    """Insert what `pour` writes into a pipe, in a format; an error, also of the source, cancels the whole INSERT.
+    """Insert the data that `pour` writes into a pipe, in a format; any error, even the source's, cancels the INSERT.
 
-    As on a server, blocks of a MergeTree insert that were already committed stay: about a million rows each.
-    The engine reads from a pipe. chdb's own send_insert would need no second thread, but in 4.4.0 it reports
-    success when the table refuses the rows (a CHECK constraint, too many partitions) and drops them.
+    As on a server, committed blocks of a MergeTree insert stay: about a million rows each. The engine reads from a
+    pipe. chdb's send_insert would need no second thread. But in 4.4.0 it reports success and drops the rows if the
+    table refuses them (a CHECK constraint, too many partitions).
     """
     read_end, write_end = pipes.open_pipe()
     outcome: list[Written | ClickHouseError] = []
@@ -51,7 +51,7 @@ def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[in
     try:
         pour(write_end)
     except BaseException:
-        # Killed first: an end of the pipe alone would be the end of the data, and the part of it would stay.
+        # Kill the query first: closing the pipe alone would look like the data's end, and the rows so far would stay.
         _cancel(session, worker)
         raise
     finally:
@@ -67,7 +67,7 @@ def stream(
 ) -> Generator[bytes | memoryview | pipes.Piece, None, None]:
     """Yield a query's result in a format, in pieces, in bounded memory; close the iterator to stop the query.
 
-    A piece is gone once the next one is asked for.
+    A piece is invalid once the next one is requested.
     """
     if not query.streams:
         return _at_once(session, query, format, params)
@@ -80,7 +80,7 @@ def stream(
 def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None]:
     """Yield a query's result as native blocks; an empty result is one block without rows.
 
-    The data of a block are gone once the next one is asked for.
+    A block's data are invalid once the next one is requested.
     """
     if not query.streams:
         yield from _blocks_at_once(session, query)
@@ -97,7 +97,7 @@ def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None
             for rows, data in first_look:
                 yield Block(columns, rows, data)
             return
-    # A type this gateway cannot walk over: its name comes from the engine, and the query starts again.
+    # The gateway cannot skip this type: get its name from the engine and start the query again.
     columns = session.describe(query.body)
     with contextlib.closing(session.blocks(query, "Native")) as again:
         for rows, data in again:
@@ -106,7 +106,7 @@ def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None
 
 def _blocks_at_once(session: Session, query: Query) -> Iterator[Block]:
     blocks = read_blocks(session.execute(query.text, "Native").bytes())
-    if not blocks:  # an empty result in the Native format is empty: the columns stand in another format
+    if not blocks:  # an empty result has no bytes in the Native format, so the columns come from another format
         meta = json.loads(session.execute(query.text, "JSONCompact").bytes() or b'{"meta": []}')["meta"]
         blocks = [Block(tuple(BlockColumn(column["name"], column["type"]) for column in meta), 0, b"")]
     yield from blocks
@@ -132,10 +132,10 @@ def _block_by_block(
 def _through_pipe(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
 ) -> Generator[bytes | pipes.Piece, None, None]:
-    """Let the engine write a well-formed file into a pipe, and yield what comes out of it.
+    """Let the engine write a well-formed file into a pipe, and yield its data.
 
-    An engine that fails still ends its file (Arrow's end mark, Parquet's footer), which a server does not: so the last
-    piece waits for the outcome, and is dropped with it, unless the format has no such end.
+    Unlike a server, a failing engine still ends its file properly (Arrow's end mark, Parquet's footer). The last piece
+    is therefore held back until the outcome is known, and dropped on failure, unless the format has no such end.
     """
     read_end, write_end = pipes.open_pipe()
     failures: list[ClickHouseError] = []
@@ -143,7 +143,7 @@ def _through_pipe(
     def write() -> None:
         target = f"INTO OUTFILE '/dev/fd/{write_end}' TRUNCATE COMPRESSION 'none' FORMAT {format}"
         try:
-            session.execute(f"{query.body}\n{target}", params=params)  # the break ends a closing comment
+            session.execute(f"{query.body}\n{target}", params=params)  # the line break ends a trailing comment
         except ClickHouseError as error:
             failures.append(error)
         finally:
@@ -163,13 +163,13 @@ def _through_pipe(
         if last:
             yield last
     finally:
-        os.close(read_end)  # a writer that is still at work gets EPIPE
+        os.close(read_end)  # a writer that still works gets EPIPE
         _cancel(session, writer)
         writer.join()
 
 
 def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
-    """Yield what is written into a pipe, and return the last piece of it."""
+    """Yield a pipe's data except the last piece, which is the return value."""
     last = b""
     while data := os.read(pipe, pipes.PIPE_BYTES):
         if last:
@@ -179,6 +179,6 @@ def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
 
 
 def _cancel(session: Session, worker: threading.Thread) -> None:
-    """Stop a session's query that runs in another thread, however short a time ago it began."""
+    """Stop a session's query that runs in another thread, even if it has only just begun."""
     while worker.is_alive() and not session.stop():
         time.sleep(_RETRY_SECONDS)

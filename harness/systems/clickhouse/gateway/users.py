@@ -1,4 +1,4 @@
-"""The users who may come in, read from a JSON file so that no password stands in the process list."""
+"""The allowed users, read from a JSON file so that no password appears in the process list."""
 
 import hmac
 import json
@@ -20,7 +20,7 @@ class Users:
     passwords: Mapping[str, str]
 
     def check(self, user: str, password: str) -> None:
-        """Raise ClickHouseError with code 516 unless the password is the user's; takes the same time either way."""
+        """Raise ClickHouseError with code 516 for a wrong password; takes the same time either way."""
         expected = self.passwords.get(user)
         given = password.encode("utf-8", "surrogateescape")
         matches = hmac.compare_digest((expected or "").encode("utf-8", "surrogateescape"), given)

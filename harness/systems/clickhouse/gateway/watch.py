@@ -1,4 +1,4 @@
-"""One thread that looks after the clients of running queries: a query whose client has gone is stopped."""
+"""One thread that watches the clients of running queries and stops the query of a client that has gone."""
 
 import contextlib
 import selectors
@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-_RETRY_SECONDS = 0.05  # a stop that came before the engine knew the query is tried again
+_RETRY_SECONDS = 0.05  # retry a stop that came before the engine knew the query
 
 
 @dataclass(eq=False)
 class _Watched:
-    """A client whose query runs."""
+    """A client with a running query."""
 
     connection: socket.socket
     must_stop: Callable[[bytes], bool]
@@ -34,9 +34,9 @@ class ClientWatch:
     def watching(
         self, connection: socket.socket, must_stop: Callable[[bytes], bool], stop: Callable[[], object]
     ) -> Iterator[None]:
-        """Call ``stop`` when ``must_stop`` says so about the first byte the client sends; b"" is a client that left.
+        """Call ``stop`` if ``must_stop`` is true for the client's next byte; b"" means that the client left.
 
-        Nothing is taken from the socket. ``stop`` is called again until the query has ended; never afterwards.
+        The byte stays in the socket. ``stop`` is called repeatedly until the query has ended, never afterwards.
         """
         watched = _Watched(connection, must_stop, stop)
         self._selector.register(connection, selectors.EVENT_READ, watched)
@@ -76,5 +76,5 @@ class ClientWatch:
 
 
 def client_left(first: bytes) -> bool:
-    """Tell from a peeked byte whether the client closed its side."""
+    """Return whether a peeked byte shows that the client closed its side."""
     return first == b""

@@ -1,4 +1,4 @@
-"""The native protocol's numbers and texts, and a reader that never takes more than it was allowed to."""
+"""The native protocol's numbers and strings, and a reader that never holds more than its limit."""
 
 import io
 import os
@@ -16,7 +16,7 @@ _MAX_VARINT_BYTES = 9  # 63 bits: the longest a ClickHouse server reads
 
 
 class ProtocolError(Exception):
-    """The peer sent something that is not the protocol; the connection cannot go on."""
+    """The peer broke the protocol; the connection cannot continue."""
 
 
 def varint(number: int) -> bytes:
@@ -30,7 +30,7 @@ def varint(number: int) -> bytes:
 
 
 def string(text: str | bytes) -> bytes:
-    """Encode a text as its length and its bytes."""
+    """Encode a string as its length and its bytes."""
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     return varint(len(data)) + data
 
@@ -44,7 +44,7 @@ class TimedSocket(io.RawIOBase):
         self.deadline: float | None = None
 
     def receive(self) -> bytes:
-        """Return the next bytes. Raises EOFError at the end of the stream, TimeoutError when the time is up."""
+        """Return the next bytes. Raises EOFError at the end of the stream, TimeoutError at the deadline."""
         self._limit_time()
         data = self.connection.recv(_RECEIVE_BYTES)
         if not data:
@@ -80,7 +80,7 @@ class TimedSocket(io.RawIOBase):
 
 
 def receiver(pieces: Iterable[bytes]) -> Callable[[], bytes]:
-    """Make a receive function out of pieces of bytes; it raises EOFError behind the last."""
+    """Return a receive function over pieces of bytes; it raises EOFError after the last."""
     rest = iter(pieces)
 
     def receive() -> bytes:
@@ -93,10 +93,10 @@ def receiver(pieces: Iterable[bytes]) -> Callable[[], bytes]:
 
 
 class Reader:
-    """Read a stream of bytes; what was read since ``mark`` can be taken out in one piece."""
+    """Read a stream of bytes; the bytes read since ``mark`` can be taken in one piece."""
 
     def __init__(self, receive: Callable[[], bytes], limit: int = 4 << 30) -> None:
-        """Read from a function that returns some bytes; refuse to hold more than ``limit`` bytes at once."""
+        """Read from a function that returns some bytes; never hold more than ``limit`` bytes."""
         self._receive = receive
         self._limit = limit
         self._data = bytearray()
@@ -104,7 +104,7 @@ class Reader:
         self._keep = False
 
     def need(self, size: int) -> None:
-        """Receive until ``size`` bytes stand ready behind the position."""
+        """Receive until ``size`` bytes are available after the position."""
         if self._position + size <= len(self._data):
             return
         if not self._keep and self._position:
@@ -119,7 +119,7 @@ class Reader:
             self._data += self._receive()
 
     def more(self) -> bool:
-        """Tell whether there is at least one byte more, receiving it if need be."""
+        """Return whether there is at least one more byte, receiving it if necessary."""
         try:
             self.need(1)
         except EOFError:
@@ -134,7 +134,7 @@ class Reader:
         return bytes(memoryview(self._data)[start : self._position])
 
     def skip(self, size: int) -> None:
-        """Go over the next ``size`` bytes."""
+        """Skip the next ``size`` bytes."""
         self.need(size)
         self._position += size
 
@@ -145,7 +145,7 @@ class Reader:
         return self._data[self._position - 1]
 
     def varint(self) -> int:
-        """Return the next variable-length number. Raises ProtocolError when it has more than nine bytes."""
+        """Return the next variable-length number. Raises ProtocolError if it has more than nine bytes."""
         number = 0
         for place in range(_MAX_VARINT_BYTES):
             byte = self.byte()
@@ -155,14 +155,14 @@ class Reader:
         raise ProtocolError(f"expected a number of at most {_MAX_VARINT_BYTES} bytes, found a longer one")
 
     def data(self, limit: int) -> bytes:
-        """Return the next length-prefixed bytes. Raises ProtocolError when there are more than ``limit``."""
+        """Return the next length-prefixed bytes. Raises ProtocolError if there are more than ``limit``."""
         size = self.varint()
         if size > limit:
             raise ProtocolError(f"expected a text of at most {limit} bytes, found one of {size} bytes")
         return self.exact(size)
 
     def text(self, limit: int) -> str:
-        """Return the next length-prefixed text; bytes that are not UTF-8 survive as surrogates."""
+        """Return the next length-prefixed string; bytes that are not UTF-8 become surrogates."""
         return self.data(limit).decode("utf-8", "surrogateescape")
 
     def uint64(self) -> int:
@@ -171,9 +171,9 @@ class Reader:
         return number
 
     def skip_strings(self, count: int) -> None:
-        """Go over ``count`` length-prefixed strings; only between ``mark`` and ``taken``.
+        """Skip ``count`` length-prefixed strings; use it only between ``mark`` and ``taken``.
 
-        This is the hot loop of a native INSERT: one turn per value, and no object is made for it.
+        This is the hot loop of a native INSERT: one iteration per value, without creating an object.
         """
         data, position = self._data, self._position
         while count:
@@ -193,12 +193,12 @@ class Reader:
         self._position = position
 
     def mark(self) -> None:
-        """Keep what is read from here on, for ``taken``."""
+        """Keep the bytes read from now on, for ``taken``."""
         del self._data[: self._position]
         self._position = 0
         self._keep = True
 
     def taken(self) -> bytes:
-        """Return all that was read since ``mark``, and keep no more."""
+        """Return the bytes read since ``mark``, and stop keeping them."""
         self._keep = False
         return bytes(memoryview(self._data)[: self._position])

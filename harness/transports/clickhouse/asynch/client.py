@@ -9,10 +9,11 @@ ENDPOINT = "clickhouse_native"
 async def connect(uri):
     """Yield an open, uncompressed connection.
 
-    Columns go through its protocol connection, `connection._connection`: the cursors of asynch 0.4.0 know only rows.
+    Columns go through its protocol connection, `connection._connection`, because cursors of asynch 0.4.0 support only
+    rows.
 
-    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
-    instead of ignoring a setting it does not know and waiting forever.
+    Settings are marked as important. A server older than 26.5 therefore refuses inline inserts with code 115
+    (UNKNOWN_SETTING). Otherwise it would ignore the unknown setting and wait forever.
     """
     import asynch
 
@@ -21,7 +22,7 @@ async def connect(uri):
 
 
 async def insert_text(connection, query, settings):
-    """Run an INSERT with the rows inside its text."""
+    """Run an INSERT whose text contains the rows."""
     async with connection.cursor() as cursor:
         cursor.set_settings(settings)
         await cursor.execute(query)

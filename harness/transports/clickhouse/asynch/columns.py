@@ -1,4 +1,4 @@
-"""asynch beyond plain columns: rows with executemany, compression: https://github.com/long2ice/asynch"""
+"""asynch beyond plain columns: rows with executemany, and compression: https://github.com/long2ice/asynch"""
 
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -7,11 +7,11 @@ from harness.transports.clickhouse.columns import without_nan
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
-# The codec of the server's answers, by default zstd since 26.9: asynch 0.4.0 fails to read that ("argument 1 must be
+# Codec of the server's answers. The default is zstd since 26.9, which asynch 0.4.0 fails to read ("argument 1 must be
 # read-only bytes-like object, not bytearray").
 COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
 
-# What opening a connection with each codec imports.
+# Modules that opening a connection with each codec imports.
 OF_CONNECT = ("asynch", "clickhouse_cityhash", "lz4.block", "zstd")
 
 
@@ -19,7 +19,7 @@ OF_CONNECT = ("asynch", "clickhouse_cityhash", "lz4.block", "zstd")
 async def connect(uri):
     """Yield open connections by compression.
 
-    Columns go through the protocol connection, `._connection`: the cursors of asynch 0.4.0 know only rows.
+    Columns go through the protocol connection, `._connection`, because cursors of asynch 0.4.0 support only rows.
     """
     import asynch
 
@@ -57,7 +57,7 @@ async def _insert_columns(connection, frame, table, columns):
     },
 )
 async def write_polars_executemany(connection, frame, table):
-    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
     with phase("encode"):
         rows = frame.rows()
     await _insert_rows(connection["plain"], frame, table, rows)
@@ -76,7 +76,7 @@ async def write_polars_executemany(connection, frame, table):
     },
 )
 async def write_pandas_executemany(connection, frame, table):
-    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
     with phase("encode"):
         rows = list(zip(*(without_nan(values).to_list() for _, values in frame.items()), strict=True))
     await _insert_rows(connection["plain"], frame, table, rows)
@@ -98,8 +98,8 @@ async def write_pandas_executemany(connection, frame, table):
 async def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
 
-    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
-    Python object per value and parses the UUID texts.
+    The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
+    creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -122,8 +122,8 @@ async def write_polars_columnar_lz4(connection, frame, table):
 async def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
 
-    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
-    Python object per value and parses the UUID texts.
+    The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
+    creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -145,7 +145,8 @@ async def write_polars_columnar_zstd(connection, frame, table):
 async def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
 
-    As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
+    The published columnar insert, which does not compress, plus compression. The client converts each date through a
+    Timestamp.
     """
     with phase("encode"):
         columns = [without_nan(values).to_list() for _, values in frame.items()]

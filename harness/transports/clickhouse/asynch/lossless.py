@@ -1,4 +1,4 @@
-"""asynch so that every value comes through: inserts of text, and reads: https://github.com/long2ice/asynch"""
+"""asynch with fewer losses than the published code: text inserts, and reads: https://github.com/long2ice/asynch"""
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.asynch.client import insert_text
@@ -23,9 +23,10 @@ from harness.transports.clickhouse.sql import identifier, insert_into
     },
 )
 async def write_polars_insert_csv_lossless(connection, frame, table):
-    r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
+    r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
 
-    The published transport with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
+    unchanged.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
@@ -50,9 +51,10 @@ async def write_polars_insert_csv_lossless(connection, frame, table):
     },
 )
 async def write_polars_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = polars_tsv(frame)
@@ -77,9 +79,10 @@ async def write_polars_insert_tsv_lossless(connection, frame, table):
     },
 )
 async def write_pandas_insert_csv_lossless(connection, frame, table):
-    """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
+    """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
 
-    The published transport with another writer: empty texts, spaces around a text, NaN and nulls come through.
+    The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_csv(frame)
@@ -103,9 +106,10 @@ async def write_pandas_insert_csv_lossless(connection, frame, table):
     },
 )
 async def write_pandas_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts, NaN and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
@@ -123,10 +127,10 @@ async def write_pandas_insert_tsv_lossless(connection, frame, table):
     lossy={"changed": "timestamps_tz"},
 )
 async def read_pandas_columnar_lossless(connection, table):
-    """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
+    """Fetch native blocks as one sequence of Python objects per column and keep nulls in numeric columns.
 
-    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
-    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
     """
     import pandas as pd
 
@@ -146,10 +150,10 @@ async def read_pandas_columnar_lossless(connection, table):
     lossy={"changed": "timestamps_tz"},
 )
 async def read_pandas_rows_lossless(connection, table):
-    """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls among numbers: nothing is lost.
+    """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls in numeric columns.
 
-    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
-    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
     """
     import pandas as pd
 

@@ -25,9 +25,10 @@ from harness.transports.clickhouse.sql import identifier, insert_into
 async def write_polars_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
-    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
-    polars quotes only where CSV must: spaces around a text are cut off, \N and null arrive as the column's default.
+    The published code used an async SQLAlchemy engine, which does not work with asynch 0.4.0. This transport calls
+    asynch directly. Client and server both hold the whole payload as one query string, and the server parses every
+    value again. Needs ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore
+    trims leading and trailing spaces. A string \N and a null arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
@@ -57,10 +58,11 @@ async def write_polars_insert_csv(connection, frame, table):
 async def write_polars_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
-    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
-    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    The published code used an async SQLAlchemy engine, which does not work with asynch 0.4.0. This transport calls
+    asynch directly. Client and server both hold the whole payload as one query string, and the server parses every
+    value again. Needs ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but polars
+    quotes it. An empty string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a
+    tab or newline breaks the insert. Nulls are lost.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
@@ -87,9 +89,10 @@ async def write_polars_insert_tsv(connection, frame, table):
 async def write_pandas_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
-    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
-    pandas quotes only where CSV must: spaces are cut off, \N, NaN and a missing value arrive as the default.
+    The published code used an async SQLAlchemy engine, which does not work with asynch 0.4.0. This transport calls
+    asynch directly. Client and server both hold the whole payload as one query string, and the server parses every
+    value again. Needs ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore
+    trims leading and trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
@@ -119,10 +122,11 @@ async def write_pandas_insert_csv(connection, frame, table):
 async def write_pandas_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
-    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
-    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    The published code used an async SQLAlchemy engine, which does not work with asynch 0.4.0. This transport calls
+    asynch directly. Client and server both hold the whole payload as one query string, and the server parses every
+    value again. Needs ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but pandas
+    quotes it. A string with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the
+    insert. Missing values are lost.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
@@ -148,7 +152,7 @@ async def write_pandas_insert_tsv(connection, frame, table):
 async def write_polars_columnar(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into typed native blocks.
 
-    The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
+    The server parses nothing. The client creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -174,8 +178,8 @@ async def write_polars_columnar(connection, frame, table):
 async def write_pandas_columnar(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into typed native blocks.
 
-    The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
-    the UUID texts.
+    The server parses nothing. The client creates one Python object per value (a Timestamp for a date) and parses the
+    UUID strings.
     """
     with phase("encode"):
         columns = [frame[name].to_list() for name in frame.columns]
@@ -196,7 +200,7 @@ async def write_pandas_columnar(connection, frame, table):
 async def read_polars_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
-    UUIDs arrive as uuid.UUID, for which polars has only the Object type; integers become Int64.
+    UUIDs arrive as uuid.UUID, which polars can only hold in its Object type. Integers become Int64.
     """
     import polars as pl
 
@@ -220,7 +224,7 @@ async def read_polars_columnar(connection, table):
 async def read_pandas_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
-    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64.
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64.
     """
     import pandas as pd
 
@@ -244,8 +248,8 @@ async def read_pandas_columnar(connection, table):
 async def read_polars_rows(connection, table):
     """Fetch all rows as tuples through a cursor and build the frame from them.
 
-    The wire carries native columns; the driver turns them into rows, and polars turns them back. UUIDs arrive as
-    uuid.UUID, for which polars has only the Object type; integers become Int64.
+    The server sends native columns. The driver turns them into rows, and polars turns the rows back into columns. UUIDs
+    arrive as uuid.UUID, which polars can only hold in its Object type. Integers become Int64.
     """
     import polars as pl
 
@@ -270,8 +274,8 @@ async def read_polars_rows(connection, table):
 async def read_pandas_rows(connection, table):
     """Fetch all rows as tuples through a cursor and build the frame from them.
 
-    The wire carries native columns; the driver turns them into rows, and pandas turns them back. UUIDs and dates stay
-    Python objects (uuid.UUID, datetime.date); integers become int64.
+    The server sends native columns. The driver turns them into rows, and pandas turns the rows back into columns. UUIDs
+    and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64.
     """
     import pandas as pd
 
@@ -286,7 +290,7 @@ async def read_pandas_rows(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["asynch"], origin="limit")
 async def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     async with connection.cursor() as cursor:
         await cursor.execute("SELECT 1")
         return (await cursor.fetchone())[0]

@@ -1,4 +1,4 @@
-"""chdb, the ClickHouse engine in this process, as a client of a server through remote(): https://clickhouse.com/docs/chdb"""
+"""chDB, the ClickHouse engine in this process, as a client of a server by remote(): https://clickhouse.com/docs/chdb"""
 
 from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
@@ -10,10 +10,10 @@ ENDPOINT = "clickhouse_native"
 
 @contextmanager
 def engine_beside(uri):
-    """Yield a session of the engine and a function that says where a table is, after one query through both.
+    """Yield an engine session and a function that returns a table's remote(...), after one query through both.
 
-    The engine keeps the connection to the server, compressed with the method that network_compression_method says (zstd
-    since 26.9).
+    The engine keeps its connection to the server open. network_compression_method sets the compression (zstd since
+    26.9).
     """
     import chdb
 
@@ -29,7 +29,7 @@ def engine_beside(uri):
 
     session = chdb.connect(":memory:")
     try:
-        # Without this, an engine takes an address of its own machine for itself.
+        # Without this, the engine treats a server on its own machine as itself.
         session.query("SET prefer_localhost_replica = 0")
         session.query(f"SELECT * FROM {source('one', 'system')}")
         yield session, source

@@ -1,7 +1,7 @@
-"""chdb, the ClickHouse engine in this process, as a client of a server through remote(): https://clickhouse.com/docs/chdb
+"""chDB, the ClickHouse engine in this process, as a client of a server by remote(): https://clickhouse.com/docs/chdb
 
-chdb cannot read the files of a server that runs: an engine locks its data folder. So the blocks come over the native
-protocol, as between two servers, and the engine in this process makes the frame.
+chDB cannot read a running server's files, because an engine locks its data folder. The blocks therefore come over the
+native protocol, as between two servers, and the engine in this process builds the frame.
 """
 
 import tempfile
@@ -23,10 +23,10 @@ connect = engine_beside
     lossy={"changed": "enum"},
 )
 def read_polars_remote_arrow(connection, table):
-    """Let chdb fetch the table through remote() as an Arrow table and hand it to polars.
+    """Let chDB fetch the table through remote() as an Arrow table and hand it to polars.
 
-    The server sends compressed native blocks, chdb makes Arrow of them in this process. A UUID arrives as 16 bytes of
-    Binary.
+    The server sends compressed native blocks, which chDB converts to Arrow in this process. A UUID arrives as 16 bytes
+    (Binary).
     """
     import polars as pl
 
@@ -43,10 +43,10 @@ def read_polars_remote_arrow(connection, table):
     lossy={"changed": "enum"},
 )
 def read_pandas_remote_arrow(connection, table):
-    """Let chdb fetch the table through remote() as an Arrow table and keep its columns in pandas.
+    """Let chDB fetch the table through remote() as an Arrow table and keep its columns in pandas.
 
-    The server sends compressed native blocks, chdb makes Arrow of them in this process. The columns stay what they are
-    in Arrow (pandas.ArrowDtype).
+    The server sends compressed native blocks, which chDB converts to Arrow in this process. The columns keep their
+    Arrow types (pandas.ArrowDtype).
     """
     import pandas as pd
 
@@ -63,9 +63,10 @@ def read_pandas_remote_arrow(connection, table):
     lossy={"changed": "timestamps timestamps_tz decimals nested"},
 )
 def read_pandas_remote_dataframe(connection, table):
-    """Let chdb fetch the table through remote() and make the pandas frame itself.
+    """Let chDB fetch the table through remote() and build the pandas frame itself.
 
-    The server sends compressed native blocks. UUIDs are Python objects (uuid.UUID), integers with nulls become Int64.
+    The server sends compressed native blocks. UUIDs are Python objects (uuid.UUID), and integers with nulls become
+    Int64.
     """
     session, source = connection
     return session.query(f"SELECT * FROM {source(table)}", "DataFrame")
@@ -79,10 +80,10 @@ def read_pandas_remote_dataframe(connection, table):
     requires=["chdb", "polars"],
 )
 def read_polars_into_outfile(connection, table):
-    """Let chdb write the table into a local Parquet file with INTO OUTFILE and read that with polars.
+    """Let chDB write the table into a local Parquet file with INTO OUTFILE and read that with polars.
 
-    Only a client that is an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chdb); a server refuses it. A
-    UUID arrives as 16 bytes of Binary.
+    Only a client with an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chDB); a server refuses it. A
+    UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -103,10 +104,10 @@ def read_polars_into_outfile(connection, table):
     requires=["chdb", "pandas", "pyarrow.parquet"],
 )
 def read_pandas_into_outfile(connection, table):
-    """Let chdb write the table into a local Parquet file with INTO OUTFILE and read that with pandas.
+    """Let chDB write the table into a local Parquet file with INTO OUTFILE and read that with pandas.
 
-    Only a client that is an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chdb); a server refuses it.
-    The columns stay what they are in Arrow (dtype_backend="pyarrow").
+    Only a client with an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chDB); a server refuses it. The
+    columns keep their Arrow types (dtype_backend="pyarrow").
     """
     import pandas as pd
 

@@ -1,7 +1,7 @@
 """chDB, the ClickHouse engine in this process, as a client of the server: https://clickhouse.com/docs/chdb
 
-What chDB writes into a table of its own crosses no wire, but nobody else sees it either.
-Here it reads the frame in place and inserts into remote(): engine talks to engine over the native protocol.
+Rows that chDB writes into its own tables cross no network, but no other process can see them. Here chDB reads the frame
+in place and inserts into remote(), so two engines communicate over the native protocol.
 """
 
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ from harness.transports.clickhouse.sql import identifier, identifiers, literal
 
 ENDPOINT = "clickhouse_native"
 
-# Without prefer_localhost_replica=0 chDB takes a server on 127.0.0.1:9000 for itself and looks for the table there.
+# Without prefer_localhost_replica=0 chDB treats a server on 127.0.0.1:9000 as itself and looks for the table there.
 INSERT_SETTINGS = {"async_insert": "0", "prefer_localhost_replica": "0"}
 
 
 @contextmanager
 def connect(uri):
-    """Yield an engine of this process with nothing in it, and the server's part of remote(...) after one query."""
+    """Yield an empty engine in this process, and the server's part of remote(...), after one query."""
     import chdb
 
     parts = urlsplit(uri)
@@ -66,8 +66,8 @@ def _insert(connection, frame, table, settings):
 def write_polars_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
 
-    The engine converts in several threads what others convert in Python, and the server parses nothing. zstd is what
-    servers speak to each other by default since 26.9, written out here; before it was lz4.
+    The engine converts in several threads, where other clients convert in Python, and the server parses nothing. zstd
+    is the default between servers since 26.9 (before: lz4), set explicitly here.
     """
     _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "ZSTD"})
 
@@ -105,7 +105,7 @@ def write_polars_remote_lz4(connection, frame, table):
 def write_pandas_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
 
-    As write_polars_remote. chDB takes a NaN of a frame for a null.
+    Works like write_polars_remote. chDB turns a NaN in the frame into a null.
     """
     _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "ZSTD"})
 
@@ -130,7 +130,7 @@ def write_pandas_remote_lz4(connection, frame, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["chdb"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     engine, server = connection
     one = _remote((*server[:2], "system", *server[3:]), "one")
     return 1 + int(str(engine.query(f"SELECT dummy FROM {one}", "TSV")))

@@ -1,6 +1,7 @@
-"""clickhouse-connect, ClickHouse's own client for Python, over HTTP: https://clickhouse.com/docs/integrations/python
+"""clickhouse-connect, ClickHouse's official Python client, over HTTP: https://clickhouse.com/docs/integrations/python
 
-The name of a column that stands in backticks or double quotes itself it takes for quoted: insert and its kin refuse it.
+If a column name is itself wrapped in backticks or double quotes, the client treats it as already quoted. insert and its
+variants then refuse the name.
 """
 
 from contextlib import contextmanager
@@ -9,16 +10,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from harness.transports.clickhouse.sql import identifier
 
 ENDPOINT = "clickhouse_http"
-# The server's default, written down because it may change.
+# The server's default, set explicitly because it may change.
 ARROW_SETTINGS = {"output_format_arrow_compression_method": "lz4_frame"}
 ARROW_UNCOMPRESSED = {"output_format_arrow_compression_method": "none"}
 
 
 @contextmanager
 def connect(uri):
-    """Yield a client with an open connection; it reads the server's version and settings before anything else.
+    """Yield a client with an open connection; it first reads the server's version and settings.
 
-    All is as the client chooses by itself: it makes a session, and asks for answers in every compression it knows.
+    The client keeps its defaults: it creates a session and requests every compression it supports.
     """
     import clickhouse_connect
 

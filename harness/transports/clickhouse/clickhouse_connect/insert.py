@@ -26,7 +26,7 @@ connect = sessionless
 def write_polars_df_arrow(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
 
-    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. lz4 is its default.
+    The client sends typed columns. Only UUIDs travel as strings, which the server parses. lz4 is the default.
     """
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
@@ -45,7 +45,7 @@ def write_polars_df_arrow(connection, frame, table):
     },
 )
 def write_polars_df_arrow_uncompressed(connection, frame, table):
-    """Send the frame with insert_df_arrow as one uncompressed Arrow file; all else as write_polars_df_arrow."""
+    """Send the frame with insert_df_arrow as one uncompressed Arrow file; otherwise like write_polars_df_arrow."""
     connection.write_compression = None
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
@@ -64,7 +64,7 @@ def write_polars_df_arrow_uncompressed(connection, frame, table):
     },
 )
 def write_polars_df_arrow_zstd(connection, frame, table):
-    """Send the frame with insert_df_arrow as one Arrow file in zstd; all else as write_polars_df_arrow."""
+    """Send the frame with insert_df_arrow as one zstd Arrow file; otherwise like write_polars_df_arrow."""
     connection.write_compression = "zstd"
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
@@ -85,8 +85,8 @@ def write_polars_df_arrow_zstd(connection, frame, table):
 def write_pandas_arrow(connection, frame, table):
     """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
 
-    insert_df_arrow would refuse a frame with NumPy columns. UUIDs travel as text and dates as timestamps, which the
-    server converts. A NaN arrives as NaN.
+    insert_df_arrow would refuse a frame with NumPy columns. UUIDs travel as strings and dates as timestamps, and the
+    server converts both. A NaN arrives as NaN.
     """
     with phase("encode"):
         arrow = arrow_of_pandas(frame)
@@ -109,8 +109,8 @@ def write_pandas_arrow(connection, frame, table):
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
 
-    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
-    table's columns first (DESCRIBE). A NaN becomes a null in a Nullable column.
+    The server parses nothing. The client first asks for the table's columns (DESCRIBE), creates a Python object per
+    value and parses the UUID strings. A NaN becomes a null in a Nullable column.
     """
     connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
@@ -128,7 +128,7 @@ def write_pandas_df(connection, frame, table):
     },
 )
 def write_pandas_df_uncompressed(connection, frame, table):
-    """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""
+    """Send the frame with insert_df in uncompressed Native blocks; otherwise like write_pandas_df."""
     connection.write_compression = None
     connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
@@ -146,10 +146,10 @@ def write_pandas_df_uncompressed(connection, frame, table):
     },
 )
 def write_polars_columns(connection, frame, table):
-    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+    """Send every column as a list of Python objects; the client packs them into lz4 Native blocks.
 
-    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
-    table's columns first (DESCRIBE).
+    The server parses nothing. The client first asks for the table's columns (DESCRIBE), creates a Python object per
+    value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -170,9 +170,9 @@ def write_polars_columns(connection, frame, table):
     },
 )
 def write_pandas_columns(connection, frame, table):
-    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+    """Send every column as a list of Python objects; the client packs them into lz4 Native blocks.
 
-    As write_polars_columns; a date is a Timestamp on its way.
+    Works like write_polars_columns. The client converts each date through a Timestamp.
     """
     with phase("encode"):
         columns = [without_nan(values).to_list() for _, values in frame.items()]
@@ -197,8 +197,8 @@ def write_pandas_columns(connection, frame, table):
 def write_polars_raw_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file with raw_insert.
 
-    The published transport over HTTP with ClickHouse's own client: only the UUIDs travel as text. raw_insert compresses
-    nothing by itself.
+    The published transport over HTTP with ClickHouse's official client. Only UUIDs travel as strings. raw_insert itself
+    does not compress.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -228,7 +228,7 @@ def write_polars_raw_parquet(connection, frame, table):
 def write_polars_raw_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream, written by polars itself, with raw_insert.
 
-    Without pyarrow. polars writes texts as string views, which older servers do not know (26.9 does).
+    Does not need pyarrow. polars writes strings as string views, which older servers do not support (26.9 does).
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -258,7 +258,7 @@ def write_polars_raw_arrow_stream(connection, frame, table):
 def write_pandas_raw_parquet(connection, frame, table):
     """Send the frame as one uncompressed Parquet file with raw_insert.
 
-    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
     import pyarrow.parquet as pq
 
@@ -277,5 +277,5 @@ def write_pandas_raw_parquet(connection, frame, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_connect", "lz4.frame"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.query("SELECT 1").first_row[0]

@@ -1,4 +1,4 @@
-"""clickhouse-connect with insert contexts that know the tables before: https://clickhouse.com/docs/integrations/python"""
+"""clickhouse-connect with insert contexts made in advance: https://clickhouse.com/docs/integrations/python"""
 
 from contextlib import contextmanager
 
@@ -6,7 +6,7 @@ from harness.registry import transport
 from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
-# What DESCRIBE says of one table, of all of them in one question.
+# What DESCRIBE returns for one table, for all tables in one query.
 _TABLES = """
 SELECT table, groupArray((position, name, type)) FROM system.columns
 WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'MATERIALIZED') GROUP BY table
@@ -15,9 +15,9 @@ WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'MATERIALIZ
 
 @contextmanager
 def connect(uri):
-    """Yield a client, and for every table of the database an insert context, as a program keeps that inserts often.
+    """Yield a client, and an insert context for every table of the database, as a program that inserts often keeps.
 
-    A context holds the types of the table's columns; without one every insert asks for them (DESCRIBE) first.
+    A context holds the types of the table's columns. Without one, every insert first asks for them (DESCRIBE).
     """
     with sessionless(uri) as client:
         contexts = {}
@@ -42,9 +42,9 @@ def connect(uri):
     },
 )
 def write_pandas_df_context(connection, frame, table):
-    """Send the frame with insert_df and a context that was made before: no DESCRIBE goes ahead of the rows.
+    """Send the frame with insert_df and a context made in advance, which saves the DESCRIBE round trip.
 
-    All else as write_pandas_df, which it shows the price of that round trip beside.
+    Otherwise like write_pandas_df: the difference in time is the cost of that round trip.
     """
     client, contexts = connection
     client.insert_df(df=frame, context=contexts[table])
@@ -63,9 +63,9 @@ def write_pandas_df_context(connection, frame, table):
     },
 )
 def write_polars_columns_context(connection, frame, table):
-    """Send every column as a list of Python objects with a context that was made before: no DESCRIBE goes ahead.
+    """Send every column as a list of Python objects with a context made in advance, without DESCRIBE.
 
-    All else as write_polars_columns, which it shows the price of that round trip beside.
+    Otherwise like write_polars_columns: the difference in time is the cost of that round trip.
     """
     client, contexts = connection
     context = contexts[table]

@@ -7,7 +7,7 @@ ARROW_ZSTD = {"output_format_arrow_compression_method": "zstd"}
 
 
 def _table(batches):
-    """Take all batches of a stream as one table."""
+    """Return all batches of a stream as one table."""
     import pyarrow as pa
 
     table = pa.Table.from_batches(batches, schema=batches.gen.schema)
@@ -16,10 +16,10 @@ def _table(batches):
 
 
 def _read_to_the_end(stream):
-    """Raise RuntimeError, or what the client raises, when the answer does not end where Arrow's end mark says it does.
+    """Raise RuntimeError, or the client's exception, unless the answer ends at Arrow's end mark.
 
-    pyarrow and with it the client stop reading there; that the server has broken the answer off stands behind it. What
-    nobody notices is an answer without an end mark that HTTP calls complete.
+    pyarrow, and with it the client, stops reading at the end mark. If the server broke the answer off, its error
+    message follows the mark. An answer without an end mark that HTTP reports as complete goes unnoticed.
     """
     if stream.source.read():
         raise RuntimeError("ClickHouse failed in the middle of its answer")
@@ -37,9 +37,9 @@ def _read_to_the_end(stream):
 def read_polars_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and hand it to polars.
 
-    The client tells the server to hold the whole answer back until the query has ended
-    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. polars copies the texts
-    and has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression, because Arrow has its own. polars copies the strings. It has no UUID type: a UUID
+    arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -58,7 +58,7 @@ def read_polars_query_arrow(connection, table):
 def read_polars_query_arrow_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow file with query_arrow and hand it to polars.
 
-    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary.
+    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -77,7 +77,7 @@ def read_polars_query_arrow_uncompressed(connection, table):
 def read_polars_query_arrow_zstd(connection, table):
     """Fetch the table as one zstd Arrow file with query_arrow and hand it to polars.
 
-    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes of Binary.
+    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -94,11 +94,11 @@ def read_polars_query_arrow_zstd(connection, table):
     lossy={"changed": "int64_beside_null enum"},
 )
 def read_pandas_query_arrow(connection, table):
-    """Fetch the table as one lz4 Arrow file with query_arrow and turn it into pandas' own types.
+    """Fetch the table as one lz4 Arrow file with query_arrow and convert it to pandas' own types.
 
-    The client tells the server to hold the whole answer back until the query has ended
-    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. UUIDs and dates
-    become one Python object per value; integers with nulls become float64, and a null among floats becomes NaN.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression, because Arrow has its own. UUIDs and dates become one Python object per value.
+    Integers with nulls become float64, and a null in a float column becomes NaN.
     """
     return connection.query_arrow(select(table), settings=ARROW_SETTINGS).to_pandas()
 
@@ -115,9 +115,9 @@ def read_pandas_query_arrow(connection, table):
 def read_pandas_query_arrow_types(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and keep its Arrow columns in pandas.
 
-    The client tells the server to hold the whole answer back until the query has ended
-    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. The columns stay
-    what they are in Arrow (pandas.ArrowDtype): nothing is copied, nulls stay nulls.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression, because Arrow has its own. The columns keep their Arrow types (pandas.ArrowDtype):
+    nothing is copied, and nulls stay nulls.
     """
     import pandas as pd
 
@@ -135,9 +135,9 @@ def read_pandas_query_arrow_types(connection, table):
     lossy={"changed": "enum"},
 )
 def read_polars_query_arrow_stream(connection, table):
-    """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and hand them all to polars.
+    """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and hand them to polars.
 
-    Each batch is decoded while the next ones are on their way. A UUID arrives as 16 bytes of Binary.
+    The client decodes each batch while it receives the next ones. A UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -157,8 +157,8 @@ def read_polars_query_arrow_stream(connection, table):
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and turn them into pandas' own types.
 
-    Each batch is decoded while the next ones are on their way. UUIDs and dates become one Python object per value;
-    integers with nulls become float64, and a null among floats becomes NaN.
+    The client decodes each batch while it receives the next ones. UUIDs and dates become one Python object per value.
+    Integers with nulls become float64, and a null in a float column becomes NaN.
     """
     with connection.query_arrow_stream(select(table), settings=ARROW_SETTINGS) as batches:
         return _table(batches).to_pandas()
@@ -174,11 +174,10 @@ def read_pandas_query_arrow_stream(connection, table):
     lossy={"changed": "enum"},
 )
 def read_polars_query_df_arrow(connection, table):
-    """Fetch the table with query_df_arrow(dataframe_library="polars"), which is query_arrow and from_arrow in one call.
+    """Fetch the table with query_df_arrow(dataframe_library="polars"): query_arrow and from_arrow in one call.
 
-    The client tells the server to hold the whole answer back until the query has ended
-    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. A UUID arrives as
-    16 bytes of Binary.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression, because Arrow has its own. A UUID arrives as 16 bytes (Binary).
     """
     return connection.query_df_arrow(select(table), settings=ARROW_SETTINGS, dataframe_library="polars")
 
@@ -195,9 +194,8 @@ def read_polars_query_df_arrow(connection, table):
 def read_pandas_query_df_arrow(connection, table):
     """Fetch the table with query_df_arrow, which keeps the Arrow columns in pandas (pandas.ArrowDtype).
 
-    The client tells the server to hold the whole answer back until the query has ended
-    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. Nothing is copied,
-    nulls stay nulls.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression, because Arrow has its own. Nothing is copied, and nulls stay nulls.
     """
     return connection.query_df_arrow(select(table), settings=ARROW_SETTINGS)
 
@@ -212,10 +210,10 @@ def read_pandas_query_df_arrow(connection, table):
     lossy={"changed": "enum", "refused": "zero_rows"},
 )
 def read_polars_query_df_arrow_stream(connection, table):
-    """Fetch the table as a stream of polars frames with query_df_arrow_stream and put them together.
+    """Fetch the table as a stream of polars frames with query_df_arrow_stream and concatenate them.
 
-    One frame per block of the server, about 8,000 rows. A UUID arrives as 16 bytes of Binary. A table without rows has
-    no block and is refused (ValueError).
+    Each frame is one server block of about 8,000 rows. A UUID arrives as 16 bytes (Binary). A table without rows has no
+    block and raises ValueError.
     """
     import polars as pl
 
@@ -236,10 +234,10 @@ def read_polars_query_df_arrow_stream(connection, table):
     lossy={"changed": "enum", "refused": "zero_rows"},
 )
 def read_pandas_query_df_arrow_stream(connection, table):
-    """Fetch the table as a stream of pandas frames with query_df_arrow_stream and put them together.
+    """Fetch the table as a stream of pandas frames with query_df_arrow_stream and concatenate them.
 
-    One frame of Arrow columns (pandas.ArrowDtype) per block of the server, about 8,000 rows. A table without rows has
-    no block and is refused (ValueError).
+    Each frame has Arrow columns (pandas.ArrowDtype) and is one server block of about 8,000 rows. A table without rows
+    has no block and raises ValueError.
     """
     import pandas as pd
 

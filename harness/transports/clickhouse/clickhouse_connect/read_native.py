@@ -5,7 +5,7 @@ from harness.transports.clickhouse.clickhouse_connect.client import select
 
 
 def _objects(values):
-    """Return what polars takes of a column of Python objects: dates beside nulls are numpy's own, which it refuses."""
+    """Return a column of Python objects as polars accepts it: dates next to nulls are numpy's, which polars refuses."""
     import numpy as np
 
     first = next((value for value in values if value is not None), None)
@@ -29,9 +29,9 @@ def _named(array):
 def read_pandas_query_df(connection, table):
     """Fetch native blocks with query_df, the client's own method for pandas.
 
-    The client offers every compression it finds installed and ClickHouse prefers zstd. The server holds the whole
-    answer back until the query has ended (wait_end_of_query=1). UUIDs become one Python object per value, texts pandas'
-    nullable string. A table without rows comes without columns.
+    The client offers every compression it finds installed, and ClickHouse picks zstd. The server holds back the whole
+    answer until the query ends (wait_end_of_query=1). UUIDs become one Python object per value, and strings pandas'
+    nullable string type. A table without rows arrives without columns.
     """
     return connection.query_df(select(table))
 
@@ -47,7 +47,7 @@ def read_pandas_query_df(connection, table):
 def read_pandas_query_df_lz4(connection, table):
     """Fetch native blocks with query_df, compressed with lz4.
 
-    Tuned: lz4 on the wire, by the header Accept-Encoding. All else is as in query_df.
+    Tuned: the header Accept-Encoding requests lz4. Otherwise like query_df.
     """
     return connection.query_df(select(table), transport_settings={"Accept-Encoding": "lz4"})
 
@@ -63,7 +63,7 @@ def read_pandas_query_df_lz4(connection, table):
 def read_pandas_query_df_uncompressed(connection, table):
     """Fetch native blocks with query_df, uncompressed.
 
-    Tuned: no compression on the wire, by the header Accept-Encoding. All else is as in query_df.
+    Tuned: the header Accept-Encoding requests no compression. Otherwise like query_df.
     """
     return connection.query_df(select(table), transport_settings={"Accept-Encoding": "identity"})
 
@@ -77,11 +77,11 @@ def read_pandas_query_df_uncompressed(connection, table):
     lossy={"changed": "arrays", "refused": "zero_rows"},
 )
 def read_pandas_query_df_stream(connection, table):
-    """Fetch native blocks as a stream of pandas frames with query_df_stream and put them together.
+    """Fetch native blocks as a stream of pandas frames with query_df_stream and concatenate them.
 
-    The client offers every compression it finds installed and ClickHouse prefers zstd. One frame per block of the
-    server; each is made while the next blocks are on their way. UUIDs become one Python object per value, texts pandas'
-    nullable string. A table without rows has no block and is refused (ValueError).
+    The client offers every compression it finds installed, and ClickHouse picks zstd. Each frame is one server block,
+    built while the next blocks arrive. UUIDs become one Python object per value, and strings pandas' nullable string
+    type. A table without rows has no block and raises ValueError.
     """
     import pandas as pd
 
@@ -100,8 +100,8 @@ def read_pandas_query_df_stream(connection, table):
 def read_polars_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
 
-    The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
-    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type.
+    The client offers every compression it finds installed, and ClickHouse picks zstd. Every string passes through a
+    Python object. UUIDs arrive as uuid.UUID, which polars can only hold in its Object type.
     """
     import polars as pl
 
@@ -123,8 +123,8 @@ def read_polars_query_np(connection, table):
 def read_pandas_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to pandas.
 
-    The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
-    its way; UUIDs stay objects (uuid.UUID).
+    The client offers every compression it finds installed, and ClickHouse picks zstd. Every string passes through a
+    Python object. UUIDs stay objects (uuid.UUID).
     """
     import pandas as pd
 
@@ -142,8 +142,8 @@ def read_pandas_query_np(connection, table):
 def read_polars_query_columns(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and build the frame from them.
 
-    The client offers every compression it finds installed and ClickHouse prefers zstd. UUIDs arrive as uuid.UUID, for
-    which polars has only the Object type; integers become Int64.
+    The client offers every compression it finds installed, and ClickHouse picks zstd. UUIDs arrive as uuid.UUID, which
+    polars can only hold in its Object type. Integers become Int64.
     """
     import polars as pl
 
@@ -160,9 +160,9 @@ def read_polars_query_columns(connection, table):
     lossy={"changed": "zero_rows json"},
 )
 def read_polars_query_columns_uuid_text(connection, table):
-    """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as text.
+    """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as strings.
 
-    Tuned: query_formats={"UUID": "string"} makes each UUID a text instead of an object. Integers become Int64.
+    Tuned: query_formats={"UUID": "string"} turns each UUID into a string instead of an object. Integers become Int64.
     """
     import polars as pl
 

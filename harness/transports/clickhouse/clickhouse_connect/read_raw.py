@@ -18,8 +18,8 @@ from harness.transports.clickhouse.server import PARQUET_SETTINGS
 def read_polars_raw_query_parquet(connection, table):
     """Fetch the table as one zstd Parquet file with raw_query and let polars decode it.
 
-    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
-    for no HTTP compression. A UUID arrives as 16 bytes of Binary.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression. A UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -40,9 +40,9 @@ def read_polars_raw_query_parquet(connection, table):
 def read_pandas_raw_query_parquet(connection, table):
     """Fetch the table as one zstd Parquet file with raw_query and let pandas decode it.
 
-    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
-    for no HTTP compression. The columns stay what they are in Arrow (dtype_backend="pyarrow"), so that no value becomes
-    a Python object and nulls stay nulls.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression. The columns keep their Arrow types (dtype_backend="pyarrow"): no value becomes a
+    Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -65,8 +65,8 @@ def read_pandas_raw_query_parquet(connection, table):
 def read_polars_raw_query_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream with raw_query and let polars decode it, without pyarrow.
 
-    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
-    for no HTTP compression. A UUID arrives as 16 bytes of Binary.
+    With wait_end_of_query=1 the client makes the server hold back the whole answer until the query ends. The client
+    requests no HTTP compression. A UUID arrives as 16 bytes (Binary).
     """
     import polars as pl
 
@@ -88,8 +88,8 @@ def read_polars_raw_query_arrow_stream(connection, table):
 def read_polars_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
 
-    Tuned: output_format_arrow_compression_method=none. The bytes are never held as a whole. A UUID arrives as 16 bytes
-    of Binary.
+    Tuned: output_format_arrow_compression_method=none. The bytes are never all in memory. A UUID arrives as 16 bytes
+    (Binary).
     """
     import polars as pl
     import pyarrow as pa
@@ -97,7 +97,7 @@ def read_polars_raw_stream_arrow(connection, table):
     query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
     with query as stream, pa.ipc.open_stream(stream) as reader:
         arrow = reader.read_all()
-        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+        if stream.read():  # pyarrow stops at the end mark; an error message may follow it
             raise RuntimeError("ClickHouse failed in the middle of its answer")
     return pl.from_arrow(arrow)
 
@@ -114,8 +114,8 @@ def read_polars_raw_stream_arrow(connection, table):
 def read_pandas_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
 
-    Tuned: output_format_arrow_compression_method=none. The bytes are never held as a whole. The columns stay what they
-    are in Arrow (pandas.ArrowDtype).
+    Tuned: output_format_arrow_compression_method=none. The bytes are never all in memory. The columns keep their Arrow
+    types (pandas.ArrowDtype).
     """
     import pandas as pd
     import pyarrow as pa
@@ -123,6 +123,6 @@ def read_pandas_raw_stream_arrow(connection, table):
     query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
     with query as stream, pa.ipc.open_stream(stream) as reader:
         arrow = reader.read_all()
-        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+        if stream.read():  # pyarrow stops at the end mark; an error message may follow it
             raise RuntimeError("ClickHouse failed in the middle of its answer")
     return arrow.to_pandas(types_mapper=pd.ArrowDtype)

@@ -8,8 +8,8 @@ from harness.transports.parts import batches, gathered, write_part
 
 connect = sessionless
 
-INSERT_ROWS = 500_000  # of one INSERT: half of what a server puts into one block
-GROUP_ROWS = 32_768  # of a row group: the server sends blocks of some 8,000
+INSERT_ROWS = 500_000  # rows of one INSERT: half of what a server puts into one block
+GROUP_ROWS = 32_768  # rows of a row group: the server sends blocks of about 8,000
 
 
 @transport(
@@ -22,14 +22,14 @@ GROUP_ROWS = 32_768  # of a row group: the server sends blocks of some 8,000
 def load_insert_arrow(connection, source, table):
     """Send the record batches of a Parquet file with insert_arrow, about 500,000 rows in each INSERT.
 
-    Those rows and their Arrow file in lz4 are in memory at once. Ended half way, the INSERTs before stay whole, and of
-    the one under way those partitions of the table that are written already: whoever loads again empties it first.
+    Those rows and their lz4 Arrow file are in memory at the same time. If the load is interrupted, earlier INSERTs
+    stay. Partitions that the current INSERT has already written stay too. Empty the table before you load again.
     """
     import pyarrow as pa
 
     for arrow in map(pa.Table.from_batches, gathered(batches(source), INSERT_ROWS)):
         connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
-        del arrow  # before the next rows are gathered
+        del arrow  # free it before gathering the next rows
 
 
 @transport(
@@ -40,14 +40,14 @@ def load_insert_arrow(connection, source, table):
     settings=INSERT_SETTINGS,
 )
 def load_polars_sink(connection, source, table):
-    """Let polars scan a Parquet file and hand every 500,000 rows (sink_batches) to insert_df_arrow.
+    """Let polars scan a Parquet file and pass every 500,000 rows (sink_batches) to insert_df_arrow.
 
-    A query of polars could stand before the sink. polars reads some row groups ahead. Ended half way, what is in stays,
-    as with load_insert_arrow.
+    You can put a polars query before the sink. polars reads some row groups ahead. If the load is interrupted, inserted
+    rows stay, as with load_insert_arrow.
     """
     import polars as pl
 
-    def insert(frame):  # what it returns polars takes for the wish to stop, so that has to be nothing
+    def insert(frame):  # return None: polars takes a result as a request to stop
         connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
     pl.scan_parquet(source, glob=False).sink_batches(insert, chunk_size=INSERT_ROWS)
@@ -63,7 +63,8 @@ def load_polars_sink(connection, source, table):
 def unload_query_arrow_stream(connection, table, destination):
     """Write the table as Parquet, record batch by record batch as query_arrow_stream decodes them.
 
-    A UUID comes as 16 bytes, in the order of its text. One query: the rows that the table had when it began.
+    A UUID arrives as 16 bytes, in the order of its string form. One query returns the rows that the table had when it
+    began.
     """
     import pyarrow as pa
 

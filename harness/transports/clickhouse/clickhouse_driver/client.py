@@ -7,21 +7,21 @@ ENDPOINT = "clickhouse_native"
 
 @contextmanager
 def opened(uri, **options):
-    """Yield a client made with these options, with an open connection."""
+    """Yield a client with these options and an open connection."""
     from urllib.parse import urlencode
 
     from clickhouse_driver import Client
 
     url = uri + ("&" if "?" in uri else "?") * bool(options) + urlencode(options)
     with Client.from_url(url) as client:
-        client.execute("SELECT 1")  # a client connects with its first query only
+        client.execute("SELECT 1")  # a client connects only at its first query
         yield client
 
 
 def connect(uri):
     """Open an uncompressed connection.
 
-    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
-    instead of ignoring a setting it does not know and waiting forever.
+    Settings are marked as important. A server older than 26.5 therefore refuses inline inserts with code 115
+    (UNKNOWN_SETTING). Otherwise it would ignore the unknown setting and wait forever.
     """
     return opened(uri, settings_is_important="1")

@@ -8,7 +8,7 @@ from harness.transports.clickhouse.columns import without_nan
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
 
-# What a client is made with decides how it compresses and whether it takes NumPy arrays.
+# A client's options set its compression and whether it accepts NumPy arrays.
 CLIENTS = {
     "plain": {},
     "lz4": {"compression": "lz4"},
@@ -17,13 +17,13 @@ CLIENTS = {
     "numpy lz4": {"use_numpy": "1", "compression": "lz4"},
 }
 
-# What opening all these clients imports.
+# Modules that opening all these clients imports.
 OF_CONNECT = ("clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "zstd")
 
 
 @contextmanager
 def connect(uri):
-    """Yield open clients by name, one of each sort."""
+    """Yield open clients by name, one for each set of options."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:
@@ -37,12 +37,12 @@ def _insert_columns(client, frame, table, columns):
 
 
 def _polars_arrays(frame):
-    """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
+    """Return copies, because the driver writes integers into the UUID array it receives."""
     return [frame.get_column(name).to_numpy(writable=True) for name in frame.columns]
 
 
 def _pandas_arrays(frame):
-    """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
+    """Return copies, because the driver writes integers into the UUID array it receives."""
     return [without_nan(values).to_numpy(copy=True) for _, values in frame.items()]
 
 
@@ -61,11 +61,11 @@ def _pandas_arrays(frame):
     },
 )
 def write_polars_numpy(connection, frame, table):
-    """Send every column as a NumPy array to a client that was made with use_numpy.
+    """Send every column as a NumPy array to a client with use_numpy.
 
-    Numbers and dates are copied as they are; texts and UUIDs are one Python object per value, the UUIDs parsed (the
-    driver has no NumPy code for them, and logs that). A null of a float column is sent as NaN. The driver imports
-    pandas for this.
+    The driver copies numbers and dates without conversion. Strings and UUIDs are one Python object per value. The
+    driver has no NumPy code for UUIDs: it parses them and logs that. It sends a null in a float column as NaN. The
+    driver imports pandas for this.
     """
     with phase("encode"):
         columns = _polars_arrays(frame)
@@ -87,10 +87,10 @@ def write_polars_numpy(connection, frame, table):
     },
 )
 def write_pandas_numpy(connection, frame, table):
-    """Send every column as a NumPy array to a client that was made with use_numpy.
+    """Send every column as a NumPy array to a client with use_numpy.
 
-    Numbers and dates are copied as they are; texts and UUIDs are one Python object per value, the UUIDs parsed (the
-    driver has no NumPy code for them, and logs that).
+    The driver copies numbers and dates without conversion. Strings and UUIDs are one Python object per value. The
+    driver has no NumPy code for UUIDs: it parses them and logs that.
     """
     with phase("encode"):
         columns = _pandas_arrays(frame)
@@ -112,7 +112,7 @@ def write_pandas_numpy(connection, frame, table):
     },
 )
 def write_polars_numpy_lz4(connection, frame, table):
-    """Send every column as a NumPy array in blocks compressed with lz4; all else as write_polars_numpy."""
+    """Send every column as a NumPy array in blocks compressed with lz4; otherwise like write_polars_numpy."""
     with phase("encode"):
         columns = _polars_arrays(frame)
     _insert_columns(connection["numpy lz4"], frame, table, columns)
@@ -133,10 +133,10 @@ def write_polars_numpy_lz4(connection, frame, table):
     },
 )
 def write_pandas_insert_dataframe(connection, frame, table):
-    """Send the frame with insert_dataframe to a client that was made with use_numpy; not possible with a UUID column.
+    """Send the frame with insert_dataframe to a client with use_numpy; impossible with a UUID column.
 
-    The driver (0.2.11) has no NumPy code for UUID: it writes integers into the frame's own array, which pandas 3 does
-    not allow. write_pandas_numpy hands it copies instead.
+    The driver (0.2.11) has no NumPy code for UUID: it writes integers into the frame's array, which pandas 3 does not
+    allow. write_pandas_numpy passes it copies instead.
     """
     client = connection["numpy"]
     types = {row[0]: row[1] for row in connection["plain"].execute(f"DESCRIBE TABLE {identifier(table)}")}
@@ -164,8 +164,8 @@ def write_pandas_insert_dataframe(connection, frame, table):
 def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
 
-    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
-    Python object per value and parses the UUID texts.
+    The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
+    creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -188,8 +188,8 @@ def write_polars_columnar_lz4(connection, frame, table):
 def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
 
-    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
-    Python object per value and parses the UUID texts.
+    The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
+    creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -212,7 +212,8 @@ def write_polars_columnar_zstd(connection, frame, table):
 def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
 
-    As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
+    The published columnar insert, which does not compress, plus compression. The client converts each date through a
+    Timestamp.
     """
     with phase("encode"):
         columns = [without_nan(values).to_list() for _, values in frame.items()]
@@ -233,7 +234,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
     },
 )
 def write_polars_rows(connection, frame, table):
-    """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
+    """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""
     with phase("encode"):
         rows = frame.rows()
     with phase("send"):
@@ -255,7 +256,7 @@ def write_polars_rows(connection, frame, table):
     },
 )
 def write_pandas_rows(connection, frame, table):
-    """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
+    """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""
     with phase("encode"):
         rows = list(zip(*(without_nan(values).to_list() for _, values in frame.items()), strict=True))
     with phase("send"):

@@ -1,4 +1,4 @@
-"""clickhouse-driver's inline inserts of text, so that every value comes through: https://clickhouse-driver.readthedocs.io/"""
+"""clickhouse-driver's inline text inserts with fewer losses: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv
@@ -22,9 +22,10 @@ from harness.transports.clickhouse.sql import insert_into
     },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
-    r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
+    r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
 
-    The published transport with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
+    unchanged.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
@@ -49,9 +50,10 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = polars_tsv(frame)
@@ -76,9 +78,10 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
-    """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
+    """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
 
-    The published transport with another writer: empty texts, spaces around a text, NaN and nulls come through.
+    The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_csv(frame)
@@ -102,9 +105,10 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
-    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
-    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts, NaN and nulls come through.
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
+    unchanged.
     """
     with phase("encode"):
         payload = pandas_tsv(frame)

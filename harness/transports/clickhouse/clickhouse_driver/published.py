@@ -24,9 +24,9 @@ from harness.transports.clickhouse.sql import identifier, insert_into
 def write_polars_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
-    a null arrive as the column's default.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore trims leading and
+    trailing spaces. A string \N and a null arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
@@ -56,9 +56,10 @@ def write_polars_insert_csv(connection, frame, table):
 def write_polars_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
-    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but polars quotes it. An empty
+    string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a tab or newline
+    breaks the insert. Nulls are lost.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
@@ -85,9 +86,9 @@ def write_polars_insert_tsv(connection, frame, table):
 def write_pandas_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
-    NaN and a missing value arrive as the column's default.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore trims leading and
+    trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
@@ -117,9 +118,10 @@ def write_pandas_insert_csv(connection, frame, table):
 def write_pandas_insert_tsv(connection, frame, table):
     r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
 
-    Client and server both hold the whole payload as one query string, and the server parses every value again.
-    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
-    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    Client and server both hold the whole payload as one query string, and the server parses every value again. Needs
+    ClickHouse 26.5 or newer. ClickHouse expects TabSeparated to be escaped (\t, \n, \\), but pandas quotes it. A string
+    with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the insert. Missing
+    values are lost.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
@@ -145,7 +147,7 @@ def write_pandas_insert_tsv(connection, frame, table):
 def write_polars_columnar(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into typed native blocks.
 
-    The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
+    The server parses nothing. The client creates one Python object per value and parses the UUID strings.
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
@@ -172,8 +174,8 @@ def write_polars_columnar(connection, frame, table):
 def write_pandas_columnar(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into typed native blocks.
 
-    The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
-    the UUID texts.
+    The server parses nothing. The client creates one Python object per value (a Timestamp for a date) and parses the
+    UUID strings.
     """
     with phase("encode"):
         columns = [frame[name].to_list() for name in frame.columns]
@@ -194,7 +196,7 @@ def write_pandas_columnar(connection, frame, table):
 def read_polars_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
-    UUIDs arrive as uuid.UUID, for which polars has only the Object type; integers become Int64.
+    UUIDs arrive as uuid.UUID, which polars can only hold in its Object type. Integers become Int64.
     """
     import polars as pl
 
@@ -218,7 +220,7 @@ def read_polars_columnar(connection, table):
 def read_pandas_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
-    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64.
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64.
     """
     import pandas as pd
 
@@ -232,5 +234,5 @@ def read_pandas_columnar(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_driver"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1")[0][0]

@@ -1,4 +1,4 @@
-"""clickhouse-driver, the native protocol: Arrow and DataFrame results: https://clickhouse-driver.readthedocs.io/"""
+"""clickhouse-driver, the native protocol, with Arrow and DataFrame results: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import transport
 from harness.transports.clickhouse.clickhouse_driver.client import opened
@@ -11,7 +11,7 @@ def connect(uri):
     return opened(uri)
 
 
-# Names that query_dataframe does not leave as they are.
+# Names that query_dataframe changes.
 RENAMED = (
     "name_double_quote name_backtick name_single_quote name_quoted name_statement name_backtick_statement "
     "name_backslash name_percent name_parameter name_space name_line name_unicode name_mark name_dot name_pattern"
@@ -27,9 +27,9 @@ RENAMED = (
     lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow(connection, table):
-    """Fetch native blocks with query_arrow, which makes Arrow columns of them, and hand them to polars.
+    """Fetch native blocks with query_arrow, which builds Arrow columns, and hand them to polars.
 
-    No Python object per value, but for UUIDs, which come as text. Needs clickhouse-driver 0.2.11.
+    No value becomes a Python object, except UUIDs, which arrive as strings. Needs clickhouse-driver 0.2.11.
     """
     import polars as pl
 
@@ -45,9 +45,9 @@ def read_polars_query_arrow(connection, table):
     lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_pandas_query_arrow(connection, table):
-    """Fetch native blocks with query_arrow, which makes Arrow columns of them, and keep these in pandas.
+    """Fetch native blocks with query_arrow, which builds Arrow columns, and keep these in pandas.
 
-    No Python object per value, but for UUIDs, which come as text. The columns stay what they are in Arrow
+    No value becomes a Python object, except UUIDs, which arrive as strings. The columns keep their Arrow types
     (pandas.ArrowDtype). Needs clickhouse-driver 0.2.11.
     """
     import pandas as pd
@@ -64,9 +64,10 @@ def read_pandas_query_arrow(connection, table):
     lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow_stream(connection, table):
-    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and let polars take them one by one.
+    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream, and let polars take them one by one.
 
-    Each block is handed over while the next ones are on their way. UUIDs come as text. Needs clickhouse-driver 0.2.11.
+    polars takes each block while the client receives the next ones. UUIDs arrive as strings. Needs clickhouse-driver
+    0.2.11.
     """
     import polars as pl
 
@@ -83,10 +84,10 @@ def read_polars_query_arrow_stream(connection, table):
     lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_pandas_query_arrow_stream(connection, table):
-    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and put frames of them together.
+    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and concatenate their frames.
 
-    Each block becomes a frame of Arrow columns (pandas.ArrowDtype) while the next ones are on their way. UUIDs come as
-    text. Needs clickhouse-driver 0.2.11.
+    Each block becomes a frame of Arrow columns (pandas.ArrowDtype) while the client receives the next ones. UUIDs
+    arrive as strings. Needs clickhouse-driver 0.2.11.
     """
     import pandas as pd
 
@@ -106,10 +107,10 @@ def read_pandas_query_arrow_stream(connection, table):
     lossy={"changed": f"int64_beside_null timestamps timestamps_tz padded_text {RENAMED}"},
 )
 def read_pandas_query_dataframe(connection, table):
-    """Fetch native blocks with query_dataframe: one sequence of Python objects per column, and a frame of them.
+    """Fetch native blocks with query_dataframe: one sequence of Python objects per column, joined into a frame.
 
-    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64, with nulls float64.
-    Characters of column names that are no letter, digit or underscore are replaced.
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date). Integers become int64, or float64 with nulls.
+    Characters of column names other than letters, digits and underscores are replaced.
     """
     return connection.query_dataframe(f"SELECT * FROM {identifier(table)}")
 
@@ -130,10 +131,10 @@ def read_pandas_query_dataframe(connection, table):
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
 
-    Tuned: numbers and dates are no Python objects on their way; texts and UUIDs are. LowCardinality becomes
-    categorical, with nulls beside empty texts it is refused. Numbers of a sparse column (nearly all are 0, which a
-    server sends so) come as int64, uint64 or float64 whatever their size. Characters of column names that are no
-    letter, digit or underscore are replaced.
+    Tuned: numbers and dates do not pass through Python objects; strings and UUIDs do. LowCardinality becomes
+    categorical, but is refused if it has both nulls and empty strings. The server sends a column of nearly all zeros as
+    sparse. Its numbers arrive as int64, uint64 or float64, whatever their size. Characters of column names other than
+    letters, digits and underscores are replaced.
     """
     return connection.query_dataframe(f"SELECT * FROM {identifier(table)}", settings={"use_numpy": True})
 
@@ -147,10 +148,10 @@ def read_pandas_query_dataframe_numpy(connection, table):
     lossy={"changed": "timestamps timestamps_tz padded_text"},
 )
 def read_pandas_columnar_lossless(connection, table):
-    """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
+    """Fetch native blocks as one sequence of Python objects per column and keep nulls in numeric columns.
 
-    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
-    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
     """
     import pandas as pd
 

@@ -5,7 +5,7 @@ from harness.transports.clickhouse.clickhouse_driver.client import opened
 from harness.transports.clickhouse.sql import identifier
 
 METHOD = "lz4"
-# The server compresses with a method of its own choice (zstd by default since 26.9) unless it is told which.
+# Unless this is set, the server chooses the method (zstd by default since 26.9).
 SETTINGS = {"network_compression_method": METHOD}
 
 
@@ -24,9 +24,9 @@ def connect(uri):
     lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow_lz4(connection, table):
-    """Fetch native blocks in lz4 with query_arrow, which makes Arrow columns of them, and hand them to polars.
+    """Fetch native blocks in lz4 with query_arrow, which builds Arrow columns, and hand them to polars.
 
-    Tuned: compression=lz4, for a slow network. All else is as in query_arrow.
+    Tuned: compression=lz4, for a slow network. Otherwise like query_arrow.
     """
     import polars as pl
 
@@ -45,7 +45,7 @@ def read_polars_query_arrow_lz4(connection, table):
 def read_pandas_columnar_lz4(connection, table):
     """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.
 
-    Tuned: compression=lz4, for a slow network. All else is as in the published columnar fetch, which is uncompressed.
+    Tuned: compression=lz4, for a slow network. Otherwise like the published columnar fetch, which is uncompressed.
     """
     import pandas as pd
 

@@ -1,1 +1,1 @@
-"""Daft, a dataframe library in Rust for one process or Ray, with ClickHouse: https://docs.daft.ai/en/stable/"""
+"""Daft, a Rust dataframe library for one process or Ray, with ClickHouse: https://docs.daft.ai/en/stable/"""

@@ -1,4 +1,4 @@
-"""What Daft does with ClickHouse in one process and on Ray alike: its own sink."""
+"""The ClickHouse sink that Daft uses both in one process and on Ray."""
 
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -7,10 +7,10 @@ from harness.transports.clickhouse.sql import identifier
 
 
 def write_by_daft(frame, uri, table):
-    """Write a frame with Daft's own sink, which inserts each micropartition as a frame of pandas."""
+    """Write a frame with Daft's own sink, which inserts each micropartition as a pandas frame."""
     parts = urlsplit(uri)
     frame.write_clickhouse(
-        identifier(table),  # clickhouse-connect leaves what is quoted already as it is
+        identifier(table),  # clickhouse-connect keeps a name that is already quoted
         host=parts.hostname,
         port=parts.port,
         user=unquote(parts.username or "default"),

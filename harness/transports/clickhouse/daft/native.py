@@ -1,7 +1,7 @@
-"""Daft in this one process: https://docs.daft.ai/en/stable/
+"""Daft in a single process: https://docs.daft.ai/en/stable/
 
-It has no reader of ClickHouse: the dialects that its read_sql knows (those of sqlglot) have ClickHouse's only for
-connectorx, which reads no answer of a server since 26.9 (see clickhouse.connectorx).
+Daft has no ClickHouse reader. Its read_sql uses sqlglot's dialects and reads ClickHouse only through connectorx, which
+cannot read answers of servers since 26.9 (see clickhouse.connectorx).
 """
 
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ ENDPOINT = "clickhouse_http"
 
 @contextmanager
 def connect(uri):
-    """Yield the address: Daft is given it with every call and opens its own connections."""
+    """Yield the address: every Daft call receives it and opens its own connections."""
     yield uri
 
 
@@ -30,9 +30,9 @@ def connect(uri):
     requires=["daft", "clickhouse_connect", "pandas"],
 )
 def load_write_clickhouse(connection, source, table):
-    """Let Daft write a Parquet file with write_clickhouse: each of its micropartitions as a frame of pandas.
+    """Let Daft write a Parquet file with write_clickhouse: each micropartition as a pandas frame.
 
-    Whole numbers beside nulls go through a float of pandas.
+    Integers next to nulls pass through a pandas float.
     """
     import daft
 
@@ -41,7 +41,7 @@ def load_write_clickhouse(connection, source, table):
 
 @transport("load", path="HTTP INSERT FORMAT Arrow", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"])
 def load_insert_sink(connection, source, table):
-    """Let Daft read a Parquet file and hand it to a sink of ours, which inserts each micropartition as Arrow."""
+    """Let Daft read a Parquet file and pass it to our sink, which inserts each micropartition as Arrow."""
     import daft
 
     daft.read_parquet(source).write_sink(sink_of(partial(_inserted, connection, table)))
@@ -62,9 +62,9 @@ def _inserted(uri, table, batches):
     "unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"]
 )
 def unload_source(connection, table, destination):
-    """Let Daft read a source of ours, a task for each of the table's partitions, and write it as Parquet.
+    """Let Daft read our source, with one task for each of the table's partitions, and write it as Parquet.
 
-    The record batches of a task stream; each is read as of a moment of its own.
+    A task streams its record batches. Each task reads the table at a different time.
     """
     with sessionless(connection) as client:
         schema = client.query_arrow(f"SELECT * FROM {identifier(table)} LIMIT 0").schema

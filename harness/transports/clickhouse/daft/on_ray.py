@@ -23,7 +23,7 @@ REQUIRES = ["daft", "ray", "clickhouse_connect", "pyarrow"]
 
 @contextmanager
 def connect(uri, workers):
-    """Yield the addresses of the database, as this process sees it and as Daft's workers on Ray do."""
+    """Yield the database's addresses, as seen by this process and by Daft's workers on Ray."""
     with daft_on_ray(workers, ["pyarrow", "clickhouse-connect"]):
         yield SimpleNamespace(uri=uri, of_workers=workers.uri)
 
@@ -36,19 +36,19 @@ def connect(uri, workers):
     needs=["ray"],
 )
 def load_write_clickhouse_ray(connection, source, table):
-    """Let Daft on Ray write a Parquet file with write_clickhouse, a micropartition at a time.
+    """Let Daft on Ray write a Parquet file with write_clickhouse, one micropartition at a time.
 
-    Each row group is a task: a whole file would be one, of one worker. Rows of a task that is repeated, because its
-    worker died after an insert, are there twice.
+    Each row group is a task, because a whole file would be one task for one worker. If a worker dies after an insert,
+    Daft repeats its task and duplicates the rows.
     """
     write_by_daft(in_row_groups(source), connection.of_workers, table)
 
 
 @transport("load", path="HTTP INSERT FORMAT Arrow, tokens", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def load_insert_once_ray(connection, source, table):
-    """Have Daft's workers insert a row group each, once: as one block, with a token that the table remembers.
+    """Have Daft's workers insert one row group each, once: as one block, with a token that the table remembers.
 
-    Daft repeats the tasks of a worker that died; the table drops the block of one that it has had.
+    Daft repeats the tasks of a worker that died. The table drops a block whose token it remembers.
     """
     with remembering(connection.uri, table):
         done_by_parts(partial(insert_part_once, connection.of_workers, table, source), row_groups(source))
@@ -58,9 +58,9 @@ def load_insert_once_ray(connection, source, table):
     "load", path="HTTP INSERT FORMAT Arrow, tokens, staging table", payload="Arrow", requires=REQUIRES, needs=["ray"]
 )
 def load_insert_staged_ray(connection, source, table):
-    """Have Daft's workers insert a row group each, once, into a staging table that is exchanged with the table.
+    """Have Daft's workers insert each row group once into a staging table, which is exchanged with the table.
 
-    All rows are seen at once, or none where anything goes wrong.
+    All rows become visible at once, or none if anything fails.
     """
     with staging_of(connection.uri, table) as staging:
         done_by_parts(partial(insert_part_once, connection.of_workers, staging, source), row_groups(source))
@@ -68,16 +68,16 @@ def load_insert_staged_ray(connection, source, table):
 
 @transport("unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
-    """Have Daft's workers read a partition of the table each and write it as Parquet.
+    """Have Daft's workers each read a partition of the table and write it as Parquet.
 
-    Each is read as of a moment of its own.
+    Each worker reads the table at a different time.
     """
     _unloaded(connection, table, destination)
 
 
 @transport("unload", path="HTTP SELECT FORMAT ArrowStream, clone", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def unload_one_moment_ray(connection, table, destination):
-    """Have Daft's workers read a partition of the table each, all as of one moment, and write it as Parquet.
+    """Have Daft's workers each read a partition of one snapshot of the table and write it as Parquet.
 
     They read a clone of the table, whose parts are links to the same files.
     """

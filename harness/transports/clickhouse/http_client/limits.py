@@ -1,6 +1,6 @@
-"""What ClickHouse alone can do when it answers a SELECT: the result is dropped as it comes off the socket.
+"""Lower bounds for reads from ClickHouse: the client discards the answer to a SELECT as it leaves the socket.
 
-No client can cost less that reads the same format: the server reads, encodes and sends, nobody decodes.
+No client that reads the same format can take less time: the server reads, encodes and sends, and nothing decodes.
 """
 
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from harness.registry import transport
 from harness.transports.clickhouse.sql import identifier
 
 ENDPOINT = "clickhouse_http"
-BUFFER_BYTES = 1 << 19  # dropped at a time, as much as the transport of this format decodes at a time
+BUFFER_BYTES = 1 << 19  # discarded at a time: what the transport of this format decodes at a time
 _UNCOMPRESSED = {"enable_http_compression": "0"}
 _BOUND: Any = {"payload": "nothing kept", "origin": "limit", "settings": _UNCOMPRESSED, "requires": ["arrow_wire"]}
 
@@ -25,9 +25,9 @@ def connect(uri):
 
 
 def _thrown_away(server, table, format_name):
-    """Drop the answer and return how many rows it had. Raises RuntimeError for an answer that is broken off.
+    """Discard the answer and return how many rows it had. Raises RuntimeError if the answer breaks off.
 
-    A server that has sent the end of its answer, and no failure before it, has sent all rows; it counts them itself.
+    An answer that ends without an error has all rows. A `SELECT count()` before it returns their number.
     """
     from arrow_wire.clickhouse_http import AnswerBytes
 
@@ -41,11 +41,11 @@ def _thrown_away(server, table, format_name):
 
 @transport("read", path="HTTP SELECT FORMAT Native, thrown away", **_BOUND)
 def read_native_thrown_away(server, table):
-    """Let one SELECT send the whole table as Native blocks and drop them: the server and the wire without a client."""
+    """Let one SELECT send the whole table as Native blocks and discard them: server and network, no client."""
     return _thrown_away(server, table, "Native")
 
 
 @transport("read", path="HTTP SELECT FORMAT ArrowStream, thrown away", **_BOUND)
 def read_arrow_stream_thrown_away(server, table):
-    """Let one SELECT send the whole table as an Arrow stream and drop it."""
+    """Let one SELECT send the whole table as an Arrow stream and discard it."""
     return _thrown_away(server, table, "ArrowStream")

@@ -1,7 +1,6 @@
-"""Our own best transports into and out of ClickHouse: arrow-wire (arrow-wire/), a library over http.client and Native
-blocks.
+"""The lab's tuned transports into and out of ClickHouse: the library arrow-wire over http.client and Native blocks.
 
-When rows go by a table of their own, and which values are refused: `help(arrow_wire.clickhouse.write)`.
+`help(arrow_wire.clickhouse.write)` says when rows go through a staging table and which values are refused.
 """
 
 from typing import Any
@@ -33,28 +32,28 @@ def connect(uri):
 
 @transport("write", frame="polars", requires=["polars", *_REQUIRES], **_WRITE)
 def write_polars_tuned(server, frame, table):
-    """Send Native blocks of one partition each over several HTTP connections, made by compiled code meanwhile.
+    """Send Native blocks, one partition each, over several HTTP connections while compiled code encodes the next ones.
 
-    All rows or none: up to 150,000 of one partition go as one block, others by way of a table of their own.
+    All rows or none: up to 150,000 rows of one partition go as one block, more through a staging table.
     """
     from arrow_wire import clickhouse
 
-    clickhouse.write(server, (table,), frame)  # a tuple takes any name
+    clickhouse.write(server, (table,), frame)  # a tuple allows any table name
 
 
 @transport("write", frame="pandas", requires=["pandas", *_REQUIRES], **_WRITE)
 def write_pandas_tuned(server, frame, table):
-    """Send the rows as `write_polars_tuned` does; a NaN in a column of floats stays one, among objects it is a null."""
+    """Send the rows like `write_polars_tuned`. NaN in a float column stays NaN; NaN among objects becomes a null."""
     from arrow_wire import clickhouse
 
-    clickhouse.write(server, (table,), frame)  # a tuple takes any name
+    clickhouse.write(server, (table,), frame)  # a tuple allows any table name
 
 
 @transport("load", requires=["pyarrow.parquet", *_REQUIRES], **_WRITE)
 def load_tuned(server, source, table):
-    """Send the record batches of a Parquet file as write_polars_tuned sends a frame, all or nothing.
+    """Send a Parquet file's record batches like write_polars_tuned sends a frame, all or nothing.
 
-    At most 262,144 rows are gathered at a time, or 256 MB, and cut into blocks of one partition each.
+    At most 262,144 rows or 256 MB are gathered at a time and cut into blocks of one partition each.
     """
     import pyarrow as pa
     from arrow_wire import clickhouse
@@ -66,9 +65,9 @@ def load_tuned(server, source, table):
 
 @transport("read", frame="polars", requires=["polars", *_REQUIRES], **_READ)
 def read_polars_tuned(server, table):
-    """Fetch the table as Native blocks, which compiled code decodes on arrival into memory that polars takes over.
+    """Fetch the table as Native blocks; compiled code decodes them on arrival into memory that polars takes over.
 
-    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become texts, times of day durations.
+    UUIDs, IP addresses, enums, JSON and integers beyond 64 bits become strings. Times of day become durations.
     """
     from arrow_wire import clickhouse
 
@@ -77,9 +76,9 @@ def read_polars_tuned(server, table):
 
 @transport("read", frame="pandas", requires=["pandas", *_REQUIRES], **_READ)
 def read_pandas_tuned(server, table):
-    """Fetch the table as read_polars_tuned does; texts become str columns, dates and timestamps datetime64.
+    """Fetch the table like read_polars_tuned; strings become str columns, dates and timestamps datetime64.
 
-    Numbers with nulls, decimals, lists and the like come in Arrow's dtypes.
+    Numbers with nulls, decimals and nested types such as lists keep Arrow dtypes.
     """
     from arrow_wire import clickhouse
 
@@ -88,7 +87,7 @@ def read_pandas_tuned(server, table):
 
 @transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_READ)
 def unload_tuned(server, table, destination):
-    """Fetch the table as read_polars_tuned does, and write its rows, as they arrive, as one Parquet file."""
+    """Fetch the table like read_polars_tuned and write its rows to one Parquet file as they arrive."""
     from arrow_wire import clickhouse
 
     write_part(destination, "rows", clickhouse.stream(server, (table,)))

@@ -15,9 +15,9 @@ PARQUET_READ_SETTINGS = {**PLAIN, **PARQUET_SETTINGS}
 
 @asynccontextmanager
 async def connect(uri):
-    """Yield a client that holds one open connection.
+    """Yield a client with one open connection.
 
-    The published code made a client inside every call; that alone costs 20-90 ms, so here the client is the connection.
+    The published code created a client in every call, which alone takes 20–90 ms. Here the client is the connection.
     """
     import httpx
 
@@ -27,7 +27,7 @@ async def connect(uri):
 
 
 async def _send(client, query, settings=None, body=b""):
-    """Run one query in one request and return the bytes of the answer; a refusal raises RuntimeError with its text."""
+    """Run one query in one request and return the bytes of the answer. A refusal raises RuntimeError."""
     response = await client.post("/", params={**(settings or {}), "query": query}, content=body)
     answer = response.content
     if response.is_error:
@@ -61,8 +61,8 @@ async def _column_names(client, table):
 async def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
 
-    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
-    polars chooses by itself, written out here.
+    The client sends typed columns. Only UUIDs travel as strings, which the server parses. zstd is polars' default
+    codec, set explicitly here.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -87,8 +87,8 @@ async def write_polars_parquet(connection, frame, table):
 async def write_pandas_parquet(connection, frame, table):
     """Send the frame as one snappy Parquet file in the body of a POST request.
 
-    Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
-    snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
+    The client sends typed columns. UUIDs travel as strings and dates as timestamps, and the server converts both.
+    snappy is pandas' default codec, set explicitly here. pandas writes a NaN as a null, which arrives as 0.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -109,7 +109,7 @@ async def write_pandas_parquet(connection, frame, table):
 async def read_polars_parquet(connection, table):
     """Fetch the table as one zstd Parquet file and let polars decode it.
 
-    polars has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    polars has no UUID type: a UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -132,7 +132,7 @@ async def read_polars_parquet(connection, table):
 async def read_pandas_parquet(connection, table):
     """Fetch the table as one zstd Parquet file and let pandas (pyarrow) decode it.
 
-    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
+    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date), which takes most of the time.
     """
     import pandas as pd
     import pyarrow as pa
@@ -160,8 +160,8 @@ async def read_pandas_parquet(connection, table):
 async def read_polars_csv(connection, table):
     """Fetch the table as CSV without a header and let polars guess the types.
 
-    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become Int64, a text
-    column of digits would become numbers, and a NaN makes its float column text.
+    The column names come from a DESCRIBE round trip first. UUIDs and dates stay strings, and integers become Int64. A
+    string column of digits becomes numbers, and a NaN turns its float column into strings.
     """
     import polars as pl
 
@@ -188,9 +188,9 @@ async def read_polars_csv(connection, table):
 async def read_pandas_csv(connection, table):
     """Fetch the table as CSV without a header and let pandas guess the types.
 
-    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become int64, a text
-    column of digits would become numbers, and a NaN makes its float column text: keep_default_na=False, without which
-    pandas reads an empty text, NA and null as missing.
+    The column names come from a DESCRIBE round trip first. UUIDs and dates stay strings, and integers become int64. A
+    string column of digits becomes numbers. keep_default_na=False keeps an empty string, NA and null from becoming
+    missing values, but a NaN then turns its float column into strings.
     """
     import pandas as pd
 
@@ -203,7 +203,7 @@ async def read_pandas_csv(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["httpx"], origin="limit")
 async def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return int(await _send(connection, "SELECT 1"))
 
 
@@ -222,7 +222,7 @@ async def call_select_1(connection):
 async def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
 
-    The published transport through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
+    The published transport, but pyarrow writes the file: pandas' to_parquet writes a NaN as a null.
     """
     import pyarrow.parquet as pq
 

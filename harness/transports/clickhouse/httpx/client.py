@@ -9,16 +9,16 @@ from harness.transports.clickhouse.server import INSERT_SETTINGS, TIMEOUT_SECOND
 from harness.transports.clickhouse.sql import identifier, insert_into
 
 ENDPOINT = "clickhouse_http"
-# httpx copies what is left of a body after every send: 130 MB in one piece cost a second of nothing else.
+# httpx copies the rest of a body after every send: with 130 MB in one piece the copies took a second.
 PIECE_BYTES = 1 << 20
 BINARY = {"Content-Type": "application/octet-stream"}
-# httpx offers every compression it finds installed, and since 25.10 a server takes the offer: without this the bytes on
-# the wire would depend on which other packages are there.
+# httpx offers every compression it finds installed, and a server since 25.10 accepts. Without this header the bytes
+# sent would depend on the installed packages.
 PLAIN = {"enable_http_compression": "0"}
 
 
 def server_at(uri):
-    """Return what a client is made with, httpx.Client and httpx.AsyncClient alike."""
+    """Return the options of a client, for both httpx.Client and httpx.AsyncClient."""
     import httpx
 
     url = httpx.URL(uri)
@@ -27,13 +27,13 @@ def server_at(uri):
         "params": url.params,
         "auth": (url.username, url.password),
         "timeout": TIMEOUT_SECONDS,
-        "verify": url.scheme == "https",  # where there is no TLS, no certificates to be read for it
+        "verify": url.scheme == "https",  # without TLS, do not read certificates
     }
 
 
 @contextmanager
 def connect(uri):
-    """Yield a client that holds one open connection."""
+    """Yield a client with one open connection."""
     import httpx
 
     with httpx.Client(**server_at(uri), headers=BINARY) as client:
@@ -43,17 +43,17 @@ def connect(uri):
 
 @contextmanager
 def reading(uri):
-    """Yield a client that holds one open connection, for as long as nobody asks anything."""
+    """Yield a client with one open connection that stays open while idle."""
     import httpx
 
-    # By default a connection is closed after 5 s without a request.
+    # By default httpx closes a connection after 5 s without a request.
     with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
         ask(client, "SELECT 1")
         yield client
 
 
 def send(client, query, settings=None, body=b"", encoding=None):
-    """Run one query in one request and return the answer; a refusal raises RuntimeError with the server's text.
+    """Run one query in one request and return the answer. A refusal raises RuntimeError.
 
     `encoding` is the codec of the body.
     """
@@ -66,22 +66,22 @@ def send(client, query, settings=None, body=b"", encoding=None):
 
 
 def insert(client, table, columns, format_name, body, settings=INSERT_SETTINGS):
-    """Insert what is encoded in a format already."""
+    """Insert a body that is already encoded in a format."""
     with phase("send"):
         send(client, f"{insert_into(table, columns)} FORMAT {format_name}", settings, body)
 
 
 def column_types(client, table):
-    """Return of every column its type, without LowCardinality and Nullable around it, and whether it is Nullable."""
+    """Return each column's type, without LowCardinality and Nullable around it, and whether it is Nullable."""
     rows = json.loads(send(client, f"DESCRIBE TABLE {identifier(table)} FORMAT JSONCompact"))["data"]
     return {row[0]: (inner(row[1]), "Nullable(" in row[1]) for row in rows}
 
 
 def ask(client, query, settings=None, encoding="identity", unpack=bytes):
-    """Run one query and return the bytes of the answer, unpacked; a refusal raises RuntimeError with its text.
+    """Run one query and return the bytes of the answer, decompressed. A refusal raises RuntimeError.
 
-    httpx takes zstd off by itself where the package zstandard is installed, and knows no lz4. An answer of no bytes is
-    not packed.
+    httpx decompresses zstd itself if the package zstandard is installed. It does not support lz4. An empty answer is
+    not compressed.
     """
     response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
     if response.is_error:

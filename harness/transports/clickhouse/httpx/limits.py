@@ -1,6 +1,6 @@
-"""What ClickHouse alone can do: bounds for every transport into it and out of it, measured in the same run.
+"""Lower bounds for every transport into and out of ClickHouse: the server alone, measured in the same run.
 
-Through httpx (https://www.python-httpx.org/), which asks and throws the answer away as it comes.
+httpx (https://www.python-httpx.org/) sends the queries and discards the answers as they arrive.
 """
 
 import json
@@ -12,12 +12,12 @@ from harness.transports.clickhouse.httpx.client import server_at
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier
 
-READ_SETTINGS = {"wait_end_of_query": "1"}  # or the summary would stand before the rows are read
+READ_SETTINGS = {"wait_end_of_query": "1"}  # otherwise the summary is sent before the rows are read
 
 
 @contextmanager
 def connect(uri):
-    """Yield a client that holds one open connection."""
+    """Yield a client with one open connection."""
     import httpx
 
     with httpx.Client(**server_at(uri)) as client:
@@ -26,7 +26,7 @@ def connect(uri):
 
 
 def _rows(response, key):
-    """Return a number of rows out of the server's summary of a query. Raises RuntimeError for a refusal."""
+    """Return a row count from the server's summary of a query. Raises RuntimeError if the server refuses."""
     if response.is_error:
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
     return int(json.loads(response.headers["X-ClickHouse-Summary"])[key])
@@ -41,7 +41,7 @@ def _insert_select(connection, source, table, settings):
     "read", path="SELECT FORMAT Null", payload="nothing", requires=["httpx"], origin="limit", settings=READ_SETTINGS
 )
 def read_format_null(connection, table):
-    """Let the server read every column of the table and drop the rows instead of writing them in a format."""
+    """Let the server read every column of the table and drop the rows instead of encoding them."""
     answer = connection.post("/", params=READ_SETTINGS, content=f"SELECT * FROM {identifier(table)} FORMAT Null")
     return _rows(answer, "read_rows")
 
@@ -56,7 +56,7 @@ def read_format_null(connection, table):
     settings=INSERT_SETTINGS,
 )
 def write_insert_select(connection, source, table):
-    """Let the server copy a table in its memory (engine Memory): no client, no wire, nothing to parse."""
+    """Let the server copy a table in its memory (engine Memory): no client, no network, nothing to parse."""
     _insert_select(connection, source, table, INSERT_SETTINGS)
 
 
@@ -70,6 +70,6 @@ def write_insert_select(connection, source, table):
     settings=INSERT_SETTINGS,
 )
 def write_insert_select_parallel(connection, source, table):
-    """The same with a thread a core, at least two, at most eight, that writes parts of its own."""
+    """Like write_insert_select, with one thread per core (2 to 8), each writing separate parts."""
     settings = INSERT_SETTINGS | {"max_insert_threads": str(min(max(os.cpu_count() or 2, 2), 8))}
     _insert_select(connection, source, table, settings)

@@ -1,4 +1,4 @@
-"""httpx, an HTTP client: ClickHouse answers in Arrow: https://clickhouse.com/docs/interfaces/formats/ArrowStream"""
+"""httpx, an HTTP client, with answers in Arrow: https://clickhouse.com/docs/interfaces/formats/ArrowStream"""
 
 import io
 
@@ -9,19 +9,19 @@ from harness.transports.clickhouse.sql import identifier
 connect = reading
 
 
-# lz4_frame is the server's default, written down because it may change.
+# lz4_frame is the server's default, set explicitly because it may change.
 ARROW_LZ4 = {**PLAIN, "output_format_arrow_compression_method": "lz4_frame"}
 ARROW_ZSTD = {**PLAIN, "output_format_arrow_compression_method": "zstd"}
 ARROW_UNCOMPRESSED = {**PLAIN, "output_format_arrow_compression_method": "none"}
 
-# The codec of Arrow off, that of HTTP on.
+# Arrow's compression off, HTTP's on.
 HTTP_COMPRESSED = {"enable_http_compression": "1", "output_format_arrow_compression_method": "none"}
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 def _stream(client, table, settings, *how):
-    """Fetch the table as an Arrow stream. RuntimeError without an end mark: readers take a part for all."""
+    """Fetch the table as an Arrow stream. Raises RuntimeError without an end mark, which readers do not require."""
     answer = ask(client, f"SELECT * FROM {identifier(table)} FORMAT ArrowStream", settings, *how)
     if not answer.endswith(END_OF_STREAM):
         raise RuntimeError(f"expected an Arrow stream with its end, found {len(answer)} bytes without it")
@@ -40,7 +40,7 @@ def _stream(client, table, settings, *how):
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
 
-    Each batch of the stream is one block of the server. A UUID arrives as 16 bytes of Binary, in the order of its text.
+    Each batch of the stream is one server block. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -62,8 +62,8 @@ def read_polars_arrow_stream(connection, table):
 def read_pandas_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and keep its columns in pandas.
 
-    Each batch of the stream is one block of the server. The columns stay what they are in Arrow (pandas.ArrowDtype), so
-    that no value becomes a Python object and nulls stay nulls.
+    Each batch of the stream is one server block. The columns keep their Arrow types (pandas.ArrowDtype): no value
+    becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -86,8 +86,8 @@ def read_pandas_arrow_stream(connection, table):
 def read_polars_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and let polars decode it, without pyarrow.
 
-    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary, in the
-    order of its text.
+    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes (Binary), in the
+    order of its string form.
     """
     import polars as pl
 
@@ -109,8 +109,8 @@ def read_polars_arrow_stream_uncompressed(connection, table):
 def read_pandas_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and keep its columns in pandas.
 
-    Tuned: output_format_arrow_compression_method=none, for a fast network. The columns stay what they are in Arrow
-    (pandas.ArrowDtype), so that no value becomes a Python object and nulls stay nulls.
+    Tuned: output_format_arrow_compression_method=none, for a fast network. The columns keep their Arrow types
+    (pandas.ArrowDtype): no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -133,8 +133,8 @@ def read_pandas_arrow_stream_uncompressed(connection, table):
 def read_polars_arrow_stream_zstd(connection, table):
     """Fetch the table as one zstd Arrow stream and let polars decode it, without pyarrow.
 
-    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes of Binary, in the
-    order of its text.
+    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes (Binary), in the
+    order of its string form.
     """
     import polars as pl
 
@@ -154,10 +154,10 @@ def read_polars_arrow_stream_zstd(connection, table):
     lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_http_lz4(connection, table):
-    """Fetch the table as one Arrow stream in HTTP compression lz4 and let polars decode it, without pyarrow.
+    """Fetch the table as one Arrow stream with HTTP compression lz4 and let polars decode it, without pyarrow.
 
-    Tuned: HTTP compresses the whole answer (Accept-Encoding: lz4), not Arrow its columns. httpx knows no lz4: the body
-    is unpacked here. A UUID arrives as 16 bytes of Binary, in the order of its text.
+    Tuned: HTTP compresses the whole answer (Accept-Encoding: lz4) instead of Arrow its columns. httpx does not support
+    lz4, so this function decompresses the body. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import lz4.frame
     import polars as pl
@@ -178,10 +178,10 @@ def read_polars_arrow_stream_http_lz4(connection, table):
     lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_http_zstd(connection, table):
-    """Fetch the table as one Arrow stream in HTTP compression zstd and let polars decode it, without pyarrow.
+    """Fetch the table as one Arrow stream with HTTP compression zstd and let polars decode it, without pyarrow.
 
-    Tuned: HTTP compresses the whole answer (Accept-Encoding: zstd), not Arrow its columns. A UUID arrives as 16 bytes
-    of Binary, in the order of its text.
+    Tuned: HTTP compresses the whole answer (Accept-Encoding: zstd) instead of Arrow its columns. A UUID arrives as 16
+    bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -203,7 +203,7 @@ def read_polars_arrow_stream_http_zstd(connection, table):
 def read_polars_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and let polars decode it, without pyarrow.
 
-    A UUID arrives as 16 bytes of Binary, in the order of its text.
+    A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -225,8 +225,7 @@ def read_polars_arrow_file(connection, table):
 def read_pandas_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and keep its columns in pandas.
 
-    The columns stay what they are in Arrow (pandas.ArrowDtype), so that no value becomes a Python object and nulls stay
-    nulls.
+    The columns keep their Arrow types (pandas.ArrowDtype): no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa

@@ -3,16 +3,16 @@
 The layout, from NativeReader.cpp, SerializationString.cpp, SerializationNullable.cpp, SerializationUUID.cpp and
 SerializationLowCardinality.cpp of ClickHouse (over HTTP at revision 0, so without custom serializations):
 
-    answer     blocks one behind the other, to its end
-    block      varint columns, varint rows, then for each column: text name, text type, values (none for 0 rows)
-    text       varint bytes, UTF-8                            varint: 7 bits a byte, low ones first, bit 7 = more follow
-    values     numbers little-endian, one behind the other; Date: UInt16 days; Date32: Int32 days
-               UUID: two UInt64, the high half first, each little-endian: both are turned round to get its text's order
-               String: text, text, ...
-               Nullable(T): one byte for each row (1 = null), then the values of T with something in place of nulls
+    answer     consecutive blocks, to its end
+    block      varint columns, varint rows, then for each column: string name, string type, values (none for 0 rows)
+    string     varint bytes, UTF-8                            varint: 7 bits a byte, low ones first, bit 7 = more follow
+    values     consecutive little-endian numbers; Date: UInt16 days; Date32: Int32 days
+               UUID: two UInt64, the high half first, each little-endian: reversing both gives the string's order
+               String: string, string, ...
+               Nullable(T): one byte for each row (1 = null), then the values of T with a placeholder for each null
                LowCardinality(T): UInt64 version 1, UInt64 flags (the low byte is the width of the indexes: 0 to 3 for
-               UInt8 to UInt64), UInt64 keys, the keys as values of T without Nullable (there the first one stands for
-               null), UInt64 rows, the indexes
+               UInt8 to UInt64), UInt64 keys, the keys as values of T without Nullable (if T is Nullable, the first key
+               means null), UInt64 rows, the indexes
 """
 
 import functools
@@ -29,7 +29,7 @@ HTTP_COMPRESSED = {"enable_http_compression": "1"}
 
 
 class _Bytes:
-    """The bytes of an answer, taken from the front. Raises RuntimeError when they end too soon."""
+    """The bytes of an answer, read from the front. Raises RuntimeError if they end too soon."""
 
     def __init__(self, answer):
         import numpy as np
@@ -58,7 +58,7 @@ class _Bytes:
 
 @functools.cache
 def _compiled_walk():
-    """Return a function that takes texts apart; numba compiles it in its first call on a machine, for a second."""
+    """Return a function that separates strings; numba compiles it at the first call on a machine (about a second)."""
     import numba
 
     @numba.njit(cache=True)
@@ -90,13 +90,13 @@ def _strings(source, rows, missing):
     import pyarrow as pa
 
     offsets, left = np.zeros(rows + 1, np.int64), len(source.data) - source.place
-    out = np.empty(left, np.uint8)  # at most so much: what is not touched costs no memory
+    out = np.empty(left, np.uint8)  # an upper bound: untouched pages take no memory
     source.place = _compiled_walk()(source.data, source.place, offsets, out)
     if source.place < 0:
         raise RuntimeError("expected more texts in a block of the Native format, found its end")
     text = out[: offsets[-1]].copy()
     array = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text), missing)
-    array.validate(full=True)  # a String of ClickHouse can hold any bytes, an Arrow string must be UTF-8
+    array.validate(full=True)  # a ClickHouse String can hold any bytes, an Arrow string only UTF-8
     return array
 
 
@@ -105,7 +105,7 @@ def _low_cardinality(source, inner, rows):
 
     version, flags, keys = source.number(), source.number(), source.number()
     width = 1 << (flags & 0xFF)
-    if version != 1 or width > 8 or flags & 0x100:  # 0x100: keys shared by blocks, which files on disk have
+    if version != 1 or width > 8 or flags & 0x100:  # 0x100: keys that blocks share, as in files on disk
         raise Unsupported(f"LowCardinality of version {version} with the flags {flags:#x}")
     nullable = inner.startswith("Nullable(")
     values = _values(source, inner[9:-1] if nullable else inner, keys)
@@ -116,7 +116,7 @@ def _low_cardinality(source, inner, rows):
 
 
 def _values(source, sql_type, rows, missing=None):
-    """Decode one column of a block as an Arrow array; `missing` is a bitmap of what is not null."""
+    """Decode one column of a block as an Arrow array; `missing` is a validity bitmap (1 = not null)."""
     import numpy as np
     import pyarrow as pa
 
@@ -171,8 +171,9 @@ def _table(answer):
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
 
-    Native has no end mark: HTTP alone says that the answer is whole. numba compiles a walk in the first call. Types
-    beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. A UUID arrives as 16 bytes of Binary.
+    Native has no end mark, so only HTTP shows that the answer is complete. numba compiles the decoder at the first
+    call. Supports numbers, dates, String, UUID, Nullable and LowCardinality; other types are refused. A UUID arrives as
+    16 bytes (Binary).
     """
     import polars as pl
 
@@ -197,7 +198,7 @@ def read_polars_native(connection, table):
 def read_pandas_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
 
-    As in read_polars_native. The columns stay Arrow (pandas.ArrowDtype); a UUID arrives as 16 bytes.
+    Works like read_polars_native. The columns stay Arrow (pandas.ArrowDtype). A UUID arrives as 16 bytes.
     """
     import pandas as pd
 
@@ -220,10 +221,9 @@ def read_pandas_native(connection, table):
     },
 )
 def read_polars_native_http_lz4(connection, table):
-    """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
+    """Fetch native blocks with HTTP compression lz4 and decode them here, with numpy and numba, for polars.
 
-    Tuned: Accept-Encoding: lz4, for a slow network. All else is as in
-    native.
+    Tuned: Accept-Encoding: lz4, for a slow network. Otherwise like read_polars_native.
     """
     import lz4.frame
     import polars as pl
@@ -249,9 +249,9 @@ def read_polars_native_http_lz4(connection, table):
     },
 )
 def read_polars_native_http_zstd(connection, table):
-    """Fetch native blocks in HTTP compression zstd and decode them here, with numpy and numba, for polars.
+    """Fetch native blocks with HTTP compression zstd and decode them here, with numpy and numba, for polars.
 
-    Tuned: Accept-Encoding: zstd, for a slow network. All else is as in native.
+    Tuned: Accept-Encoding: zstd, for a slow network. Otherwise like read_polars_native.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""httpx, an HTTP client: ClickHouse answers in Parquet: https://clickhouse.com/docs/interfaces/formats/Parquet"""
+"""httpx, an HTTP client, with answers in Parquet: https://clickhouse.com/docs/interfaces/formats/Parquet"""
 
 import io
 
@@ -31,8 +31,8 @@ def _parquet(client, table, settings):
 def read_polars_parquet_uncompressed(connection, table):
     """Fetch the table as one uncompressed Parquet file and let polars decode it.
 
-    Tuned: output_format_parquet_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary, in
-    the order of its text.
+    Tuned: output_format_parquet_compression_method=none, for a fast network. A UUID arrives as 16 bytes (Binary), in
+    the order of its string form.
     """
     import polars as pl
 
@@ -53,8 +53,8 @@ def read_polars_parquet_uncompressed(connection, table):
 def read_pandas_parquet_uncompressed(connection, table):
     """Fetch the table as one uncompressed Parquet file and let pandas decode it.
 
-    Tuned: output_format_parquet_compression_method=none, for a fast network. The columns stay what they are in Arrow
-    (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    Tuned: output_format_parquet_compression_method=none, for a fast network. The columns keep their Arrow types
+    (dtype_backend="pyarrow"): no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -76,8 +76,8 @@ def read_pandas_parquet_uncompressed(connection, table):
 def read_polars_parquet_lz4(connection, table):
     """Fetch the table as one lz4 Parquet file and let polars decode it.
 
-    Tuned: output_format_parquet_compression_method=lz4, which costs both sides less than the default zstd. A UUID
-    arrives as 16 bytes of Binary, in the order of its text.
+    Tuned: output_format_parquet_compression_method=lz4, which takes both sides less time than the default zstd. A UUID
+    arrives as 16 bytes (Binary), in the order of its string form.
     """
     import polars as pl
 
@@ -98,9 +98,8 @@ def read_polars_parquet_lz4(connection, table):
 def read_pandas_parquet_lz4(connection, table):
     """Fetch the table as one lz4 Parquet file and let pandas decode it.
 
-    Tuned: output_format_parquet_compression_method=lz4, which costs both sides less than the default zstd. The columns
-    stay what they are in Arrow (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay
-    nulls.
+    Tuned: output_format_parquet_compression_method=lz4, which takes both sides less time than the default zstd. The
+    columns keep their Arrow types (dtype_backend="pyarrow"): no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -122,9 +121,9 @@ def read_pandas_parquet_lz4(connection, table):
 def read_polars_parquet_row_groups(connection, table):
     """Fetch the table as one lz4 Parquet file of small row groups and let polars decode it.
 
-    Tuned: output_format_parquet_row_group_size=50000 besides lz4: the reader decodes row groups side by side, and the
-    default of a million rows leaves it only one for most tables. A UUID arrives as 16 bytes of Binary, in the order of
-    its text.
+    Tuned: output_format_parquet_row_group_size=50000 plus lz4. The reader decodes row groups in parallel. With the
+    default of a million rows most tables have only one. A UUID arrives as 16 bytes (Binary), in the order of its string
+    form.
     """
     import polars as pl
 
@@ -145,9 +144,9 @@ def read_polars_parquet_row_groups(connection, table):
 def read_pandas_parquet_row_groups(connection, table):
     """Fetch the table as one lz4 Parquet file of small row groups and let pandas decode it.
 
-    Tuned: output_format_parquet_row_group_size=50000 besides lz4: the reader decodes row groups side by side, and the
-    default of a million rows leaves it only one for most tables. The columns stay what they are in Arrow
-    (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    Tuned: output_format_parquet_row_group_size=50000 plus lz4. The reader decodes row groups in parallel. With the
+    default of a million rows most tables have only one. The columns keep their Arrow types (dtype_backend="pyarrow"):
+    no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa
@@ -167,10 +166,10 @@ def read_pandas_parquet_row_groups(connection, table):
     settings=PARQUET_ZSTD,
 )
 def read_pandas_parquet_lossless(connection, table):
-    """Fetch the table as one zstd Parquet file and keep its Arrow columns in pandas: every value comes through.
+    """Fetch the table as one zstd Parquet file and keep its Arrow columns in pandas.
 
-    The published read makes float64 of integers with nulls and NaN of a null among floats. The columns stay what they
-    are in Arrow (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here the columns
+    keep their Arrow types (dtype_backend="pyarrow"): no value becomes a Python object, and nulls stay nulls.
     """
     import pandas as pd
     import pyarrow as pa

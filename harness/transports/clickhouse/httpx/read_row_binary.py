@@ -2,11 +2,11 @@
 
 The layout, from RowBinaryWithNamesAndTypes in that documentation and BinaryRowInputFormat.cpp of ClickHouse:
 
-    answer     varint columns, a text for each name, a text for each type, then the rows one behind the other
-    row        its values one behind the other
-    text       varint bytes, UTF-8                            varint: 7 bits a byte, low ones first, bit 7 = more follow
-    value      numbers little-endian; Date: UInt16 days; Date32: Int32 days; String: text
-               UUID: two UInt64, the high half first, each little-endian: both are turned round to get its text's order
+    answer     varint columns, a string for each name, a string for each type, then consecutive rows
+    row        consecutive values
+    string     varint bytes, UTF-8                            varint: 7 bits a byte, low ones first, bit 7 = more follow
+    value      numbers little-endian; Date: UInt16 days; Date32: Int32 days; String: string
+               UUID: two UInt64, the high half first, each little-endian: reversing both gives the string's order
                Nullable(T): one byte, 1 = null and nothing follows, 0 = the value follows
                LowCardinality(T): the value of T
 """
@@ -20,16 +20,16 @@ from harness.transports.clickhouse.sql import identifier
 
 connect = reading
 
-# ClickHouse's types of fixed width -> numpy's.
+# ClickHouse fixed-width type -> numpy type.
 FIXED = {**NUMPY_TYPES, "UUID": "V16"}
 
 
 @functools.cache
 def _compiled():
-    """Return two functions, which numba compiles in their first call on a machine: that takes about three seconds.
+    """Return two functions, which numba compiles at their first call on a machine (about three seconds).
 
-    One finds where each value begins and how long it is (-1: null) and returns the number of rows, or -1 for an answer
-    that ends within a row; `widths` are bytes a value, 0 for texts. The other one puts texts side by side.
+    The first finds where each value begins and its length (-1: null). It returns the number of rows, or -1 if the
+    answer ends within a row. `widths` are bytes per value, 0 for strings. The second concatenates strings.
     """
     import numba
 
@@ -74,12 +74,12 @@ def _texts(data, starts, sizes, missing):
     text = np.empty(offsets[-1], np.uint8)
     _compiled()[1](data, starts, offsets, text)
     array = pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(text), missing)
-    array.validate(full=True)  # a String of ClickHouse can hold any bytes, an Arrow string must be UTF-8
+    array.validate(full=True)  # a ClickHouse String can hold any bytes, an Arrow string only UTF-8
     return array
 
 
 def _array(data, sql_type, starts, sizes):
-    """Decode one column as an Arrow array from the places and sizes of its values."""
+    """Decode one column as an Arrow array from the offsets and sizes of its values."""
     import numpy as np
     import pyarrow as pa
 
@@ -100,7 +100,7 @@ def _array(data, sql_type, starts, sizes):
 
 
 def _header(data):
-    """Return the names, the types and the place behind them."""
+    """Return the names, the types and the offset after them."""
 
     def varint(place):
         value = shift = 0
@@ -130,7 +130,7 @@ def _table(answer):
         raise Unsupported(f"the decoder here does not know the type {min(unknown)}")
     widths = [0 if sql_type == "String" else np.dtype(FIXED[sql_type]).itemsize for sql_type in sql_types]
     shortest = sum(1 if may else max(width, 1) for width, may in zip(widths, nullable, strict=True))
-    shape = (len(sql_types), (len(data) - place) // shortest + 1)  # at most: what is not touched costs no memory
+    shape = (len(sql_types), (len(data) - place) // shortest + 1)  # an upper bound: untouched pages take no memory
     starts, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
     rows = _compiled()[0](data, place, np.array(widths), np.array(nullable), starts, sizes)
     if rows < 0:
@@ -154,9 +154,10 @@ def _table(answer):
 def read_polars_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for polars.
 
-    Every row is walked over twice: its places are found, then its values are put into columns. The format has no end
-    mark: that the answer is whole is known from HTTP alone. numba compiles the walk in the first call. Types beyond
-    numbers, dates, String, UUID, Nullable and LowCardinality are refused. A UUID arrives as 16 bytes of Binary.
+    The decoder passes over every row twice: first it finds the values, then it copies them into columns. The format has
+    no end mark, so only HTTP shows that the answer is complete. numba compiles the decoder at the first call. Supports
+    numbers, dates, String, UUID, Nullable and LowCardinality; other types are refused. A UUID arrives as 16 bytes
+    (Binary).
     """
     import polars as pl
 
@@ -181,10 +182,10 @@ def read_polars_row_binary(connection, table):
 def read_pandas_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for pandas.
 
-    Every row is walked over twice: its places are found, then its values are put into columns. The format has no end
-    mark: that the answer is whole is known from HTTP alone. numba compiles the walk in the first call. Types beyond
-    numbers, dates, String, UUID, Nullable and LowCardinality are refused. The columns stay Arrow (pandas.ArrowDtype); a
-    UUID arrives as 16 bytes.
+    The decoder passes over every row twice: first it finds the values, then it copies them into columns. The format has
+    no end mark, so only HTTP shows that the answer is complete. numba compiles the decoder at the first call. Supports
+    numbers, dates, String, UUID, Nullable and LowCardinality; other types are refused. The columns stay Arrow
+    (pandas.ArrowDtype). A UUID arrives as 16 bytes.
     """
     import pandas as pd
 

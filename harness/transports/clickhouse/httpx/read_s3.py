@@ -1,7 +1,7 @@
-"""The server writes a Parquet file to S3 and the frame is read from there: https://clickhouse.com/docs/sql-reference/table-functions/s3
+"""The server writes Parquet to S3 and the client reads it: https://clickhouse.com/docs/sql-reference/table-functions/s3
 
-The server must reach S3 at the same address as this process. Every call writes the same object over again; it stays in
-the bucket until that is removed.
+The server must reach S3 at the same address as this process. Every call overwrites the same object, which stays in the
+bucket until somebody removes it.
 """
 
 from contextlib import contextmanager
@@ -12,33 +12,33 @@ from harness.transports.clickhouse.httpx.client import server_at
 from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
 from harness.transports.clickhouse.sql import identifier, literal
 
-# The codecs are the server's default since 24.3, and the one that costs both sides less.
+# The server's default codec since 24.3, and the codec that takes both sides less time.
 PARQUET_ZSTD = {"s3_truncate_on_insert": "1", **PARQUET_SETTINGS}
 PARQUET_LZ4 = {"s3_truncate_on_insert": "1", **PARQUET_LZ4_SETTINGS}
 
 
 @contextmanager
 def connect(uri, s3):
-    """Yield a client that holds one open connection to the server, and the way to S3."""
+    """Yield a client with one open connection to the server, and the access to S3."""
     import httpx
 
-    # A connection is kept for as long as nobody asks anything; by default for 5 s. TIMEOUT_SECONDS is what the longest
-    # query may take: nothing is sent before its end.
+    # Keep an idle connection open; by default httpx closes it after 5 s. TIMEOUT_SECONDS limits the longest query,
+    # because the server sends nothing before its end.
     with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
         _run(client, "SELECT 1")
         yield SimpleNamespace(client=client, s3=s3)
 
 
 def _run(client, query, settings=None):
-    """Run one query, whose text is not in the address; a refusal raises RuntimeError with its text."""
+    """Run one query in a request body, not in the URL. A refusal raises RuntimeError with the server's message."""
     response = client.post("/", params=settings, content=query)
     if response.is_error:
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
 
 
 def _export(connection, table, settings):
-    """Let the server write the table to S3 and return where it is: bucket/key."""
-    # In hex: *, ?, {} and % of a name would mean something in a URL.
+    """Let the server write the table to S3 and return its location as bucket/key."""
+    # In hex, because *, ?, {} and % have a meaning in a URL.
     s3, place = connection.s3, f"{connection.s3.bucket}/{table.encode().hex()}.parquet"
     arguments = f"{s3.endpoint}/{place}", s3.access_key, s3.secret_key, "Parquet"
     target = f"s3({', '.join(map(literal, arguments))})"
@@ -81,8 +81,8 @@ def _pandas_frame(s3, place):
 def read_polars_s3_parquet(connection, table):
     """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
 
-    The phase "receive" is the server's query and its upload, "decode" the download and the decoding. A UUID arrives as
-    16 bytes of Binary.
+    The phase "receive" is the server's query and upload. The phase "decode" is the download and the decoding. A UUID
+    arrives as 16 bytes (Binary).
     """
     with phase("receive"):
         place = _export(connection, table, PARQUET_ZSTD)
@@ -102,8 +102,8 @@ def read_polars_s3_parquet(connection, table):
 def read_polars_s3_parquet_lz4(connection, table):
     """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
 
-    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and its upload,
-    "decode" the download and the decoding. A UUID arrives as 16 bytes of Binary.
+    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and upload. The phase
+    "decode" is the download and the decoding. A UUID arrives as 16 bytes (Binary).
     """
     with phase("receive"):
         place = _export(connection, table, PARQUET_LZ4)
@@ -123,8 +123,8 @@ def read_polars_s3_parquet_lz4(connection, table):
 def read_pandas_s3_parquet(connection, table):
     """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
 
-    The phase "receive" is the server's query and its upload, "decode" the download and the decoding. The columns stay
-    what they are in Arrow (dtype_backend="pyarrow"), so that nulls stay nulls.
+    The phase "receive" is the server's query and upload. The phase "decode" is the download and the decoding. The
+    columns keep their Arrow types (dtype_backend="pyarrow"), so nulls stay nulls.
     """
     with phase("receive"):
         place = _export(connection, table, PARQUET_ZSTD)
@@ -144,9 +144,9 @@ def read_pandas_s3_parquet(connection, table):
 def read_pandas_s3_parquet_lz4(connection, table):
     """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
 
-    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and its upload,
-    "decode" the download and the decoding. The columns stay what they are in Arrow (dtype_backend="pyarrow"), so that
-    nulls stay nulls.
+    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and upload. The phase
+    "decode" is the download and the decoding. The columns keep their Arrow types (dtype_backend="pyarrow"), so nulls
+    stay nulls.
     """
     with phase("receive"):
         place = _export(connection, table, PARQUET_LZ4)

@@ -1,8 +1,8 @@
-r"""httpx and CSV or TSV that lose nothing: https://clickhouse.com/docs/interfaces/formats/CSV
+r"""httpx with CSV or TSV that keeps nulls and strings apart: https://clickhouse.com/docs/interfaces/formats/CSV
 
-ClickHouse's CSV quotes every text and no null, so that an empty text or a text \N is told from a null by its quotes
-alone. Its TabSeparated quotes nothing and escapes backslash, tab, line breaks and NUL with a backslash; a null is \N,
-and a text of these two characters \\N. Readers that guess types or take quotes off first lose the difference.
+ClickHouse's CSV quotes every string and no null. Only the quotes tell an empty string or a string \N from a null. Its
+TabSeparated has no quotes: it escapes backslash, tab, line breaks and NUL with a backslash. A null is \N, and the
+string \N is \\N. Readers that guess types or remove quotes first lose the difference.
 """
 
 import io
@@ -15,11 +15,11 @@ from harness.transports.clickhouse.sql import identifier
 connect = reading
 
 
-# polars knows a null by nothing at all between two commas, and an empty text by its quotes.
+# polars reads an empty unquoted field as a null, and a quoted empty field as an empty string.
 NULL_IS_NOTHING = {**PLAIN, "format_csv_null_representation": ""}
 HTTP_COMPRESSED = {**NULL_IS_NOTHING, "enable_http_compression": "1"}
 
-# What stands for what in TabSeparated.
+# TabSeparated's escapes and their characters.
 ESCAPES = {
     r"\\": "\\",
     r"\t": "\t",
@@ -33,7 +33,7 @@ ESCAPES = {
 
 
 def _columns(answer, separator):
-    """Return a type by name, `Int32`, `Float64`, `Date` ... or `String`, from the two lines above the rows."""
+    """Return the type name (`Int32`, `Float64`, `Date` ... or `String`) of each column from the two header lines."""
     import csv
 
     text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
@@ -66,7 +66,7 @@ def _arrow_schema(columns):
 
 
 def _unescaped(column):
-    """Put the characters in place that TabSeparated escapes, in those texts of an Arrow column that have any."""
+    """Undo TabSeparated's escapes in those strings of an Arrow column that have any."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -85,10 +85,10 @@ def _unescaped(column):
     lossy={"changed": "arrays nested"},
 )
 def read_polars_csv_lossless(connection, table):
-    """Fetch the table as CSV with names and types and let polars decode it by these: every value comes through.
+    """Fetch the table as CSV with names and types, and let polars decode it with these types.
 
-    format_csv_null_representation is set to nothing at all, which polars tells from a quoted empty text. No second
-    round trip for the names. What is neither number nor date stays text, UUIDs as well.
+    format_csv_null_representation is empty, which polars tells from a quoted empty string. The names need no second
+    round trip. Values other than numbers and dates stay strings, including UUIDs.
     """
     import polars as pl
 
@@ -109,9 +109,9 @@ def read_polars_csv_lossless(connection, table):
     lossy={"changed": "arrays nested"},
 )
 def read_polars_csv_lossless_http_zstd(connection, table):
-    """Fetch the table as CSV in HTTP compression zstd and let polars decode it: every value comes through.
+    """Fetch the table as CSV with HTTP compression zstd and let polars decode it by its types.
 
-    Tuned: Accept-Encoding: zstd, for a slow network. All else is as in csv_lossless.
+    Tuned: Accept-Encoding: zstd, for a slow network. Otherwise like read_polars_csv_lossless.
     """
     import polars as pl
 
@@ -134,10 +134,10 @@ def read_polars_csv_lossless_http_zstd(connection, table):
     lossy={"changed": "arrays nested"},
 )
 def read_pandas_csv_lossless(connection, table):
-    r"""Fetch the table as CSV with names and types and let pyarrow decode it by these: every value comes through.
+    r"""Fetch the table as CSV with names and types, and let pyarrow decode it with these types.
 
-    pandas.read_csv does not tell a quoted text \N from a null, pyarrow.csv does. The columns stay Arrow
-    (pandas.ArrowDtype). What is neither number nor date stays text, UUIDs as well.
+    pandas.read_csv cannot tell a quoted string \N from a null, but pyarrow.csv can. The columns stay Arrow
+    (pandas.ArrowDtype). Values other than numbers and dates stay strings, including UUIDs.
     """
     import pandas as pd
     import pyarrow as pa
@@ -166,10 +166,10 @@ def read_pandas_csv_lossless(connection, table):
     lossy={"changed": "arrays nested"},
 )
 def read_polars_tsv_lossless(connection, table):
-    """Fetch the table as TSV with names and types and let polars decode it and undo the escapes: nothing is lost.
+    """Fetch the table as TSV with names and types, let polars decode it and undo the escapes.
 
-    replace_many looks for all escapes at once, from the left to the right. What is neither number nor date stays text,
-    UUIDs as well.
+    replace_many replaces all escapes in one pass, from left to right. Values other than numbers and dates stay strings,
+    including UUIDs.
     """
     import polars as pl
 
@@ -199,10 +199,10 @@ def read_polars_tsv_lossless(connection, table):
     lossy={"changed": "arrays nested"},
 )
 def read_pandas_tsv_lossless(connection, table):
-    """Fetch the table as TSV with names and types and let pyarrow decode it, then undo the escapes: nothing is lost.
+    """Fetch the table as TSV with names and types, let pyarrow decode it, then undo the escapes.
 
-    Only texts with a backslash are looked at again, each as a Python object. The columns stay Arrow
-    (pandas.ArrowDtype). What is neither number nor date stays text, UUIDs as well.
+    Only strings with a backslash are processed again, each as a Python object. The columns stay Arrow
+    (pandas.ArrowDtype). Values other than numbers and dates stay strings, including UUIDs.
     """
     import pandas as pd
     import pyarrow as pa
@@ -213,7 +213,7 @@ def read_pandas_tsv_lossless(connection, table):
     with phase("decode"):
         types = _arrow_schema(_columns(answer, "\t"))
         convert = csv.ConvertOptions(column_types=types, null_values=[r"\N"], strings_can_be_null=True)
-        names = csv.ReadOptions(skip_rows=2, column_names=list(types))  # those above the rows have escapes
+        names = csv.ReadOptions(skip_rows=2, column_names=list(types))  # names in the header line are escaped
         lines = names, csv.ParseOptions(delimiter="\t", quote_char=False)
         arrow = csv.read_csv(pa.BufferReader(answer), *lines, convert)
         columns = [_unescaped(column) if pa.types.is_string(column.type) else column for column in arrow.columns]

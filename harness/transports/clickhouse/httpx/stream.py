@@ -1,4 +1,4 @@
-"""Streams through httpx, an HTTP client: bodies and answers of any size, a piece at a time."""
+"""Streams through httpx, an HTTP client: bodies and answers of any size, in pieces."""
 
 import io
 import os
@@ -13,7 +13,7 @@ PARQUET = {**PLAIN, **PARQUET_SETTINGS}
 
 
 def _insert(client, source, table, format_name, body):
-    """Insert what is encoded in a format into the columns of a Parquet file; a refusal raises RuntimeError."""
+    """Insert a body in a format into a Parquet file's columns. A refusal raises RuntimeError."""
     from pyarrow import parquet
 
     query = f"{insert_into(table, parquet.read_schema(source).names)} FORMAT {format_name}"
@@ -30,11 +30,11 @@ def _insert(client, source, table, format_name, body):
     settings=INSERT_SETTINGS,
 )
 def load_parquet_file(connection, source, table):
-    """Send a Parquet file as it is in the body of one INSERT; nothing in this process decodes it.
+    """Send an unchanged Parquet file in the body of one INSERT; this process decodes nothing.
 
     The server does not stream: it holds the whole file in memory, up to twice its size, before it reads the first row.
-    Ended before all is sent, it leaves no row; from then on the server finishes it alone. It stores blocks of about a
-    million rows, each partition by itself, and keeps those if it fails later.
+    If the client stops before the whole file is sent, no row is inserted. After that the server finishes on its own. It
+    stores blocks of about a million rows, each partition separately. If it fails later, those blocks stay.
     """
     with open(source, "rb") as file:
         _insert(connection, source, table, "Parquet", file)
@@ -54,7 +54,7 @@ def _encoded(source):
 
 
 def _taken(sink):
-    """Yield what has been written into a buffer, and leave it empty."""
+    """Yield the bytes written to a buffer in pieces, and empty the buffer."""
     written = sink.getvalue()
     sink.seek(0)
     sink.truncate()
@@ -72,8 +72,8 @@ def _taken(sink):
 def load_arrow_stream(connection, source, table):
     """Send the record batches of a Parquet file as one Arrow stream, in the chunked body of one INSERT.
 
-    The server decodes while the client sends. It stores blocks of about a million rows, each partition by itself: those
-    stay when it is ended half way.
+    The server decodes while the client sends. It stores blocks of about a million rows, each partition separately. If
+    the load is interrupted, the stored blocks stay.
     """
     _insert(connection, source, table, "ArrowStream", _encoded(source))
 
@@ -86,10 +86,11 @@ def load_arrow_stream(connection, source, table):
     settings=PARQUET,
 )
 def unload_parquet(connection, table, destination):
-    """Have the server write the table as one Parquet file, and keep what comes as it is.
+    """Have the server write the table as one Parquet file, and save its bytes unchanged.
 
-    Nothing in this process decodes it: the server encodes, with a million rows in each row group, in zstd. A UUID is 16
-    bytes, in the order of its text. The file takes its name when the server has said to its end that all is well.
+    This process decodes nothing. The server encodes zstd Parquet with a million rows in each row group. A UUID is 16
+    bytes, in the order of its string form. The file gets its final name only after the complete answer arrived without
+    an error.
     """
     query, path = f"SELECT * FROM {identifier(table)} FORMAT Parquet", os.path.join(destination, "rows.parquet")
     plain = {"Accept-Encoding": "identity"}

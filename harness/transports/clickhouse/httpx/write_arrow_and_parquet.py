@@ -53,8 +53,8 @@ def _pandas_parquet(frame, compression):
 def write_polars_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
 
-    Typed columns cross the wire as they lie in memory; only the UUIDs travel as text and are parsed by the server.
-    polars writes texts as string views, which older servers do not know (26.9 does).
+    The client sends typed columns in their memory layout. Only UUIDs travel as strings, which the server parses. polars
+    writes strings as string views, which older servers do not support (26.9 does).
     """
     with phase("encode"):
         body = _polars_stream(frame, "uncompressed")
@@ -76,7 +76,7 @@ def write_polars_arrow_stream(connection, frame, table):
 def write_polars_arrow_stream_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.
 
-    As write_polars_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    Works like write_polars_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
     with phase("encode"):
         body = _polars_stream(frame, "lz4")
@@ -98,7 +98,7 @@ def write_polars_arrow_stream_lz4(connection, frame, table):
 def write_polars_arrow_stream_zstd(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with zstd.
 
-    As write_polars_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    Works like write_polars_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
     with phase("encode"):
         body = _polars_stream(frame, "zstd")
@@ -120,8 +120,8 @@ def write_polars_arrow_stream_zstd(connection, frame, table):
 def write_pandas_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
 
-    Typed columns cross the wire; UUIDs travel as text and dates as timestamps, which the server converts. Texts of
-    pandas 3 are Arrow already. A NaN arrives as NaN.
+    The client sends typed columns. UUIDs travel as strings and dates as timestamps, and the server converts both.
+    pandas 3 already stores strings in Arrow. A NaN arrives as NaN.
     """
     with phase("encode"):
         body = _pandas_stream(frame, None)
@@ -143,7 +143,7 @@ def write_pandas_arrow_stream(connection, frame, table):
 def write_pandas_arrow_stream_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.
 
-    As write_pandas_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    Works like write_pandas_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
     with phase("encode"):
         body = _pandas_stream(frame, "lz4")
@@ -165,8 +165,8 @@ def write_pandas_arrow_stream_lz4(connection, frame, table):
 def write_polars_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression and without statistics.
 
-    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server, which reads no statistics
-    during an insert. Dictionaries still make repeated texts small.
+    The client sends typed columns. Only UUIDs travel as strings, which the server parses. The server reads no
+    statistics during an insert. Dictionaries still compress repeated strings.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -187,7 +187,7 @@ def write_polars_parquet_uncompressed(connection, frame, table):
     },
 )
 def write_polars_parquet_lz4(connection, frame, table):
-    """Send the frame as one lz4 Parquet file; all else is as polars chooses it."""
+    """Send the frame as one lz4 Parquet file, with polars' defaults otherwise."""
     with phase("encode"):
         body = _polars_parquet(frame, "lz4")
     insert(connection, table, frame.columns, "Parquet", body)
@@ -206,7 +206,7 @@ def write_polars_parquet_lz4(connection, frame, table):
     },
 )
 def write_polars_parquet_zstd_in_pieces(connection, frame, table):
-    """Send the frame as one zstd Parquet file: the published transport with a client without asyncio, in pieces."""
+    """Send the frame as one zstd Parquet file: the published transport with a synchronous client, in pieces."""
     with phase("encode"):
         body = _polars_parquet(frame, "zstd")
     insert(connection, table, frame.columns, "Parquet", body)
@@ -227,7 +227,7 @@ def write_polars_parquet_zstd_in_pieces(connection, frame, table):
 def write_pandas_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression, through pyarrow.
 
-    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
     with phase("encode"):
         body = _pandas_parquet(frame, "none")
@@ -249,7 +249,7 @@ def write_pandas_parquet_uncompressed(connection, frame, table):
 def write_pandas_parquet_zstd(connection, frame, table):
     """Send the frame as one zstd Parquet file, through pyarrow.
 
-    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
     with phase("encode"):
         body = _pandas_parquet(frame, "zstd")

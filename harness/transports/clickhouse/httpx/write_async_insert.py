@@ -1,4 +1,4 @@
-"""Asynchronous inserts, which the server collects before it writes them: https://clickhouse.com/docs/optimize/asynchronous-inserts"""
+"""Asynchronous inserts, which the server collects before it writes: https://clickhouse.com/docs/optimize/asynchronous-inserts"""
 
 import io
 from contextlib import contextmanager
@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from harness.registry import Unsupported, phase, transport
 from harness.transports.clickhouse.httpx.client import BINARY, insert, send, server_at
 
-# What servers do by default since 26.2: answer when the buffer with the rows has been written, after 50 to 200 ms or
-# when it holds 10 MiB.
+# The default since 26.2: the server answers when it has written the buffer with the rows, after 50 to 200 ms or when
+# the buffer holds 10 MiB.
 WAITING_SETTINGS = {"async_insert": "1", "wait_for_async_insert": "1"}
 
-# Answer when the rows are in the buffer. What goes wrong later the client never learns.
+# Answer when the rows are in the buffer. The client never learns of later errors.
 UNSAFE_SETTINGS = {"async_insert": "1", "wait_for_async_insert": "0"}
 
 
 @contextmanager
 def connect(uri):
-    """Yield a client that holds one open connection.
+    """Yield a client with one open connection.
 
-    At its end Unsupported says so when the server took the rows but collected nothing, as an embedded engine does:
-    then the time is that of an ordinary insert.
+    Raises Unsupported at its end if the server took the rows but collected none of them, as an embedded engine does.
+    The time would then be that of an ordinary insert.
     """
     import httpx
 
@@ -46,7 +46,8 @@ def _collected(client):
 def write_polars_parquet_async_insert_waiting(connection, frame, table):
     """Send the frame as one zstd Parquet file, which the server collects with others before it writes them.
 
-    What a client gets that pins no settings: the wait is meant for many small inserts, a single one only waits longer.
+    A client that pins no settings gets this behavior. It is designed for many small inserts; a single insert only waits
+    longer.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -65,7 +66,7 @@ def write_polars_parquet_async_insert_waiting(connection, frame, table):
 def write_pandas_parquet_async_insert_waiting(connection, frame, table):
     """Send the frame as one snappy Parquet file, which the server collects with others before it writes them.
 
-    As write_polars_parquet_async_insert_waiting. A NaN is written as a null, as in the published transport.
+    Works like write_polars_parquet_async_insert_waiting. pandas writes a NaN as a null, as in the published transport.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -82,11 +83,11 @@ def write_pandas_parquet_async_insert_waiting(connection, frame, table):
     settings=UNSAFE_SETTINGS,
 )
 def write_polars_parquet_async_insert_unsafe_flushed(connection, frame, table):
-    """Unsafe: send the frame as zstd Parquet without waiting for the rows, then have the server write all it collected.
+    """Unsafe: send the frame as zstd Parquet without waiting for the rows, then have the server flush its queue.
 
-    Without the flush (SYSTEM FLUSH ASYNC INSERT QUEUE, which needs its privilege) the call would return before anybody
-    sees the rows, and its time would be that of no write at all. Unsafe even so: an insert that fails while the queue
-    is flushed is reported to nobody.
+    Without the flush (SYSTEM FLUSH ASYNC INSERT QUEUE, which requires a privilege) the call would return before another
+    connection sees the rows. It would then time no write at all. The transport is unsafe even so: the server does not
+    report an insert that fails during the flush.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -96,6 +97,6 @@ def write_polars_parquet_async_insert_unsafe_flushed(connection, frame, table):
         try:
             send(connection, "SYSTEM FLUSH ASYNC INSERT QUEUE")
         except RuntimeError as error:
-            if "queue because it is not initialized" in str(error):  # what an embedded engine answers
+            if "queue because it is not initialized" in str(error):  # an embedded engine's answer
                 raise Unsupported("the server does not collect inserts: it has no queue of them") from error
             raise

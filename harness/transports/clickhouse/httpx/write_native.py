@@ -1,10 +1,10 @@
 """The Native format, blocks of typed columns, encoded with Arrow and NumPy: https://clickhouse.com/docs/interfaces/formats/Native
 
-The layout (ClickHouse's src/Formats/NativeWriter.cpp, for clients that name no protocol version), one block after the
-other: number of columns and of rows as LEB128; then of every column its name, its type (texts: length as LEB128, UTF-8)
-and its values. Numbers are little-endian; a Date is UInt16 days since 1970, a Date32 Int32; a UUID is its two halves as
-little-endian UInt64, the high one first; a String is length and bytes, row after row. Before the values of a Nullable
-stands one byte per row, 1 for null. The type sent may differ from the column's: the server converts, so that a
+The layout follows ClickHouse's src/Formats/NativeWriter.cpp for clients that name no protocol version. Blocks follow
+each other. A block has the number of columns and of rows as LEB128. Each column then has its name, its type (strings:
+length as LEB128, UTF-8) and its values. Numbers are little-endian. A Date is UInt16 days since 1970, a Date32 Int32. A
+UUID is two little-endian UInt64, the high half first. A String is length and bytes, row after row. A Nullable has one
+byte per row, 1 for null, before its values. The type sent may differ from the column's, because the server converts: a
 LowCardinality(String) can be sent as String.
 """
 
@@ -21,7 +21,7 @@ from harness.transports.clickhouse.httpx.client import column_types, send
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
-# A block of the size that a server itself makes of a longer insert (max_insert_block_size).
+# The block size into which a server splits a longer insert (max_insert_block_size).
 BLOCK_ROWS = 1_048_576
 
 
@@ -36,13 +36,13 @@ def _insert(client, table, frame, to_arrow, encoding=None):
         blocks = (arrow.slice(start, BLOCK_ROWS) for start in range(0, arrow.num_rows, BLOCK_ROWS))
         body = b"".join(piece for block in blocks for piece in _block(block.combine_chunks(), types))
         if encoding:
-            body = pa.compress(body, codec=encoding, asbytes=True)  # its lz4 is the frame format, as HTTP's
+            body = pa.compress(body, codec=encoding, asbytes=True)  # pyarrow's lz4 is the frame format, like HTTP's
     with phase("send"):
         send(client, f"{insert_into(table, arrow.column_names)} FORMAT Native", INSERT_SETTINGS, body, encoding)
 
 
 def _leb128(number):
-    """Return a number in groups of seven bits, the lowest first; all bytes but the last have their top bit set."""
+    """Return a number as LEB128: groups of seven bits, lowest first; every byte but the last has its top bit set."""
     groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
@@ -59,7 +59,7 @@ def _block(arrow, types):
     yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
-        if column.null_count and not nullable:  # the server would make it an empty value without a word
+        if column.null_count and not nullable:  # the server would silently store an empty value
             raise ValueError(f"column {name} has nulls, the table's column cannot")
         yield _text(name) + _text(f"Nullable({sql_type})" if column.null_count else sql_type)
         if column.null_count:
@@ -68,7 +68,7 @@ def _block(arrow, types):
 
 
 def _values(name, column, sql_type):
-    """Return the values of a column as they stand in a block; in the place of a null stands an empty value."""
+    """Return a column's values as a block stores them, with an empty value for each null."""
     import pyarrow as pa
 
     if sql_type == "UUID":
@@ -83,7 +83,7 @@ def _values(name, column, sql_type):
 
 
 def _strings(texts):
-    """Return the texts one behind the other, each after its length."""
+    """Return the strings consecutively, each after its length."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -109,8 +109,8 @@ def _strings(texts):
 def write_polars_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
 
-    The server parses nothing and converts nothing. The types of the columns come from one DESCRIBE before; UUID texts
-    become 16 bytes here.
+    The server parses and converts nothing. The client first asks for the column types (DESCRIBE). It turns UUID strings
+    into 16 bytes.
     """
     _insert(connection, table, frame, arrow_of_polars)
 
@@ -128,7 +128,7 @@ def write_polars_native(connection, frame, table):
     },
 )
 def write_polars_native_lz4(connection, frame, table):
-    """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_polars_native."""
+    """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_polars_native."""
     _insert(connection, table, frame, arrow_of_polars, "lz4")
 
 
@@ -145,7 +145,7 @@ def write_polars_native_lz4(connection, frame, table):
     },
 )
 def write_polars_native_zstd(connection, frame, table):
-    """Send the frame as Native blocks in a body with Content-Encoding zstd; all else as write_polars_native."""
+    """Send the frame as Native blocks in a body with Content-Encoding zstd; otherwise like write_polars_native."""
     _insert(connection, table, frame, arrow_of_polars, "zstd")
 
 
@@ -164,8 +164,8 @@ def write_polars_native_zstd(connection, frame, table):
 def write_pandas_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
 
-    The server parses nothing and converts nothing. The types of the columns come from one DESCRIBE before; UUID texts
-    become 16 bytes here, timestamps days. A NaN arrives as NaN.
+    The server parses and converts nothing. The client first asks for the column types (DESCRIBE). It turns UUID strings
+    into 16 bytes and timestamps into days. A NaN arrives as NaN.
     """
     _insert(connection, table, frame, arrow_of_pandas)
 
@@ -183,5 +183,5 @@ def write_pandas_native(connection, frame, table):
     },
 )
 def write_pandas_native_lz4(connection, frame, table):
-    """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_pandas_native."""
+    """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_pandas_native."""
     _insert(connection, table, frame, arrow_of_pandas, "lz4")

@@ -1,6 +1,6 @@
-"""Several connections at once, each with a slice of the frame, over HTTP: https://clickhouse.com/docs/interfaces/http
+"""Several connections in parallel, each with a slice of the frame, over HTTP: https://clickhouse.com/docs/interfaces/http
 
-Every slice is an insert of its own: when one fails, the rows of the others stay.
+Every slice is a separate insert: if one fails, the rows of the others stay.
 """
 
 import io
@@ -14,13 +14,13 @@ from harness.transports.clickhouse.httpx.client import BINARY, send, server_at
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
-# As many as cores, but two at least and eight at most.
+# One per core, at least two, at most eight.
 CONNECTIONS = max(2, min(8, os.cpu_count() or 2))
 
 
 @contextmanager
 def connect(uri):
-    """Yield clients that hold one open connection each, and as many threads."""
+    """Yield clients with one open connection each, and as many threads."""
     import httpx
 
     with ExitStack() as stack:
@@ -32,7 +32,7 @@ def connect(uri):
 
 
 def _insert(connection, frame, table, format_name, encode):
-    """Cut the frame into slices of equal size; each is encoded and sent by a thread of its own."""
+    """Cut the frame into equal slices; a separate thread encodes and sends each."""
     clients, threads = connection
     query = f"{insert_into(table, frame.columns)} FORMAT {format_name}"
     cuts = [len(frame) * number // len(clients) for number in range(len(clients) + 1)]
@@ -57,9 +57,9 @@ def _insert(connection, frame, table, format_name, encode):
     },
 )
 def write_polars_arrow_stream_parallel(connection, frame, table):
-    """Send slices of the frame as uncompressed Arrow streams, side by side.
+    """Send slices of the frame as uncompressed Arrow streams in parallel.
 
-    As write_polars_arrow_stream, but for the connections: the server reads and writes in a thread per connection.
+    Like write_polars_arrow_stream with several connections: the server reads and writes with one thread per connection.
     """
 
     def encode(piece):
@@ -84,9 +84,10 @@ def write_polars_arrow_stream_parallel(connection, frame, table):
     },
 )
 def write_polars_parquet_parallel(connection, frame, table):
-    """Send slices of the frame as zstd Parquet files, side by side.
+    """Send slices of the frame as zstd Parquet files in parallel.
 
-    As write_polars_parquet_zstd_in_pieces, but for the connections: the server reads and writes in a thread for each.
+    Like write_polars_parquet_zstd_in_pieces with several connections: the server reads and writes with one thread per
+    connection.
     """
 
     def encode(piece):
@@ -111,9 +112,9 @@ def write_polars_parquet_parallel(connection, frame, table):
     },
 )
 def write_pandas_arrow_stream_parallel(connection, frame, table):
-    """Send slices of the frame as uncompressed Arrow streams, side by side.
+    """Send slices of the frame as uncompressed Arrow streams in parallel.
 
-    As write_pandas_arrow_stream, but for the connections: the server reads and writes in a thread per connection.
+    Like write_pandas_arrow_stream with several connections: the server reads and writes with one thread per connection.
     """
 
     def encode(piece):

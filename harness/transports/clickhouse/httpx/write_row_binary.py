@@ -1,14 +1,12 @@
 """RowBinary, rows of typed values, encoded with Arrow: https://clickhouse.com/docs/interfaces/formats/RowBinary
 
-The layout (ClickHouse's src/Processors/Formats/Impl/BinaryRowOutputFormat.cpp) is row after row with nothing around
-them: numbers are little-endian; a Date is UInt16 days since 1970, a Date32 Int32; a UUID is its two halves as
-little-endian UInt64, the high one first; a String is its length as LEB128 and its bytes; a Nullable is one byte, 1 for
-null, and the value if there is one.
-Nothing names the columns or their types: they must be exactly the table's, of which a LowCardinality is written as what
-is inside it.
+The layout (ClickHouse's src/Processors/Formats/Impl/BinaryRowOutputFormat.cpp) is consecutive rows without headers.
+Numbers are little-endian. A Date is UInt16 days since 1970, a Date32 Int32. A UUID is two little-endian UInt64, the
+high half first. A String is its length as LEB128 and its bytes. A Nullable is one byte, 1 for null, and the value
+unless it is null. The format carries no column names or types, so they must match the table exactly. A
+LowCardinality(T) is written as T.
 
-Row after row means to gather from all columns: Arrow joins binary columns so (binary_join_element_wise), and its buffer
-is the body.
+Arrow joins the binary columns into rows (binary_join_element_wise), and the resulting buffer is the request body.
 """
 
 from harness.registry import Unsupported, phase, transport
@@ -35,7 +33,7 @@ def _insert(client, table, frame, to_arrow, encoding=None):
         arrow = to_arrow(frame)
         body = _rows(arrow.combine_chunks(), types) if arrow.num_rows else b""
         if encoding:
-            body = pa.compress(body, codec=encoding, asbytes=True)  # its lz4 is the frame format, as HTTP's
+            body = pa.compress(body, codec=encoding, asbytes=True)  # pyarrow's lz4 is the frame format, like HTTP's
     with phase("send"):
         send(client, f"{insert_into(table, arrow.column_names)} FORMAT RowBinary", INSERT_SETTINGS, body, encoding)
 
@@ -64,7 +62,7 @@ def _joined(parts):
 
 
 def _optional(column, values):
-    """Return the values behind a byte that says whether they are there."""
+    """Return the values, each after a byte that says whether it is null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -73,7 +71,7 @@ def _optional(column, values):
 
 
 def _values(name, column, sql_type):
-    """Return the values of a column as Arrow binaries, texts behind their lengths; a null is an empty value."""
+    """Return a column's values as Arrow binaries, strings after their lengths; a null is an empty value."""
     import pyarrow as pa
 
     if sql_type == "UUID":
@@ -91,7 +89,7 @@ def _values(name, column, sql_type):
 
 
 def _fixed(values, width):
-    """Return numbers as Arrow binaries of so many bytes, without copying them."""
+    """Return numbers as Arrow binaries of this width, without copying them."""
     import numpy as np
     import pyarrow as pa
 
@@ -115,8 +113,8 @@ def _fixed(values, width):
 def write_polars_row_binary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
 
-    The server parses nothing, but turns rows into columns. The types of the columns come from one DESCRIBE before; UUID
-    texts become 16 bytes here.
+    The server parses nothing but turns rows into columns. The client first asks for the column types (DESCRIBE). It
+    turns UUID strings into 16 bytes.
     """
     _insert(connection, table, frame, arrow_of_polars)
 
@@ -134,7 +132,7 @@ def write_polars_row_binary(connection, frame, table):
     },
 )
 def write_polars_row_binary_lz4(connection, frame, table):
-    """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_polars_row_binary."""
+    """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_polars_row_binary."""
     _insert(connection, table, frame, arrow_of_polars, "lz4")
 
 
@@ -151,7 +149,7 @@ def write_polars_row_binary_lz4(connection, frame, table):
     },
 )
 def write_polars_row_binary_zstd(connection, frame, table):
-    """Send the frame as RowBinary in a body with Content-Encoding zstd; all else as write_polars_row_binary."""
+    """Send the frame as RowBinary in a body with Content-Encoding zstd; otherwise like write_polars_row_binary."""
     _insert(connection, table, frame, arrow_of_polars, "zstd")
 
 
@@ -170,8 +168,8 @@ def write_polars_row_binary_zstd(connection, frame, table):
 def write_pandas_row_binary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
 
-    The server parses nothing, but turns rows into columns. The types of the columns come from one DESCRIBE before; UUID
-    texts become 16 bytes here, timestamps days. A NaN arrives as NaN.
+    The server parses nothing but turns rows into columns. The client first asks for the column types (DESCRIBE). It
+    turns UUID strings into 16 bytes and timestamps into days. A NaN arrives as NaN.
     """
     _insert(connection, table, frame, arrow_of_pandas)
 
@@ -189,5 +187,5 @@ def write_pandas_row_binary(connection, frame, table):
     },
 )
 def write_pandas_row_binary_lz4(connection, frame, table):
-    """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_pandas_row_binary."""
+    """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_pandas_row_binary."""
     _insert(connection, table, frame, arrow_of_pandas, "lz4")

@@ -1,4 +1,4 @@
-"""The server pulls the rows from an object store with s3(): https://clickhouse.com/docs/sql-reference/table-functions/s3"""
+"""The server reads the rows from S3 with s3(): https://clickhouse.com/docs/sql-reference/table-functions/s3"""
 
 import io
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from harness.transports.clickhouse.sql import identifiers, insert_into
 
 @contextmanager
 def connect(uri, s3):
-    """Yield an HTTP client of the server, an open bucket of the object store, and the addresses and keys of that.
+    """Yield an HTTP client of the server, an open bucket, and the bucket's addresses and keys.
 
-    `s3` has endpoint (http://host:port, as this process and the server reach it), region, access_key, secret_key and
-    bucket. The objects that were uploaded are removed at the end, outside any write.
+    `s3` has endpoint (http://host:port, reachable from this process and the server), region, access_key, secret_key and
+    bucket. The uploaded objects are removed at the end, outside the timed writes.
     """
     import httpx
     from obstore.store import S3Store
@@ -39,7 +39,7 @@ def connect(uri, s3):
 
 
 def _send(client, query, settings=None, parameters=None):
-    """Run one query in one request; a refusal raises RuntimeError with the server's text."""
+    """Run one query in one request. A refusal raises RuntimeError."""
     values = {f"param_{name}": value for name, value in (parameters or {}).items()}
     response = client.post("/", params={**(settings or {}), **values}, content=query.encode())
     if response.is_error:
@@ -47,9 +47,9 @@ def _send(client, query, settings=None, parameters=None):
 
 
 def _upload_and_pull(connection, table, columns, parquet):
-    """Upload one Parquet file and have the server insert it; both are part of the time."""
+    """Upload one Parquet file and have the server insert it; the time includes both."""
     client, store, s3, uploaded = connection
-    key = f"{table.encode().hex()}.parquet"  # in a URL, where *, ?, {} and % of a name would mean something
+    key = f"{table.encode().hex()}.parquet"  # in hex, because *, ?, {} and % have a meaning in a URL
     uploaded.add(key)
     with phase("upload"):
         store.put(key, parquet)
@@ -76,8 +76,8 @@ def _upload_and_pull(connection, table, columns, parquet):
 def write_polars_s3_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
 
-    The rows cross two wires, but the server can read row groups side by side, and from any number of such files. Only
-    the UUIDs travel as text. The upload is part of the time.
+    The rows cross the network twice, but the server can read row groups in parallel, and from any number of such files.
+    Only UUIDs travel as strings. The time includes the upload.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -101,7 +101,7 @@ def write_polars_s3_parquet(connection, frame, table):
 def write_pandas_s3_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
 
-    As write_polars_s3_parquet; UUIDs travel as text and dates as timestamps. A NaN arrives as NaN.
+    Works like write_polars_s3_parquet. UUIDs travel as strings and dates as timestamps. A NaN arrives as NaN.
     """
     import pyarrow.parquet as pq
 

@@ -1,13 +1,14 @@
-"""CSVWithNames and JSONEachRow over HTTP, so that every value comes through: https://clickhouse.com/docs/interfaces/formats"""
+"""CSVWithNames and JSONEachRow over HTTP, with settings that preserve values: https://clickhouse.com/docs/interfaces/formats"""
 
 import io
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.httpx.client import insert
 
-# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
-# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
-# An empty field that is not quoted is null or the default: the server's default, on which a null from pyarrow depends.
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them; async_insert=0 keeps that wait
+# out of the time. precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its
+# last bit. An unquoted empty field becomes null or the default: this is the server's default, and nulls from pyarrow
+# depend on it.
 TEXT_SETTINGS = {
     "async_insert": "0",
     "precise_float_parsing": "1",
@@ -16,14 +17,14 @@ TEXT_SETTINGS = {
 
 
 def _arrow_table(frame):
-    """Return a pandas frame as Arrow: a NaN among floats stays one, a midnight becomes a date."""
+    """Return a pandas frame as Arrow: a NaN in a float column stays NaN, a midnight becomes a date."""
     import pyarrow as pa
 
     arrays = {
         name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
         for name, values in frame.items()
     }
-    # A timestamp with a time of day is refused here, as by a column of the type Date.
+    # A timestamp with a time of day is refused here, as a Date column refuses it.
     return pa.table(
         {name: array.cast("date32") if pa.types.is_timestamp(array.type) else array for name, array in arrays.items()}
     )
@@ -44,9 +45,10 @@ def _arrow_table(frame):
     },
 )
 def write_polars_csv_with_names(connection, frame, table):
-    r"""Send the frame as CSV with a header, all texts quoted and nulls as a bare \N, in the body of a POST request.
+    r"""Send the frame as CSV with a header, in the body of a POST request.
 
-    The server parses every value again. The quotes keep spaces, empty texts and a text \N apart from nulls.
+    Every string is quoted and a null is an unquoted \N, so spaces, empty strings and a string \N stay distinct from
+    nulls. The server parses every value again.
     """
     with phase("encode"):
         body = frame.write_csv(file=None, quote_style="non_numeric", null_value=r"\N").encode()
@@ -70,8 +72,9 @@ def write_polars_csv_with_names(connection, frame, table):
 def write_pandas_csv_with_names(connection, frame, table):
     """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
 
-    pandas itself quotes a null as it quotes a text; pyarrow quotes every text and leaves a null empty, which arrives as
-    the column's default: null where the column is Nullable. The server parses every value again. A NaN arrives as NaN.
+    pandas itself quotes a null like a string. pyarrow quotes every string and leaves a null empty. An empty field
+    arrives as the column's default, which is null in a Nullable column. The server parses every value again. A NaN
+    arrives as NaN.
     """
     import pyarrow.csv
 
@@ -97,8 +100,8 @@ def write_pandas_csv_with_names(connection, frame, table):
 def write_polars_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.
 
-    Every row repeats all names; the server parses every value again. JSON has no NaN and no infinity, for which polars
-    writes null: a float column that has some is sent as texts, which the server takes for floats.
+    Every row repeats all names, and the server parses every value again. JSON has no NaN or infinity, for which polars
+    writes null. A float column with such values is therefore sent as strings, which the server parses as floats.
     """
     import polars as pl
     import polars.selectors as cs
@@ -128,9 +131,9 @@ def write_polars_json(connection, frame, table):
 def write_pandas_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.
 
-    Every row repeats all names; the server parses every value again. pandas would write 15 digits of a double, null for
-    a NaN and a time behind a date: here floats and dates are made texts first, which the server takes for what they
-    mean.
+    Every row repeats all names, and the server parses every value again. pandas would write 15 digits of a double, null
+    for a NaN, and a time after a date. This transport therefore first turns floats and dates into strings, which the
+    server parses correctly.
     """
     with phase("encode"):
         texts = {}

@@ -1,4 +1,4 @@
-"""Apache Spark: by JDBC as its users do, and partition by partition with the clients of Python that are fastest.
+"""Apache Spark: through JDBC as its users do, and per partition with the fastest Python clients.
 
 https://clickhouse.com/docs/integrations/apache-spark/spark-jdbc
 """
@@ -14,20 +14,20 @@ from harness.transports.spark import need_driver, spark_session
 ENDPOINT = "clickhouse_http"
 REQUIRES = ["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "clickhouse_connect"]
 DRIVER = "com.clickhouse.jdbc.ClickHouseDriver"
-NAMELESS = ("UUID", "IPv4", "IPv6")  # types that JDBC has no name for, which come and go as texts
+NAMELESS = ("UUID", "IPv4", "IPv6")  # types that JDBC does not support, sent and received as strings
 
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a session of Spark, the address of the database for this driver, and the one for executors."""
+    """Yield a Spark session, and the database's addresses as seen by this driver and by executors."""
     with spark_session(workers, ["pyarrow", "clickhouse-connect"]) as session:
         yield session, uri, workers.uri
 
 
 def jdbc(session, uri):
-    """Return the address of a database, and who connects, as Spark's JDBC takes them. Raises Unsupported: no driver.
+    """Return a database's address and user as Spark's JDBC takes them. Raises Unsupported without a driver.
 
-    The driver connects to the address of the executors too: Spark has one for both.
+    The driver also connects to the executors' address, because Spark has one address for both.
     """
     need_driver(session, DRIVER)
     parts = urlsplit(uri)
@@ -39,7 +39,7 @@ def jdbc(session, uri):
 
 
 def as_texts(uri, table):
-    """Return the query for all rows, with what JDBC has no name for as texts: Spark would refuse those columns."""
+    """Return the query for all rows, with types that JDBC does not support as strings, because Spark refuses them."""
     with sessionless(uri) as client:
         described = client.query(f"DESCRIBE TABLE {identifier(table)}").result_rows
     columns = [

@@ -1,4 +1,4 @@
-"""From a Parquet file into a table of ClickHouse, with Spark."""
+"""From a Parquet file into a ClickHouse table, with Spark."""
 
 from contextlib import contextmanager
 
@@ -21,10 +21,10 @@ _SETTINGS = {name: TEXT_INSERT_SETTINGS[name] for name in ("async_insert", "prec
     needs=["spark"],
 )
 def load_jdbc(connection, source, table):
-    """Read Parquet with Spark and append it with `write.jdbc`, all options as they are; not where a column is a UUID.
+    """Read Parquet with Spark and append it with `write.jdbc`, default options; refused for a UUID column.
 
-    JDBC has no name for that type: Spark would store all rows and then raise UNRECOGNIZED_SQL_TYPE, so that whoever
-    tries again stores them twice. So this asks for the types before, as Spark does afterwards.
+    JDBC does not support UUID. Spark would store all rows and then raise UNRECOGNIZED_SQL_TYPE, so a retry would store
+    them twice. This function therefore checks the types first, as Spark does afterwards.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -42,7 +42,7 @@ def load_jdbc(connection, source, table):
 
 @contextmanager
 def _door_of(uri, table):
-    """Yield the name of a table that stores nothing and hands its rows to another, its columns of types JDBC knows."""
+    """Yield the name of a table that stores nothing and forwards its rows to another, with types that JDBC supports."""
     door, view = identifier(f"{table}_door"), identifier(f"{table}_door_view")
     with sessionless(uri) as client:
         client.command(f"CREATE TABLE {door} ENGINE = Null EMPTY AS {as_texts(uri, table)}")
@@ -63,10 +63,10 @@ def _door_of(uri, table):
     settings=_SETTINGS,
 )
 def load_jdbc_door(connection, source, table):
-    """Append with `write.jdbc` to a table of texts that stores nothing, and from which a view feeds the real one.
+    """Append with `write.jdbc` to a table of strings that stores nothing; a view feeds its rows to the real table.
 
-    So a UUID can be loaded, for which JDBC has no type: the server makes it of the text. Batches of 100,000 rows.
-    A batch that is sent again, because its worker died, is there twice.
+    This loads UUIDs, which JDBC does not support: the server parses the string. A batch has 100,000 rows. If a worker
+    dies, Spark resends its batch, which duplicates the rows.
     """
     session, ours, theirs = connection
     url, who = jdbc(session, theirs)
@@ -77,9 +77,9 @@ def load_jdbc_door(connection, source, table):
 
 @transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
 def load_insert(connection, source, table):
-    """Insert each row group of the file in a task of its own, as Arrow by clickhouse-connect.
+    """Insert each row group of the file in a separate task, as Arrow, with clickhouse-connect.
 
-    One that is done again, because its worker died after the insert, is there twice.
+    If a worker dies after an insert, Spark repeats the row group, which duplicates its rows.
     """
     session, _, uri = connection
     in_tasks(session, row_groups(source), lambda group: insert_part(uri, table, source, group))
@@ -87,9 +87,9 @@ def load_insert(connection, source, table):
 
 @transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
 def load_insert_once(connection, source, table):
-    """Insert each row group under a token that the table remembers meanwhile: one that comes again is dropped.
+    """Insert each row group under a token that the table remembers during the load: a repetition is dropped.
 
-    Every row is there once, whichever workers die; rows are seen as they come.
+    Every row is inserted exactly once, even if workers die. Rows are visible during the load.
     """
     session, ours, theirs = connection
     with remembering(ours, table):
@@ -98,9 +98,9 @@ def load_insert_once(connection, source, table):
 
 @transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
 def load_insert_staged(connection, source, table):
-    """Insert row groups under tokens into a copy of the table, which is exchanged with it when all of them are in.
+    """Insert row groups under tokens into a copy of the table, which is exchanged with it when all are in.
 
-    All or nothing: nobody sees a part of the rows, and if anything goes wrong nobody ever does.
+    All or nothing: no row is visible before the exchange, and none ever if anything fails.
     """
     session, ours, theirs = connection
     with staging_of(ours, table) as staging:

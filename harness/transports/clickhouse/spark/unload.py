@@ -1,4 +1,4 @@
-"""From a table of ClickHouse into Parquet files, with Spark."""
+"""From a ClickHouse table into Parquet files, with Spark."""
 
 from harness.registry import transport
 from harness.transports.clickhouse.partitions import one_moment, part_queries, read_part
@@ -16,7 +16,7 @@ from harness.transports.spark import in_tasks
 def unload_jdbc(connection, table, destination):
     """Read the table with `read.jdbc` and write it with `write.parquet`: one task, over one connection.
 
-    A UUID comes as text, by the query: Spark refuses the type, for which JDBC has no name.
+    The query turns a UUID into a string, because JDBC does not support UUID and Spark refuses it.
     """
     session, ours, theirs = connection
     url, who = jdbc(session, theirs)
@@ -25,15 +25,15 @@ def unload_jdbc(connection, table, destination):
 
 
 def _unload(session, uri, queries, destination):
-    """Have executors write what each query returns as a file of its own."""
+    """Have executors write each query's result to a separate file."""
     in_tasks(session, enumerate(queries), lambda part: read_part(uri, part[1], destination, str(part[0])))
 
 
 @transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
 def unload_by_parts(connection, table, destination):
-    """Read each partition of the table (PARTITION BY) in a task of its own, as Arrow by clickhouse-connect.
+    """Read each partition of the table (PARTITION BY) in a separate task, as Arrow, with clickhouse-connect.
 
-    Tasks read one after the other what others may change meanwhile: rows of several moments come.
+    Tasks run at different times, and so the result can mix rows from before and after concurrent changes.
     """
     session, ours, theirs = connection
     _unload(session, theirs, part_queries(ours, table), destination)
@@ -41,7 +41,7 @@ def unload_by_parts(connection, table, destination):
 
 @transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
 def unload_one_moment(connection, table, destination):
-    """Read each partition of a clone of the table in a task of its own: all rows are of the moment of the clone.
+    """Read each partition of a clone of the table in a separate task: all rows are from the clone's creation.
 
     The clone shares the table's files and is dropped at the end.
     """

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def connect(uri):
-    """Yield one connection; as the DBAPI asks, a statement opens a transaction that somebody has to end."""
+    """Yield one connection; as in any DBAPI, a statement opens a transaction, which the caller must end."""
     from adbc_driver_postgresql import dbapi
 
     with dbapi.connect(uri) as connection:
@@ -21,5 +21,5 @@ def schema_of(connection, table):
 
 
 def is_uuid(field):
-    """Say whether a column, as the driver describes it, is a uuid in the table."""
+    """Return whether a column, as the driver describes it, is a uuid in the table."""
     return (field.metadata or {}).get(b"POSTGRESQL:type") == b"uuid" or str(field.type) == "extension<arrow.uuid>"

@@ -1,7 +1,7 @@
 """ADBC, Arrow's own database driver, for Postgres: https://arrow.apache.org/adbc/current/driver/postgresql.html
 
-The driver turns Arrow columns into Postgres' binary COPY and back in C++, without a Python value in between. A uuid it
-takes as 16 bytes only, and gives back so.
+The driver converts between Arrow columns and Postgres' binary COPY in C++, without Python values in between. It takes
+and returns a uuid only as 16 bytes.
 """
 
 from harness.registry import transport
@@ -10,7 +10,7 @@ from harness.transports.postgres.sql import identifier
 
 
 def _polars_with_bytes(connection, frame, table):
-    """Return the frame with the texts of every uuid column decoded to 16 bytes."""
+    """Return the frame with the strings of every uuid column decoded to 16 bytes."""
     import polars.selectors as cs
 
     uuids = [field.name for field in connection.adbc_get_table_schema(table) if is_uuid(field)]
@@ -19,12 +19,14 @@ def _polars_with_bytes(connection, frame, table):
 
 
 def _pandas_with_bytes(frame, schema):
-    """Return the frame with the texts of every column of 16 bytes decoded."""
+    """Return the frame with the strings of every 16-byte column decoded."""
     import pyarrow as pa
 
     columns = [name for name in frame.columns if schema.field(name).type == pa.binary(16)]
     made = {name: frame[name].map(_as_bytes, na_action="ignore") for name in columns}
-    return frame.assign(**made).astype(dict.fromkeys(columns, object))  # a column without any value would be float
+    return frame.assign(**made).astype(
+        dict.fromkeys(columns, object)
+    )  # otherwise a column without any value would be float
 
 
 def _as_bytes(text):
@@ -47,8 +49,8 @@ def _as_bytes(text):
 def write_polars_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, straight from its Arrow memory.
 
-    The driver encodes each value in the server's own binary form. It casts nothing: every uuid text is decoded to 16
-    bytes first, and which columns are uuid, the server is asked. No value is lost.
+    The driver encodes each value in the server's binary form and casts nothing. The transport asks the server which
+    columns are uuid and first decodes their strings to 16 bytes.
     """
     frame = _polars_with_bytes(connection, frame, table)
     with connection.cursor() as cursor:
@@ -68,11 +70,10 @@ def write_polars_ingest(connection, frame, table):
     },
 )
 def write_pandas_ingest(connection, frame, table):
-    """Append the frame to the table with adbc_ingest, as an Arrow table of the types the server names.
+    """Append the frame to the table with adbc_ingest, as an Arrow table with the server's types.
 
-    The driver encodes each value in the server's own binary form. It casts nothing: pyarrow makes a date of datetime64,
-    and every uuid text is decoded to 16 bytes first. pyarrow takes a NaN of pandas for a missing value: it arrives as
-    NULL.
+    The driver encodes each value in the server's binary form and casts nothing. pyarrow first turns datetime64 into a
+    date and every uuid string into 16 bytes. It treats a pandas NaN as a missing value, which arrives as NULL.
     """
     import pyarrow as pa
 
@@ -100,8 +101,8 @@ def write_pandas_ingest(connection, frame, table):
 def write_polars_write_database(connection, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database over ADBC.
 
-    adbc_ingest underneath, after two questions to the server about itself and the table. polars passes a uuid text on
-    as text, which the server refuses, so it is decoded to 16 bytes first. No value is lost.
+    polars calls adbc_ingest after two queries about the server and the table. polars passes a uuid string on as a
+    string, which the server refuses, so the transport first decodes it to 16 bytes.
     """
     frame = _polars_with_bytes(connection, frame, table)
     frame.write_database(identifier(table), connection, engine="adbc", if_table_exists="append")
@@ -123,9 +124,9 @@ def write_polars_write_database(connection, frame, table):
 def write_pandas_to_sql(connection, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql over ADBC.
 
-    adbc_ingest underneath, after a look through the server's tables. pandas passes types on as they are, which the
-    server refuses for a date and a uuid: those columns become Arrow dates and 16 bytes first. A NaN arrives as NULL.
-    pandas looks for the table by a pattern: it does not find one with a backslash in its name.
+    pandas calls adbc_ingest after it looks for the table. It does not convert types, and the server refuses its dates
+    and uuids, so those columns first become Arrow dates and 16 bytes. A NaN arrives as NULL. pandas looks for the table
+    by a pattern: it does not find a name with a backslash.
     """
     import pandas as pd
     import pyarrow as pa
@@ -149,15 +150,15 @@ def _query(table):
     requires=["polars", "adbc_driver_postgresql.dbapi"],
 )
 def read_polars_fetch(connection, table):
-    """Read the table with fetch_polars: the driver makes Arrow batches, polars takes them over.
+    """Read the table with fetch_polars: the driver builds Arrow batches, and polars takes them over.
 
-    By default the driver wraps the query in COPY ... TO STDOUT (FORMAT binary). A uuid comes as 16 bytes (Binary), all
-    else as the type it has in the table. Taking the batches one by one (fetch_record_batch) needs as much memory.
+    By default the driver wraps the query in COPY ... TO STDOUT (FORMAT binary). A uuid arrives as 16 bytes (Binary),
+    all other values with the table's type. Fetching the batches one by one (fetch_record_batch) needs as much memory.
     """
     with connection.cursor() as cursor:
         cursor.execute(_query(table))
         frame = cursor.fetch_polars()
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
     return frame
 
 
@@ -170,15 +171,15 @@ def read_polars_fetch(connection, table):
     lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_fetch(connection, table):
-    """Read the table with fetch_df: the driver makes Arrow batches, pyarrow makes them a pandas frame.
+    """Read the table with fetch_df: the driver builds Arrow batches, and pyarrow turns them into a pandas frame.
 
-    By default the driver wraps the query in COPY ... TO STDOUT (FORMAT binary). A uuid and a date come as Python
-    objects (dtype object), an integer beside a null as float64. Taking the batches one by one needs as much memory.
+    By default the driver wraps the query in COPY ... TO STDOUT (FORMAT binary). A uuid and a date arrive as Python
+    objects (dtype object), an integer with nulls as float64. Fetching the batches one by one needs as much memory.
     """
     with connection.cursor() as cursor:
         cursor.execute(_query(table))
         frame = cursor.fetch_df()
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
     return frame
 
 
@@ -192,15 +193,15 @@ def read_pandas_fetch(connection, table):
 def read_polars_fetch_without_copy(connection, table):
     """Read the table with fetch_polars and the option use_copy off: an ordinary query instead of a COPY.
 
-    What a query needs that COPY cannot take (SHOW, for example). Binary values cross the wire; libpq holds the whole
-    result before the driver makes one Arrow batch of it. A uuid comes as 16 bytes (Binary).
+    Use it for a query that COPY cannot run, such as SHOW. The server sends binary values; libpq holds the whole result
+    before the driver builds one Arrow batch from it. A uuid arrives as 16 bytes (Binary).
     """
     from adbc_driver_postgresql import StatementOptions
 
     with connection.cursor(adbc_stmt_kwargs={StatementOptions.USE_COPY.value: False}) as cursor:
         cursor.execute(_query(table))
         frame = cursor.fetch_polars()
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
     return frame
 
 
@@ -215,15 +216,15 @@ def read_polars_fetch_without_copy(connection, table):
 def read_pandas_fetch_without_copy(connection, table):
     """Read the table with fetch_df and the option use_copy off: an ordinary query instead of a COPY.
 
-    What a query needs that COPY cannot take (SHOW, for example). Binary values cross the wire; libpq holds the whole
-    result before the driver makes one Arrow batch of it. A uuid and a date come as Python objects (dtype object).
+    Use it for a query that COPY cannot run, such as SHOW. The server sends binary values; libpq holds the whole result
+    before the driver builds one Arrow batch from it. A uuid and a date arrive as Python objects (dtype object).
     """
     from adbc_driver_postgresql import StatementOptions
 
     with connection.cursor(adbc_stmt_kwargs={StatementOptions.USE_COPY.value: False}) as cursor:
         cursor.execute(_query(table))
         frame = cursor.fetch_df()
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
     return frame
 
 
@@ -237,19 +238,19 @@ def read_pandas_fetch_without_copy(connection, table):
 def read_pandas_read_sql(connection, table):
     """Read the table with pandas.read_sql over ADBC and dtype_backend="pyarrow".
 
-    The frame keeps the Arrow columns as they come: a uuid is extension<arrow.uuid>, a date date32, and an integer
-    beside a null stays one. No value becomes a Python object. pandas first asks whether a table has the query's name.
+    The frame keeps the driver's Arrow columns: a uuid is extension<arrow.uuid>, a date date32, and an integer with
+    nulls stays an integer. No value becomes a Python object. pandas first asks whether a table has the query's name.
     """
     import pandas as pd
 
     frame = pd.read_sql(_query(table), connection, dtype_backend="pyarrow")
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
     return frame
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["adbc_driver_postgresql.dbapi"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         return cursor.fetchone()[0]

@@ -1,4 +1,4 @@
-"""ADBC over several connections at once: https://arrow.apache.org/adbc/current/driver/postgresql.html"""
+"""ADBC over several connections in parallel: https://arrow.apache.org/adbc/current/driver/postgresql.html"""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,7 @@ from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connectio
 
 @contextmanager
 def connect(uri):
-    """Yield as many connections as this process may use cores, at least 2 and at most 8, in autocommit mode."""
+    """Yield one connection per core this process may use, at least 2 and at most 8, in autocommit mode."""
     from adbc_driver_postgresql import dbapi
 
     with ExitStack() as stack:
@@ -31,7 +31,7 @@ def _do(connection, statement):
 
 
 def _begin(connections, stack):
-    """Begin a transaction on every connection, all under the snapshot that the first exports; the stack ends them."""
+    """Begin a transaction on every connection under the snapshot that the first exports; the stack ends them."""
     for connection in connections:
         _do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         stack.callback(_do, connection, "ROLLBACK")
@@ -42,7 +42,7 @@ def _begin(connections, stack):
 
 
 def _queries(connection, table, number):
-    """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
+    """Return this many queries for ranges of the table's pages; the last range is open-ended to include every row."""
     (pages,) = _ask(
         connection,
         f"SELECT pg_relation_size({literal(identifier(table))}::regclass) / current_setting('block_size')::bigint",
@@ -76,10 +76,10 @@ def _read(connections, table):
     requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
 )
 def read_polars_ctid_snapshot(connections, table):
-    """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
+    """Read ranges of the table's pages with ADBC over one connection per core, all under one exported snapshot.
 
-    2 to 8 connections, each in a thread. One exports its snapshot (pg_export_snapshot) and the others take it: a
-    consistent read. ADBC copies in binary and fills Arrow columns. A uuid comes as 16 bytes (polars dtype Binary).
+    2 to 8 connections, each in a thread. One exports its snapshot (pg_export_snapshot) and the others import it, so the
+    read is consistent. ADBC copies in binary and fills Arrow columns. A uuid arrives as 16 bytes (polars dtype Binary).
     """
     import polars as pl
 
@@ -95,9 +95,9 @@ def read_polars_ctid_snapshot(connections, table):
     lossy={"refused": "far_dates"},
 )
 def read_pandas_ctid_snapshot(connections, table):
-    """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
+    """Read ranges of the table's pages with ADBC over one connection per core, all under one exported snapshot.
 
-    As to polars, a consistent read; Arrow hands the columns on to pandas. A uuid comes as a Python object (dtype
-    object), a date as datetime64[us], an integer column with nulls as Int64 and the like.
+    A consistent read, like read_polars_ctid_snapshot. Arrow passes the columns to pandas. A uuid arrives as a Python
+    object (dtype object), a date as datetime64[us], an integer column with nulls as a nullable type such as Int64.
     """
     return as_pandas(_read(connections, table))

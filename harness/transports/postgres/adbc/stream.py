@@ -10,7 +10,7 @@ BATCH_BYTES = 8 << 20
 
 
 def _as_the_server_has_it(connection, source, table):
-    """Return a Parquet file as a stream of Arrow, with 16 bytes for each uuid and days for each date."""
+    """Return a Parquet file as an Arrow stream, with 16 bytes for each uuid and days for each date."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -30,8 +30,8 @@ def _as_the_server_has_it(connection, source, table):
 def load_ingest(connection, source, table):
     """Append the record batches of a Parquet file with adbc_ingest, which takes one after the other.
 
-    The driver asks for a batch, encodes it in the server's binary form and sends it. It casts nothing: texts become the
-    16 bytes of a uuid on the way. One transaction: ended half way, it leaves no row.
+    The driver asks for a batch, encodes it in the server's binary form and sends it. It casts nothing, so uuid strings
+    first become 16 bytes, and dates days. The load is one transaction: if it is interrupted, no row stays.
     """
     with connection.cursor() as cursor:
         cursor.adbc_ingest(table, _as_the_server_has_it(connection, source, table), mode="append")
@@ -45,10 +45,10 @@ def load_ingest(connection, source, table):
     requires=["pyarrow.parquet", "adbc_driver_postgresql.dbapi"],
 )
 def unload_stream(connection, table, destination):
-    """Write the table as Parquet, record batch by record batch as the driver makes them (fetch_record_batch).
+    """Write the table as Parquet, record batch by record batch as the driver builds them (fetch_record_batch).
 
-    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary), and makes a batch, here a row group, of every 8
-    MiB; by default of every 16. A uuid comes as 16 bytes. One statement: the rows of one moment.
+    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary) and builds a batch, here a row group, from every 8
+    MiB (default: 16). A uuid arrives as 16 bytes. One statement returns the rows of one snapshot.
     """
     from adbc_driver_postgresql import StatementOptions
 
@@ -56,7 +56,7 @@ def unload_stream(connection, table, destination):
     with connection.cursor(adbc_stmt_kwargs=hint) as cursor:
         cursor.execute(f"SELECT * FROM {identifier(table)}")
         write_part(destination, "rows", cursor.fetch_record_batch())
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction
 
 
 @transport(
@@ -68,8 +68,8 @@ def unload_stream(connection, table, destination):
 def unload_polars_sink(connection, table, destination):
     """Let polars read batches over ADBC (read_database, iter_batches) and stream them into its own sink_parquet.
 
-    register_io_source makes a LazyFrame of the batches: a query of polars could stand in between. A uuid comes as 16
-    bytes, and any type that polars has no like of as the driver hands it over. One statement: the rows of one moment.
+    register_io_source turns the batches into a LazyFrame, so you can put a polars query in between. A uuid arrives as
+    16 bytes. A type that polars lacks arrives as the driver returns it. One statement returns the rows of one snapshot.
     """
     import polars as pl
     from polars.io.plugins import register_io_source
@@ -81,4 +81,4 @@ def unload_polars_sink(connection, table, destination):
         yield from pl.read_database(query, connection, iter_batches=True, batch_size=65_536)
 
     register_io_source(frames, schema=schema).sink_parquet(f"{destination}/rows.parquet", compression="lz4")
-    connection.rollback()  # ends the transaction of the query
+    connection.rollback()  # ends the query's transaction

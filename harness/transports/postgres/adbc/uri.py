@@ -1,6 +1,6 @@
-"""polars over ADBC from nothing but an address: https://docs.pola.rs/api/python/stable/reference/api/polars.read_database_uri.html
+"""polars over ADBC with only an address: https://docs.pola.rs/api/python/stable/reference/api/polars.read_database_uri.html
 
-polars opens the connection itself, so that connecting is part of every call.
+polars opens the connection itself, so every call includes connecting.
 """
 
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from harness.transports.postgres.sql import identifier
 
 @contextmanager
 def connect(uri):
-    """Yield the address itself, after a first connection has shown that somebody answers there."""
+    """Yield the address itself, after a first connection has shown that a server answers there."""
     from adbc_driver_postgresql import dbapi
 
     dbapi.connect(uri).close()
@@ -28,8 +28,9 @@ def connect(uri):
 def read_polars_read_database_uri(uri, table):
     """Read the table with polars.read_database_uri and engine="adbc", which connects, reads and closes.
 
-    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary) and makes Arrow batches of it. A uuid comes as 16
-    bytes (Binary), all else as the type it has in the table. Connecting is inside the clock, unlike elsewhere.
+    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary) and builds Arrow batches from it. A uuid arrives as
+    16 bytes (Binary), all other values with the table's type. The time includes connecting, unlike that of other
+    transports.
     """
     import polars as pl
 

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from harness.transports.postgres.sql import identifier, identifiers
 from harness.transports.postgres.tables import number_of_connections
 
-# Type in the server's catalogue -> dtype in polars and type in Arrow; all others stay the text that the server prints.
+# Type in the server's catalogue -> polars dtype and Arrow type; other types stay the string that the server prints.
 TYPES = {
     "int2": ("Int16", "int16"),
     "int4": ("Int32", "int32"),
@@ -18,7 +18,7 @@ TYPES = {
 
 @asynccontextmanager
 async def connect(uri):
-    """Yield one connection; asyncpg commits every statement by itself unless a transaction is opened."""
+    """Yield one connection; asyncpg commits every statement unless a transaction is open."""
     import asyncpg
 
     connection = await asyncpg.connect(uri)
@@ -30,7 +30,7 @@ async def connect(uri):
 
 @asynccontextmanager
 async def several(uri):
-    """Yield as many connections as this process may use cores, at least 2 and at most 8."""
+    """Yield one connection per core this process may use, at least 2 and at most 8."""
     import asyncpg
 
     async with AsyncExitStack() as stack:

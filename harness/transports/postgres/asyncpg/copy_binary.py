@@ -7,8 +7,8 @@ from harness.transports.postgres.columns import as_pandas
 from harness.transports.postgres.sql import identifier
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-BLOCK_ROWS = 65_536  # decoded at a time: the places of that many rows are known at once
-# Type in the server's catalogue -> width in bytes, type in numpy, type in Arrow.
+BLOCK_ROWS = 65_536  # rows decoded at a time: their field offsets are all known together
+# Type in the server's catalogue -> width in bytes, numpy type, Arrow type.
 FIXED = {
     "int2": (2, "int16", "int16"),
     "int4": (4, "int32", "int32"),
@@ -26,10 +26,10 @@ TO_2000 = {"date": 10_957, "timestamp": 946_684_800_000_000, "timestamptz": 946_
 
 
 def _find(data, at, starts, lengths):
-    """Note where the fields of the next rows begin and how long they are (-1: null); shape (columns, rows).
+    """Record where the fields of the next rows begin and their lengths (-1: null), as arrays (columns, rows).
 
-    Returns how many rows there are and where the next one begins. A row that does not fit the columns or the data, and
-    data without the two bytes that end it, give the place -1.
+    Returns the number of rows found and the offset of the next row. The offset is -1 if a row does not match the
+    columns or the data, or if the data lack their two-byte trailer.
     """
     columns, rows = starts.shape
     for row in range(rows):
@@ -45,7 +45,7 @@ def _find(data, at, starts, lengths):
             if at + 4 > len(data):
                 return row, -1
             lengths[column, row] = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
-            length = lengths[column, row]  # read back as a signed number, which a sum of octets is not
+            length = lengths[column, row]  # read back as a signed number; the combined octets are unsigned
             if length == 0xFFFFFFFF:
                 length = lengths[column, row] = -1
             at += 4
@@ -57,7 +57,7 @@ def _find(data, at, starts, lengths):
 
 
 def _gather_fixed(data, starts, lengths, target):
-    """Copy values of one width into rows of bytes, turned round: from network byte order to little-endian."""
+    """Copy values of one width into rows of bytes, reversed from network byte order to little-endian."""
     width = target.shape[1]
     for row in range(len(starts)):
         if lengths[row] >= 0:
@@ -69,7 +69,7 @@ def _gather_fixed(data, starts, lengths, target):
 
 
 def _gather_texts(data, starts, lengths, offsets, target):
-    """Copy texts of any length one behind the other."""
+    """Copy strings of any length consecutively."""
     for row in range(len(starts)):
         for i in range(max(lengths[row], 0)):
             target[offsets[row] + i] = data[starts[row] + i]
@@ -97,7 +97,7 @@ def _gather_uuids(data, starts, lengths, offsets, target):
 
 @functools.cache
 def _compiled(function):
-    """Compile one of the loops above to machine code (a second or so, once on a machine)."""
+    """Compile one of the loops above to machine code (about a second, once per machine)."""
     import numba
 
     return numba.njit(cache=True)(function)
@@ -162,8 +162,8 @@ def _decode(payload, types):
 
 
 async def _receive(connection, table):
-    """Return what a binary COPY ... TO STDOUT sends, and the type of every column by name."""
-    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table leaves out columns that the server generates
+    """Return the bytes of a binary COPY ... TO STDOUT, and the type of every column by name."""
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table omits generated columns
     statement = await connection.prepare(query)
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
@@ -188,9 +188,9 @@ async def _receive(connection, table):
 async def read_polars_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
 
-    The server prints no text, and no Python object is made of any value. numba compiles at the first call, which takes
-    a few seconds in a new process. The decoder knows whole numbers, floats, dates, timestamps, truth values, texts, and
-    uuids, which become text.
+    The server prints no text, and no value becomes a Python object. numba compiles at the first call, which takes a few
+    seconds in a new process. The decoder supports integers, floats, dates, timestamps, booleans, strings, and uuids,
+    which become strings.
     """
     import polars as pl
 
@@ -213,8 +213,8 @@ async def read_polars_copy_binary(connection, table):
 async def read_pandas_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
 
-    As to polars; Arrow hands the columns on to pandas. A date comes as datetime64[us], an integer column with nulls as
-    Int64 and the like, a null among floats as NaN.
+    Works like read_polars_copy_binary. Arrow passes the columns to pandas. A date arrives as datetime64[us], an integer
+    column with nulls as a nullable type such as Int64, a null in a float column as NaN.
     """
     with phase("receive"):
         payload, types = await _receive(connection, table)

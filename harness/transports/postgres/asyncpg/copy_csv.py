@@ -1,4 +1,4 @@
-"""asyncpg beyond the published recipes: executemany, and COPY as CSV without loss: https://magicstack.github.io/asyncpg/"""
+"""asyncpg beyond the published code: executemany, and COPY as CSV with quoted strings: https://magicstack.github.io/asyncpg/"""
 
 import io
 
@@ -18,7 +18,7 @@ def _insert(table, columns):
 
 
 def _python_rows(frame):
-    """Yield every row as a tuple of Python values: None for what is missing, but a NaN among floats stays NaN."""
+    """Yield every row as a tuple of Python values: None for a missing value, but NaN in a float column stays NaN."""
     columns = []
     for _, series in frame.items():
         values = series.tolist()
@@ -29,7 +29,7 @@ def _python_rows(frame):
 
 
 def _arrow_keeping_nan(frame):
-    """Turn a pandas frame into Arrow: what is missing becomes null, but a NaN among floats stays NaN."""
+    """Turn a pandas frame into Arrow: a missing value becomes null, but NaN in a float column stays NaN."""
     import pyarrow as pa
 
     floats = {name for name, dtype in frame.dtypes.items() if dtype.kind == "f"}
@@ -38,7 +38,7 @@ def _arrow_keeping_nan(frame):
 
 
 def _csv_of_arrow(table):
-    """Return an Arrow table or batch as CSV: texts quoted, nulls empty, floats in full."""
+    """Return an Arrow table or batch as CSV: strings quoted, nulls empty, floats with all digits."""
     from pyarrow import csv
 
     buffer = io.BytesIO()
@@ -47,8 +47,8 @@ def _csv_of_arrow(table):
 
 
 async def _receive_csv(connection, table):
-    """Return what COPY ... TO STDOUT sends as CSV under a line of names, and the type of every column by name."""
-    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table leaves out columns that the server generates
+    """Return the CSV of COPY ... TO STDOUT with a header line, and the type of every column by name."""
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table omits generated columns
     statement = await connection.prepare(query)
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
@@ -72,10 +72,10 @@ async def _receive_csv(connection, table):
     },
 )
 async def write_polars_executemany(connection, frame, table):
-    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
+    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver streams.
 
-    The driver encodes each value in binary and does not wait for an answer between rows; all rows are one transaction.
-    It takes the text of a uuid as it is, and Python's first and last date for infinite ones.
+    The driver encodes each value in binary and does not wait for an answer between rows. All rows are one transaction.
+    asyncpg accepts uuid strings. It stores Python's first and last date as -infinity and infinity.
     """
     await connection.executemany(_insert(table, frame.columns), frame.iter_rows())
 
@@ -92,10 +92,10 @@ async def write_polars_executemany(connection, frame, table):
     },
 )
 async def write_pandas_executemany(connection, frame, table):
-    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
+    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver streams.
 
-    As from polars. What is missing becomes None first, as the driver refuses pandas' own marks; but a NaN among floats
-    stays NaN.
+    Works like write_polars_executemany. Missing values first become None, because the driver refuses pandas' markers.
+    NaN in a float column stays NaN.
     """
     await connection.executemany(_insert(table, frame.columns), _python_rows(frame))
 
@@ -109,11 +109,11 @@ async def write_pandas_executemany(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 async def write_polars_copy_csv_lossless(connection, frame, table):
-    r"""Send the frame as one CSV text into COPY ... FROM STDIN with copy_to_table, without loss.
+    r"""Send the frame as one CSV string into COPY ... FROM STDIN with copy_to_table, strings quoted.
 
-    The twin of the published recipe, on which a text that is itself \N becomes NULL: here every text is quoted, and an
-    empty field without quotes is NULL, which is Postgres' own rule. The buffer is handed over as it is: from a file
-    object asyncpg would read blocks in a thread, and bytes it takes for the path of a file.
+    The published code turns a string \N into NULL. Here every string is quoted, and an unquoted empty field is NULL,
+    which is Postgres' default. asyncpg receives the buffer itself: it would read a file object in a thread, and take
+    bytes for a file path.
     """
     with phase("encode"):
         text = frame.write_csv(include_header=False, quote_style="non_numeric").encode()
@@ -130,10 +130,10 @@ async def write_polars_copy_csv_lossless(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "arrays"},
 )
 async def write_pandas_copy_csv_lossless(connection, frame, table):
-    r"""Send the frame as one CSV text, which Arrow prints, into COPY ... FROM STDIN with copy_to_table, without loss.
+    r"""Send the frame as one CSV string, which Arrow prints, into COPY ... FROM STDIN with copy_to_table.
 
-    The twin of the published recipe, on which \N and a floating NaN become NULL: pandas' own to_csv cannot tell a
-    missing text from an empty one. Arrow quotes every text and leaves what is missing empty; a floating NaN stays NaN.
+    The published code turns \N and NaN in a float column into NULL, and pandas' to_csv cannot tell a missing string
+    from an empty one. Arrow quotes every string and leaves missing values empty. NaN in a float column stays NaN.
     """
     with phase("encode"):
         text = _csv_of_arrow(_arrow_keeping_nan(frame))
@@ -150,10 +150,10 @@ async def write_pandas_copy_csv_lossless(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32", "hangs": "far_dates"},
 )
 async def write_polars_copy_csv_streamed(connection, frame, table):
-    """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
+    """Send the frame as CSV in blocks of 65,536 rows, which an async generator builds while the server reads.
 
-    As lossless as the whole text at once, which never stands in memory here. polars panics at dates that Python does
-    not have, and asyncpg then waits for ever for the end of the copy.
+    Works like write_polars_copy_csv_lossless, but never holds the whole CSV in memory. polars panics on dates outside
+    Python's range, and asyncpg then waits forever for the end of the COPY.
     """
 
     async def blocks():
@@ -172,9 +172,9 @@ async def write_polars_copy_csv_streamed(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "arrays"},
 )
 async def write_pandas_copy_csv_streamed(connection, frame, table):
-    """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
+    """Send the frame as CSV in blocks of 65,536 rows, which an async generator builds while the server reads.
 
-    As lossless as the whole text at once, which never stands in memory here; Arrow prints the values.
+    Works like write_pandas_copy_csv_lossless, but never holds the whole CSV in memory. Arrow prints the values.
     """
 
     async def blocks():
@@ -195,8 +195,8 @@ async def write_pandas_copy_csv_streamed(connection, frame, table):
 async def read_polars_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine and parse it with polars.read_csv and the table's types.
 
-    The server quotes an empty text and leaves NULL empty, and polars tells the two apart. The server is asked for the
-    types; whatever is neither number nor date stays the text that the server prints, a uuid among them.
+    The server quotes an empty string and leaves NULL empty, and polars tells the two apart. The transport asks the
+    server for the types. Values other than numbers and dates stay strings as the server prints them, including uuids.
     """
     import polars as pl
 
@@ -204,7 +204,7 @@ async def read_polars_copy_csv_lossless(connection, table):
         text, types = await _receive_csv(connection, table)
     with phase("decode"):
         wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
-        # The names in the first line it would take with the quotes in them doubled.
+        # polars would keep doubled quotes in the names of the header line.
         return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
 
@@ -219,9 +219,9 @@ async def read_polars_copy_csv_lossless(connection, table):
 async def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine, parse it with Arrow and the table's types, for pandas.
 
-    pandas' own parser cannot tell a quoted empty text from a NULL; Arrow's can. Whatever is neither number nor
-    date stays the text that the server prints, a uuid among them. An integer column with nulls comes as Int64 and the
-    like, a date as datetime64[us]. A null among floats is NaN, as always in pandas.
+    pandas' parser cannot tell a quoted empty string from a NULL, but Arrow's can. Values other than numbers and dates
+    stay strings as the server prints them, including uuids. An integer column with nulls arrives as a nullable type
+    such as Int64, a date as datetime64[us]. A null in a float column is NaN, as always in pandas.
     """
     import pyarrow as pa
     from pyarrow import csv

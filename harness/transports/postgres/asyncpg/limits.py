@@ -1,6 +1,6 @@
-"""What Postgres alone can do: bounds for every transport into it and out of it, measured in the same run.
+"""Lower bounds for every transport into and out of Postgres: the server alone, measured in the same run.
 
-Through asyncpg (https://magicstack.github.io/asyncpg/current/), which passes on what COPY sends in large pieces.
+asyncpg (https://magicstack.github.io/asyncpg/current/) passes on COPY's data in large pieces.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ connect = several
 
 
 async def _throw_away(connection, query, form):
-    """Let COPY send the answer of a query, look at none of it, and return the number of rows it sent."""
+    """Let COPY send a query's answer, discard it unread, and return the number of rows it sent."""
 
     async def forget(_):
         pass
@@ -23,7 +23,7 @@ async def _throw_away(connection, query, form):
 
 
 async def _parts(connections, table):
-    """Return one condition a connection that together hold for every row exactly once: ranges of the table's blocks."""
+    """Return one condition per connection, ranges of the table's blocks that together cover every row once."""
     blocks = await connections[0].fetchval(
         "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", identifier(table)
     )
@@ -48,7 +48,7 @@ async def _at_once(connections, table, form):
     origin="limit",
 )
 async def read_copy_binary_thrown_away(connection, table):
-    """Let one COPY send the whole table in binary form and throw it away: the server and the wire without a client."""
+    """Let one COPY send the whole table in binary form and discard it: server and network, no client."""
     return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "binary")
 
 
@@ -60,7 +60,7 @@ async def read_copy_binary_thrown_away(connection, table):
     origin="limit",
 )
 async def read_copy_csv_thrown_away(connection, table):
-    """Let one COPY send the whole table as CSV and throw it away: the server and the wire without a client."""
+    """Let one COPY send the whole table as CSV and discard it: server and network, no client."""
     return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "csv")
 
 
@@ -72,7 +72,7 @@ async def read_copy_csv_thrown_away(connection, table):
     origin="limit",
 )
 async def read_copy_binary_thrown_away_parallel(connection, table):
-    """Let a COPY on every connection send its range of blocks in binary form and throw it away."""
+    """Let a COPY on every connection send its range of blocks in binary form and discard it."""
     return await _at_once(connection, table, "binary")
 
 
@@ -84,19 +84,19 @@ async def read_copy_binary_thrown_away_parallel(connection, table):
     origin="limit",
 )
 async def read_copy_csv_thrown_away_parallel(connection, table):
-    """Let a COPY on every connection send its range of blocks as CSV and throw it away."""
+    """Let a COPY on every connection send its range of blocks as CSV and discard it."""
     return await _at_once(connection, table, "csv")
 
 
 @transport("write", frame="table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
 async def write_insert_select(connection, source, table):
-    """Let the server copy an unlogged table without a key, in its own order: no client, no wire, nothing to parse."""
+    """Let the server copy an unlogged table without a key, in its order: no client, no network, nothing to parse."""
     await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
 @transport("write", frame="sorted table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
 async def write_insert_select_sorted(connection, source, table):
-    """The same from a table whose rows lie in the order of the key: an index that grows at its end costs less."""
+    """Like write_insert_select, from a table in key order: an index that grows only at its end takes less time."""
     await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
@@ -109,7 +109,7 @@ async def write_insert_select_sorted(connection, source, table):
     origin="limit",
 )
 async def write_insert_select_sorted_parallel(connection, source, table):
-    """The same on every connection at once, each with a range of the sorted table's blocks."""
+    """Like write_insert_select_sorted on every connection in parallel, each with a range of the table's blocks."""
     parts = await _parts(connection, source)
     inserts = [f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)} WHERE {part}" for part in parts]
     await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))
@@ -124,7 +124,7 @@ async def write_insert_select_sorted_parallel(connection, source, table):
     origin="limit",
 )
 async def write_insert_select_index_afterwards(connection, source, table):
-    """Let the server copy an unlogged table without a key, and make the index of the primary key once all is there."""
+    """Let the server copy an unlogged table without a key, and build the primary key's index afterwards."""
     first, table = connection[0], identifier(table)
     async with first.transaction():
         keys = await first.fetch(

@@ -1,4 +1,4 @@
-"""asyncpg over several connections at once: https://magicstack.github.io/asyncpg/current/"""
+"""asyncpg over several connections in parallel: https://magicstack.github.io/asyncpg/current/"""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -13,7 +13,7 @@ connect = several
 
 
 async def _share_snapshot(connections):
-    """Put all connections, each in a transaction, under the snapshot of the first one, and limit what they wait."""
+    """Put all connections, each in a transaction, under the first one's snapshot, and limit their lock waits."""
     for connection in connections:
         await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     snapshot = await connections[0].fetchval("SELECT pg_export_snapshot()")
@@ -22,7 +22,7 @@ async def _share_snapshot(connections):
 
 
 async def _queries(connection, table, number):
-    """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
+    """Return this many queries for ranges of the table's pages; the last range is open-ended to include every row."""
     pages = await connection.fetchval(
         "SELECT pg_relation_size(quote_ident($1::text)::regclass) / current_setting('block_size')::bigint", table
     )
@@ -41,7 +41,7 @@ async def _read_part(connection, query, parse, types):
 
 
 async def _read(connections, table, parse):
-    """Return the parsed parts of the table in the order of its pages, all as one snapshot has them."""
+    """Return the parsed parts of the table in page order, all from one snapshot."""
     async with AsyncExitStack() as transactions:
         for connection in connections:
             transaction = connection.transaction(isolation="repeatable_read", readonly=True)
@@ -52,7 +52,7 @@ async def _read(connections, table, parse):
         queries = await _queries(connections[0], table, len(connections))
         parts = zip(connections, queries, strict=True)
         tasks = (_read_part(*part, parse, types) for part in parts)
-        # All are waited for, also after an error: a connection that still receives cannot end its transaction.
+        # Wait for all, even after an error: a connection that still receives cannot end its transaction.
         results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -61,16 +61,16 @@ async def _read(connections, table, parse):
 
 
 def _parse_for_polars(text, types):
-    """Parse a part with the types of the table."""
+    """Parse a part with the table's types."""
     import polars as pl
 
     wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
-    # The names in the first line it would take with the quotes in them doubled.
+    # polars would keep doubled quotes in the names of the header line.
     return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
 
 def _parse_with_arrow(text, types):
-    """Parse a part with the types of the table, telling an empty text in quotes from a NULL."""
+    """Parse a part with the table's types, telling a quoted empty string from a NULL."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -93,11 +93,11 @@ def _parse_with_arrow(text, types):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 async def read_polars_copy_csv_parallel(connections, table):
-    """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.
+    """Copy ranges of the table's pages as CSV over one connection per core, all under one exported snapshot.
 
-    2 to 8 connections. One exports its snapshot (pg_export_snapshot) and the others take it, so that all see the table
-    at the same moment: a consistent read. polars parses every part in a thread with the types of the table, of which
-    the server is asked; whatever is neither number nor date stays the text that the server prints. No value is lost.
+    2 to 8 connections. One exports its snapshot (pg_export_snapshot) and the others import it, so the read is
+    consistent. polars parses every part in a thread with the table's types, which the transport asks the server for.
+    Values other than numbers and dates stay strings as the server prints them.
     """
     import polars as pl
 
@@ -113,10 +113,10 @@ async def read_polars_copy_csv_parallel(connections, table):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 async def read_pandas_copy_csv_parallel(connections, table):
-    """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.
+    """Copy ranges of the table's pages as CSV over one connection per core, all under one exported snapshot.
 
-    As to polars, a consistent read; Arrow parses every part in a thread. An integer column with nulls comes as Int64
-    and the like, a date as datetime64[us], a null among floats as NaN.
+    A consistent read, like read_polars_copy_csv_parallel. Arrow parses every part in a thread. An integer column with
+    nulls arrives as a nullable type such as Int64, a date as datetime64[us], a null in a float column as NaN.
     """
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ from harness.transports.postgres.sql import identifier
 
 
 def _with_uuids(rows, positions):
-    """Yield every row with the texts at these positions turned into UUID objects."""
+    """Yield every row with the strings at these positions turned into UUID objects."""
     for row in rows:
         values = list(row)
         for position in positions:
@@ -32,9 +32,9 @@ def _with_uuids(rows, positions):
 async def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with copy_records_to_table.
 
-    The driver encodes each value in the server's own binary form: the server parses no text, and no value is lost.
-    As published, every uuid text becomes a UUID object first (asyncpg 0.32 would take the text as well). Which columns
-    are uuid, the article knows by position; here the server is asked.
+    The driver encodes each value in the server's binary form, so the server parses no text. As in the published code,
+    every uuid string first becomes a UUID object (asyncpg 0.32 would also accept the string). The article knows the
+    uuid columns by position. Here the transport asks the server.
     """
     positions = await uuid_positions(connection, table, frame.columns)
     records = _with_uuids(frame.iter_rows(), positions)
@@ -57,9 +57,9 @@ async def write_polars_copy_binary(connection, frame, table):
 async def write_pandas_copy_binary(connection, frame, table):
     """Send the tuples of itertuples as typed values into a binary COPY with copy_records_to_table.
 
-    The driver encodes each value in the server's own binary form: the server parses no text. As published, every uuid
-    text becomes a UUID object first; which columns are uuid, the article knows by position, here the server is asked.
-    pandas marks a missing text with NaN, a float, which the driver refuses in a text column.
+    The driver encodes each value in the server's binary form, so the server parses no text. As in the published code,
+    every uuid string first becomes a UUID object. The article knows the uuid columns by position. Here the transport
+    asks the server. pandas marks a missing string with NaN, a float, which the driver refuses in a text column.
     """
     columns = list(frame.columns)
     positions = await uuid_positions(connection, table, columns)
@@ -77,10 +77,10 @@ async def write_pandas_copy_binary(connection, frame, table):
     published="asyncpg COPY FROM STDIN from Polars delimited text",
 )
 async def write_polars_copy_text(connection, frame, table):
-    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN with copy_to_table.
+    r"""Send the frame as tab-delimited text into COPY ... FROM STDIN with copy_to_table.
 
-    Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
-    not quote a text that is itself \N: such a text arrives as NULL.
+    The client sends only text, and the server parses every value again. The recipe marks nulls with \N, and polars does
+    not quote a string that is itself \N, so such a string arrives as NULL.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -105,10 +105,10 @@ async def write_polars_copy_text(connection, frame, table):
     published="asyncpg COPY FROM STDIN from Pandas delimited text",
 )
 async def write_pandas_copy_text(connection, frame, table):
-    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN with copy_to_table.
+    r"""Send the frame as tab-delimited text into COPY ... FROM STDIN with copy_to_table.
 
-    Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
-    floating NaN, and a text that is itself \N, arrive as NULL.
+    The client sends only text, and the server parses every value again. The recipe marks missing values with \N. NaN in
+    a float column, and a string that is itself \N, arrive as NULL.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -132,7 +132,7 @@ async def write_pandas_copy_text(connection, frame, table):
 async def read_polars_rows(connection, table):
     """Fetch all records with one query and build the frame from their tuples.
 
-    Binary values cross the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64. The
+    The server sends binary values. A uuid arrives as a Python object (polars dtype Object), an integer as Int64. The
     records name the columns, so an empty table gives a frame without columns.
     """
     import polars as pl
@@ -156,7 +156,7 @@ async def read_polars_rows(connection, table):
 async def read_pandas_rows(connection, table):
     """Fetch all records with one query and build the frame from their tuples.
 
-    Binary values cross the wire. A uuid and a date come as Python objects (dtype object), an integer as int64. The
+    The server sends binary values. A uuid and a date arrive as Python objects (dtype object), an integer as int64. The
     records name the columns, so an empty table gives a frame without columns.
     """
     import pandas as pd
@@ -180,8 +180,8 @@ async def read_pandas_rows(connection, table):
 async def read_polars_prepared_rows(connection, table):
     """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
 
-    Binary values cross the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64. Preparing
-    is part of every call, as published; the statement names the columns also when the table is empty.
+    The server sends binary values. A uuid arrives as a Python object (polars dtype Object), an integer as Int64. Every
+    call prepares the query, as in the published code. The statement names the columns even if the table is empty.
     """
     import polars as pl
 
@@ -205,8 +205,8 @@ async def read_polars_prepared_rows(connection, table):
 async def read_pandas_prepared_rows(connection, table):
     """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
 
-    Binary values cross the wire. A uuid and a date come as Python objects (dtype object), an integer as int64.
-    Preparing is part of every call, as published; the statement names the columns also when the table is empty.
+    The server sends binary values. A uuid and a date arrive as Python objects (dtype object), an integer as int64.
+    Every call prepares the query, as in the published code. The statement names the columns even if the table is empty.
     """
     import pandas as pd
 
@@ -220,5 +220,5 @@ async def read_pandas_prepared_rows(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")
 async def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return await connection.fetchval("SELECT 1")

@@ -1,1 +1,1 @@
-"""connectorx, a reader in Rust that fills columns without Python objects: https://sfu-db.github.io/connector-x/"""
+"""connectorx, a Rust reader that fills columns without Python objects: https://sfu-db.github.io/connector-x/"""

@@ -1,4 +1,4 @@
-"""connectorx over several connections at once: https://sfu-db.github.io/connector-x/"""
+"""connectorx over several connections in parallel: https://sfu-db.github.io/connector-x/"""
 
 from contextlib import contextmanager
 
@@ -9,9 +9,9 @@ from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connectio
 
 @contextmanager
 def connect(uri):
-    """Yield the URI, and a psycopg connection in autocommit mode that asks what the queries need to know.
+    """Yield the URI, and a psycopg connection in autocommit mode for questions about the table.
 
-    connectorx itself opens its connections in every call and closes them: it cannot be given open ones.
+    connectorx itself opens and closes its connections in every call; it cannot reuse open ones.
     """
     import psycopg
 
@@ -20,7 +20,7 @@ def connect(uri):
 
 
 def _integer_column(connection, table):
-    """Ask the server for the first integer column that is not null. Raises Unsupported where the table has none."""
+    """Ask the server for the first NOT NULL integer column. Raises Unsupported if the table has none."""
     found = connection.execute(
         "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = quote_ident(%s)::regclass AND attnum > 0 "
         "AND attnotnull AND NOT attisdropped AND atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) "
@@ -33,7 +33,7 @@ def _integer_column(connection, table):
 
 
 def _partitioned(source, table, frame):
-    """Read the table in as many ranges of an integer column as there are connections."""
+    """Read the table in ranges of an integer column, one per connection."""
     import connectorx
 
     uri, connection = source
@@ -44,7 +44,7 @@ def _partitioned(source, table, frame):
 
 
 def _by_pages(source, table, frame):
-    """Read the table in as many ranges of its pages as there are connections, all under one exported snapshot."""
+    """Read the table in ranges of its pages, one per connection, all under one exported snapshot."""
     import connectorx
 
     uri, connection = source
@@ -70,11 +70,11 @@ def _by_pages(source, table, frame):
     lossy={"refused": "far_dates decimals"},
 )
 def read_polars_partition_on(source, table):
-    """Read ranges of an integer column over as many connections as cores, with connectorx's own partition_on.
+    """Read ranges of an integer column over one connection per core, with connectorx's own partition_on.
 
-    2 to 8 connections. The column is the first integer one that is not null (the server is asked); connectorx asks for
-    its smallest and largest value and divides what is between: uneven values make uneven parts. Every connection has
-    a snapshot of its own: rows written meanwhile may be in one part and not in another.
+    2 to 8 connections. The transport asks the server for the first NOT NULL integer column. connectorx asks for its
+    minimum and maximum and divides that range: uneven values make uneven parts. Every connection has a separate
+    snapshot, so rows written meanwhile may be in one part and missing in another.
     """
     return _partitioned(source, table, "polars")
 
@@ -88,10 +88,10 @@ def read_polars_partition_on(source, table):
     lossy={"changed": "decimals", "refused": "far_dates arrays"},
 )
 def read_pandas_partition_on(source, table):
-    """Read ranges of an integer column over as many connections as cores, with connectorx's own partition_on.
+    """Read ranges of an integer column over one connection per core, with connectorx's own partition_on.
 
-    As to polars: no consistent read of a table that is written to. Texts and uuids come as Python strings (dtype
-    object), integers as the nullable Int64; the rows are counted first.
+    Like read_polars_partition_on, this is not a consistent read of a table under writes. connectorx counts the rows
+    first. Strings and uuids arrive as Python strings (dtype object), integers as the nullable Int64.
     """
     return _partitioned(source, table, "pandas")
 
@@ -105,11 +105,11 @@ def read_pandas_partition_on(source, table):
     lossy={"refused": "far_dates decimals"},
 )
 def read_polars_ctid_snapshot(source, table):
-    """Read ranges of the table's pages over as many connections as cores, all under one exported snapshot.
+    """Read ranges of the table's pages over one connection per core, all under one exported snapshot.
 
-    2 to 8 connections. Every page is read once and by one connection, whatever the values are. psycopg exports a
-    snapshot (pg_export_snapshot), and what connectorx runs before its queries (pre_execution_query) puts every
-    connection under it: a consistent read.
+    2 to 8 connections. Exactly one connection reads each page, whatever the values. psycopg exports a snapshot
+    (pg_export_snapshot). connectorx imports it on every connection before its query (pre_execution_query), so the read
+    is consistent.
     """
     return _by_pages(source, table, "polars")
 
@@ -123,9 +123,9 @@ def read_polars_ctid_snapshot(source, table):
     lossy={"changed": "decimals", "refused": "far_dates arrays"},
 )
 def read_pandas_ctid_snapshot(source, table):
-    """Read ranges of the table's pages over as many connections as cores, all under one exported snapshot.
+    """Read ranges of the table's pages over one connection per core, all under one exported snapshot.
 
-    As to polars: a consistent read. Texts and uuids come as Python strings (dtype object), integers as the nullable
-    Int64; the rows are counted first.
+    A consistent read, like read_polars_ctid_snapshot. connectorx counts the rows first. Strings and uuids arrive as
+    Python strings (dtype object), integers as the nullable Int64.
     """
     return _by_pages(source, table, "pandas")

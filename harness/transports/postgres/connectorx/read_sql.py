@@ -1,4 +1,4 @@
-"""connectorx, a reader in Rust that fills columns without Python objects: https://sfu-db.github.io/connector-x/"""
+"""connectorx, a Rust reader that fills columns without Python objects: https://sfu-db.github.io/connector-x/"""
 
 from contextlib import contextmanager
 
@@ -8,7 +8,7 @@ from harness.transports.postgres.sql import identifier
 
 @contextmanager
 def connect(uri):
-    """Yield the URI: connectorx opens a connection in every call and closes it, and cannot be given an open one."""
+    """Yield the URI: connectorx opens and closes a connection in every call and cannot reuse one."""
     yield uri
 
 
@@ -23,8 +23,8 @@ def connect(uri):
 def read_polars_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
 
-    The driver decodes the server's binary rows straight into Arrow columns. A uuid comes as its text, every other type
-    as it is in the table. Opening a connection is part of the call.
+    The driver decodes the server's binary rows straight into Arrow columns. A uuid arrives as its string, every other
+    value with the table's type. The time includes opening a connection.
     """
     import connectorx
 
@@ -42,9 +42,9 @@ def read_polars_binary(uri, table):
 def read_pandas_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
 
-    For pandas the driver counts the rows first, with a query of its own and outside of any transaction: a table that
-    changes in between is an error. Texts and uuids come as Python strings (dtype object), integers as the nullable
-    Int64. connectorx 0.4.6 calls what pandas 3.1 deprecates. Opening a connection is part of the call.
+    For pandas the driver first counts the rows in a separate query outside any transaction. If the table changes in
+    between, the read fails. Strings and uuids arrive as Python strings (dtype object), integers as the nullable Int64.
+    connectorx 0.4.6 calls functions that pandas 3.1 deprecates. The time includes opening a connection.
     """
     import connectorx
 
@@ -62,8 +62,8 @@ def read_pandas_binary(uri, table):
 def read_polars_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
 
-    The driver parses the text in Rust into the types of the table. An empty text comes back as null: connectorx does
-    not look at the quotes that tell the two apart. Opening a connection is part of the call.
+    The driver parses the text in Rust into the table's types. An empty string arrives as null, because connectorx
+    ignores the quotes that tell the two apart. The time includes opening a connection.
     """
     import connectorx
 
@@ -81,8 +81,8 @@ def read_polars_csv(uri, table):
 def read_pandas_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
 
-    As to polars, an empty text comes back as missing; as with the binary protocol the rows are counted first, texts
-    come as Python strings (dtype object) and integers as the nullable Int64.
+    As in read_polars_csv, an empty string arrives as a missing value. connectorx counts the rows first. Strings arrive
+    as Python strings (dtype object), integers as the nullable Int64.
     """
     import connectorx
 
@@ -100,8 +100,8 @@ def read_pandas_csv(uri, table):
 def read_polars_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
-    What a server without COPY is read with. A uuid comes as its text, every other type as it is in the table. Opening
-    a connection is part of the call.
+    Use it for a server without COPY. A uuid arrives as its string, every other value with the table's type. The time
+    includes opening a connection.
     """
     import connectorx
 
@@ -119,8 +119,8 @@ def read_polars_cursor(uri, table):
 def read_pandas_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
-    What a server without COPY is read with. The rows are counted first, texts come as Python strings (dtype object)
-    and integers as the nullable Int64.
+    Use it for a server without COPY. connectorx counts the rows first. Strings arrive as Python strings (dtype object),
+    integers as the nullable Int64.
     """
     import connectorx
 
@@ -136,10 +136,10 @@ def read_pandas_cursor(uri, table):
     lossy={"refused": "far_dates decimals"},
 )
 def read_polars_read_database_uri(uri, table):
-    """Read the table with polars.read_database_uri and its default engine, which is connectorx.
+    """Read the table with polars.read_database_uri and its default engine, connectorx.
 
-    Polars hands the query to connectorx, which reads over a binary COPY: what comes back is the same. Opening a
-    connection is part of the call.
+    polars passes the query to connectorx, which reads over a binary COPY, so the result is the same. The time includes
+    opening a connection.
     """
     import polars as pl
 
@@ -148,7 +148,7 @@ def read_polars_read_database_uri(uri, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["pyarrow", "connectorx"], origin="limit")
 def call_select_1(uri):
-    """Ask for the number 1, over a connection of its own: what this client takes for every call."""
+    """Run `SELECT 1` over a new connection to time what every call of this client includes."""
     import connectorx
 
     return connectorx.read_sql(uri, "SELECT 1 AS one", return_type="arrow")["one"][0].as_py()

@@ -1,4 +1,4 @@
-"""What Daft does with Postgres in one process and on Ray alike: rows into a COPY, and connections of SQLAlchemy."""
+"""Code that Daft uses for Postgres both in one process and on Ray: a COPY sink, and SQLAlchemy connections."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from harness.transports.postgres.to_sql import url_of
 
 
 def copy_sink(uri, table):
-    """Return a sink of Daft that COPYs each micropartition into a table, in a transaction of its own."""
+    """Return a Daft sink that COPYs each micropartition into a table in a separate transaction."""
     return sink_of(partial(_copied, uri, table))
 
 
@@ -21,7 +21,7 @@ def _copied(uri, table, batches):
 
 
 def types_of_sqlalchemy(uri, table):
-    """Ask the server for the types of a table's columns, by name; uuids are texts to Daft."""
+    """Ask the server for the types of a table's columns, by name; Daft treats uuids as strings."""
     import sqlalchemy as sa
 
     engine = sa.create_engine(url_of(uri))
@@ -34,10 +34,10 @@ def types_of_sqlalchemy(uri, table):
 
 
 def read_by_sqlalchemy(uri, table, of_workers="", **partitions):
-    """Return a table as a frame of Daft, read over connections of SQLAlchemy.
+    """Return a table as a Daft frame, read over SQLAlchemy connections.
 
-    Daft takes the types from the first ten rows, as Python has them. Of uuids it would make a type that it cannot
-    write (0.7.26), therefore it is told that they are texts.
+    Daft infers the types from the Python values of the first ten rows. Daft 0.7.26 turns uuids into a type that it
+    cannot write, so this function declares them as strings.
     """
     import daft
     import sqlalchemy as sa

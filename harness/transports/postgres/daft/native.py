@@ -1,4 +1,4 @@
-"""Daft in this one process: https://docs.daft.ai/en/stable/"""
+"""Daft in a single process: https://docs.daft.ai/en/stable/"""
 
 from contextlib import contextmanager
 
@@ -10,16 +10,16 @@ from harness.transports.postgres.to_sql import url_of
 
 @contextmanager
 def connect(uri):
-    """Yield the address: Daft is given it with every call and opens its own connections."""
+    """Yield the address: every Daft call receives it and opens its own connections."""
     yield uri
 
 
 @transport("load", path="INSERT, row by row", payload="text", requires=["daft", "pandas", "psycopg", "sqlalchemy"])
 def load_write_sql(connection, source, table):
-    """Let Daft write a Parquet file with write_sql: each of its micropartitions by the to_sql of pandas.
+    """Let Daft write a Parquet file with write_sql: each micropartition through pandas' to_sql.
 
-    The types of the columns are those that the server says: by what pandas finds a uuid would be text, which Postgres
-    refuses. Each micropartition is a transaction. Whole numbers beside nulls go through a float of pandas.
+    The column types are the server's. With the types that pandas infers, a uuid would be text, which Postgres refuses.
+    Each micropartition is a transaction. Integers next to nulls pass through a pandas float.
     """
     import daft
 
@@ -34,9 +34,9 @@ def load_write_sql(connection, source, table):
     requires=["daft", "pgpq", "psycopg", "pyarrow"],
 )
 def load_copy_sink(connection, source, table):
-    """Let Daft read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
+    """Let Daft read a Parquet file and pass it to our sink, which COPYs each micropartition.
 
-    pgpq encodes the rows. A micropartition is a row group, or a part of one, and a transaction.
+    pgpq encodes the rows. A micropartition is a row group or a part of one, and it is one transaction.
     """
     import daft
 
@@ -45,9 +45,9 @@ def load_copy_sink(connection, source, table):
 
 @transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=["daft", "connectorx"])
 def unload_read_sql(connection, table, destination):
-    """Let Daft read a table with read_sql at the address, which connectorx does, and write it as Parquet.
+    """Let Daft read a table by its address with read_sql, which uses connectorx, and write it as Parquet.
 
-    Daft counts the rows first, and writes when connectorx has all of them in memory.
+    Daft first counts the rows. It writes once connectorx has all of them in memory.
     """
     import daft
 
@@ -56,8 +56,8 @@ def unload_read_sql(connection, table, destination):
 
 @transport("unload", path="SELECT", payload="text", requires=["daft", "psycopg", "pyarrow", "sqlalchemy", "sqlglot"])
 def unload_read_sql_sqlalchemy(connection, table, destination):
-    """Let Daft read a table with read_sql over a connection of SQLAlchemy, and write it as Parquet.
+    """Let Daft read a table with read_sql over a SQLAlchemy connection, and write it as Parquet.
 
-    Daft counts the rows, takes their types from the first ten, and makes Python objects of all of them at once.
+    Daft counts the rows, infers their types from the first ten, and holds all of them as Python objects at once.
     """
     read_by_sqlalchemy(connection, table).write_parquet(destination)

@@ -24,17 +24,17 @@ TO_READ = [*REQUIRES, "adbc_driver_postgresql"]
 
 @contextmanager
 def connect(uri, workers):
-    """Yield the addresses of the database, as this process sees it and as Daft's workers on Ray do."""
+    """Yield the database's addresses, as seen by this process and by Daft's workers on Ray."""
     with daft_on_ray(workers, ["pyarrow", "psycopg", "pgpq", "sqlalchemy", "adbc-driver-postgresql"]):
         yield SimpleNamespace(uri=uri, of_workers=workers.uri, number=workers.number)
 
 
 @transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=TO_COPY, needs=["ray"])
 def load_copy_sink_ray(connection, source, table):
-    """Let Daft on Ray read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
+    """Let Daft on Ray read a Parquet file and pass it to our sink, which COPYs each micropartition.
 
-    Each row group is a task: a whole file would be one, of one worker. Rows of a task that is repeated, because its
-    worker died after a commit, are there twice.
+    Each row group is a task, because a whole file would be one task for one worker. If a worker dies after a commit,
+    Daft repeats its task, which duplicates the rows.
     """
     in_row_groups(source).write_sink(copy_sink(connection.of_workers, table))
 
@@ -43,9 +43,9 @@ def load_copy_sink_ray(connection, source, table):
     "load", path="COPY FROM STDIN (FORMAT binary), ledger", payload="binary rows", requires=TO_COPY, needs=["ray"]
 )
 def load_copy_once_ray(connection, source, table):
-    """Have Daft's workers COPY a row group each, once: it and its row in a ledger are one transaction.
+    """Have Daft's workers COPY one row group each, once: the rows and a ledger entry are one transaction.
 
-    Daft repeats the tasks of a worker that died; one that the ledger has does nothing.
+    Daft repeats the tasks of a worker that died. A repeated task that is in the ledger does nothing.
     """
     with ledger_of(connection.uri, table) as ledger:
         copied = partial(copy_part_once, connection.of_workers, table, ledger, source)
@@ -60,9 +60,9 @@ def load_copy_once_ray(connection, source, table):
     needs=["ray"],
 )
 def load_copy_staged_ray(connection, source, table):
-    """Have Daft's workers COPY a row group each, once, into a staging table that takes the table's place at the end.
+    """Have Daft's workers COPY each row group once into a staging table that replaces the table at the end.
 
-    All rows are seen at once, or none where anything goes wrong.
+    All rows become visible at once, or none if anything fails.
     """
     with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
         copied = partial(copy_part_once, connection.of_workers, staging, ledger, source)
@@ -77,20 +77,21 @@ def load_copy_staged_ray(connection, source, table):
     needs=["ray"],
 )
 def unload_read_sql_ray(connection, table, destination):
-    """Let Daft on Ray read a table with read_sql in ranges of a whole number, and write each as Parquet.
+    """Let Daft on Ray read a table with read_sql in ranges of an integer column, and write each range as Parquet.
 
-    Over connections of SQLAlchemy: with an address alone Daft would need psycopg2 for ranges (0.7.26). The ranges are
-    equal steps from the least to the greatest value, as many as there are workers; each is read as of a moment of its
-    own. A range that is repeated, because its worker died, may leave a second file.
+    Daft reads over SQLAlchemy connections. With only an address, Daft 0.7.26 would need psycopg2 for ranges. There is
+    one range per worker, in equal steps from the minimum to the maximum. Each worker reads at a different time. If a
+    worker dies, Daft repeats its range, which may leave a second file.
     """
     divided = {"partition_col": _whole_numbers(connection.uri, table), "num_partitions": connection.number}
     read_by_sqlalchemy(connection.uri, table, connection.of_workers, **divided).write_parquet(destination)
 
 
 def _whole_numbers(uri, table):
-    """Return the first column of whole numbers without nulls. Raises Unsupported where the table has none.
+    """Return the first integer column without nulls. Raises Unsupported if the table has none.
 
-    Of at most 32 bits: Daft divides as floats do. And with a name that needs no quotes: it puts none.
+    The column has at most 32 bits, because Daft divides in floating point. Its name needs no quotes, because Daft adds
+    none.
     """
     import psycopg
 
@@ -108,9 +109,9 @@ def _whole_numbers(uri, table):
 
 @transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=TO_READ, needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
-    """Have Daft's workers read some pages of the table each, with ADBC, and write them as Parquet.
+    """Have Daft's workers each read some pages of the table with ADBC and write them as Parquet.
 
-    Each part is read as of a moment of its own: rows that change meanwhile can be in two parts, or in none.
+    Each part is read at a different time: rows that change meanwhile can be in two parts or in none.
     """
     _unloaded(connection, table, destination, None)
 
@@ -119,7 +120,7 @@ def unload_by_parts_ray(connection, table, destination):
     "unload", path="COPY TO STDOUT (FORMAT binary), snapshot", payload="binary rows", requires=TO_READ, needs=["ray"]
 )
 def unload_one_moment_ray(connection, table, destination):
-    """Have Daft's workers read some pages of the table each, with ADBC, as of one moment, and write them as Parquet.
+    """Have Daft's workers each read pages of the table with ADBC, all from one snapshot, and write them as Parquet.
 
     This process holds the transaction whose snapshot the workers read.
     """

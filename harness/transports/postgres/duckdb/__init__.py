@@ -1,1 +1,1 @@
-"""DuckDB, an analytical database inside the process, beside the server: https://duckdb.org/docs/stable/"""
+"""DuckDB, an in-process analytical database, next to the server: https://duckdb.org/docs/stable/"""

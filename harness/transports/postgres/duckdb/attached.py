@@ -1,6 +1,6 @@
-"""DuckDB with Postgres attached as a database of its own: https://duckdb.org/docs/stable/core_extensions/postgres
+"""DuckDB with Postgres attached as a database: https://duckdb.org/docs/stable/core_extensions/postgres
 
-Names of columns that only capital letters tell apart are one to DuckDB: it puts a number behind the second.
+DuckDB treats column names that differ only in case as equal: it appends a number to the second.
 """
 
 from harness.registry import transport
@@ -21,8 +21,8 @@ connect = attached
 def write_polars_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
 
-    One connection, whatever the number of threads. DuckDB reads the frame where it lies, through Arrow, and casts every
-    column to the table's type: it parses the text of a uuid itself, and cuts the time of day off a date.
+    DuckDB uses one connection, whatever its number of threads. It reads the frame in place, through Arrow, and casts
+    every column to the table's type. It parses uuid strings itself and drops the time of day of a date.
     """
     connection.register("given", frame)
     connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
@@ -39,7 +39,8 @@ def write_polars_insert(connection, frame, table):
 def write_pandas_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
 
-    As from polars, but DuckDB reads the columns of pandas itself, without Arrow. A floating NaN arrives as NULL.
+    Works like write_polars_insert, but DuckDB reads the pandas columns itself, without Arrow. NaN in a float column
+    arrives as NULL.
     """
     connection.register("given", frame)
     connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
@@ -54,11 +55,11 @@ def write_pandas_insert(connection, frame, table):
     lossy={"changed": "padded_text name_case"},
 )
 def read_polars_scan(connection, table):
-    """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to polars.
+    """Read the attached table with DuckDB, over binary COPYs of page ranges, and pass it to polars.
 
-    DuckDB reads 1,000 pages (8 MB) a task, and large tables in parallel: each thread over a connection of its own, all
-    under one exported snapshot. Up to 2,000 pages one connection reads. A uuid comes as its text, every other type as
-    it is in the table.
+    DuckDB reads 1,000 pages (8 MB) per task. It reads tables of more than 2,000 pages in parallel: each thread uses its
+    own connection, all under one exported snapshot. A uuid arrives as its string, every other value with the table's
+    type.
     """
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
@@ -72,10 +73,10 @@ def read_polars_scan(connection, table):
     lossy={"changed": "decimals padded_text name_case", "refused": "far_dates"},
 )
 def read_pandas_scan(connection, table):
-    """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to pandas.
+    """Read the attached table with DuckDB, over binary COPYs of page ranges, and pass it to pandas.
 
-    As to polars: large tables in parallel, under one snapshot. A uuid comes as a Python object (dtype object), an
-    integer column with nulls as float64.
+    Like read_polars_scan, it reads large tables in parallel, under one snapshot. A uuid arrives as a Python object
+    (dtype object), an integer column with nulls as float64.
     """
     return connection.sql(f"FROM pg.{identifier(table)}").df()
 
@@ -89,9 +90,9 @@ def read_pandas_scan(connection, table):
     lossy={"changed": "padded_text name_case"},
 )
 def read_polars_scan_small_tasks(connection, table):
-    """Read the attached table with DuckDB, 100 pages a task, so that small tables are read in parallel as well.
+    """Read the attached table with DuckDB, 100 pages a task, so that it reads small tables in parallel as well.
 
-    `pg_pages_per_task` is 100 here; by default it is 1,000, and a table of less than 16 MB has no second connection.
+    `pg_pages_per_task` is 100 here. With the default of 1,000, a table of less than 16 MB uses only one connection.
     """
     connection.execute("SET pg_pages_per_task = 100")
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
@@ -108,9 +109,9 @@ def read_polars_scan_small_tasks(connection, table):
 def read_polars_scan_text_protocol(connection, table):
     """Read the attached table with DuckDB through a plain SELECT, with `pg_use_text_protocol` switched on.
 
-    What servers without COPY are read with: the server prints every value, DuckDB parses it, and one connection reads
-    all. A date before the year 1 loses its "BC". `pg_use_binary_copy`, which sounds like the switch for this, changes
-    nothing in DuckDB 1.5.5.
+    Use it for servers without COPY: the server prints every value, DuckDB parses it, and one connection reads
+    everything. A date before the year 1 loses its "BC". `pg_use_binary_copy` sounds like the switch for this, but
+    changes nothing in DuckDB 1.5.5.
     """
     connection.execute("SET pg_use_text_protocol = true")
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
@@ -125,10 +126,10 @@ def read_polars_scan_text_protocol(connection, table):
     lossy={"changed": "padded_text", "refused": "name_case"},
 )
 def read_polars_postgres_query(connection, table):
-    """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to polars.
+    """Have the server run an unchanged query through DuckDB's postgres_query, and pass the rows to polars.
 
-    For any SQL of the server's own. One binary COPY over one connection: DuckDB does not divide a query that
-    it does not understand.
+    Use it for any SQL of the server. It runs one binary COPY over one connection: DuckDB does not divide a query that
+    it does not parse.
     """
     query = f"SELECT * FROM {identifier(table)}"
     return connection.sql(f"FROM postgres_query('pg', {literal(query)})").pl()
@@ -143,10 +144,10 @@ def read_polars_postgres_query(connection, table):
     lossy={"changed": "decimals padded_text", "refused": "far_dates name_case"},
 )
 def read_pandas_postgres_query(connection, table):
-    """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to pandas.
+    """Have the server run an unchanged query through DuckDB's postgres_query, and pass the rows to pandas.
 
-    One binary COPY over one connection. A uuid comes as a Python object (dtype object), an integer column with nulls
-    as float64.
+    It runs one binary COPY over one connection. A uuid arrives as a Python object (dtype object), an integer column
+    with nulls as float64.
     """
     query = f"SELECT * FROM {identifier(table)}"
     return connection.sql(f"FROM postgres_query('pg', {literal(query)})").df()
@@ -160,5 +161,5 @@ def read_pandas_postgres_query(connection, table):
     origin="limit",
 )
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("FROM postgres_query('pg', 'SELECT 1')").fetchone()[0]

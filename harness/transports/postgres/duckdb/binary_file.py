@@ -1,4 +1,4 @@
-"""DuckDB as a converter between frames and files of binary COPY, which psycopg moves: https://duckdb.org/docs/stable/"""
+"""DuckDB converts between frames and binary COPY files, which psycopg sends: https://duckdb.org/docs/stable/"""
 
 import os
 import tempfile
@@ -10,9 +10,9 @@ from harness.transports.postgres.sql import literal
 
 @contextmanager
 def connect(uri):
-    """Yield a DuckDB in memory with the extension that knows the format, and a psycopg connection in autocommit mode.
+    """Yield an in-memory DuckDB with the extension for the format, and a psycopg connection in autocommit mode.
 
-    The extension comes from its wheel: nothing is downloaded.
+    The extension comes from its wheel, so nothing is downloaded.
     """
     import duckdb
     import duckdb_extensions
@@ -25,7 +25,7 @@ def connect(uri):
 
 
 def _columns(connection, table):
-    """Ask the server for the table's columns with their types, whose names DuckDB knows as well."""
+    """Ask the server for the table's columns and their types, whose names DuckDB also uses."""
     from psycopg import sql
 
     found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
@@ -33,7 +33,7 @@ def _columns(connection, table):
 
 
 def _write(both, frame, table):
-    """Cast the frame to the table's types, write it as a file of binary COPY, and send that file."""
+    """Cast the frame to the table's types, write it as a binary COPY file, and send that file."""
     from psycopg import sql
 
     converter, connection = both
@@ -41,7 +41,7 @@ def _write(both, frame, table):
         path = os.path.join(folder, "rows.bin")
         with phase("encode"):
             types = _columns(connection, table)
-            # By their places: for DuckDB names that only capital letters tell apart are one.
+            # By position: DuckDB treats names that differ only in case as equal.
             casts = ", ".join(f"c{place}::{types[name]}" for place, name in enumerate(frame.columns))
             places = ", ".join(f"c{place}" for place in range(len(frame.columns)))
             converter.register("given", frame)
@@ -70,10 +70,10 @@ def _write(both, frame, table):
     lossy={"changed": "fraction_into_int32", "refused": "enum jsonb uint64"},
 )
 def write_polars_postgres_binary(both, frame, table):
-    """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
+    """Have DuckDB write the frame as a binary COPY file (FORMAT postgres_binary), and send the file with psycopg.
 
-    The file goes through the folder for temporary files, in full. DuckDB casts every column to the table's type first,
-    which the server is asked for.
+    The whole file goes through the folder for temporary files. DuckDB first casts every column to the table's type,
+    which the transport asks the server for.
     """
     _write(both, frame, table)
 
@@ -87,9 +87,9 @@ def write_polars_postgres_binary(both, frame, table):
     lossy={"changed": "nan fraction_into_int32 float32_nan", "refused": "enum jsonb uint64"},
 )
 def write_pandas_postgres_binary(both, frame, table):
-    """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
+    """Have DuckDB write the frame as a binary COPY file (FORMAT postgres_binary), and send the file with psycopg.
 
-    As from polars. A floating NaN arrives as NULL.
+    Works like write_polars_postgres_binary. NaN in a float column arrives as NULL.
     """
     _write(both, frame, table)
 
@@ -110,10 +110,10 @@ def write_pandas_postgres_binary(both, frame, table):
     lossy={"refused": "enum jsonb"},
 )
 def read_polars_postgres_binary(both, table):
-    """Save a binary COPY of psycopg as a file, read it with DuckDB's read_postgres_binary and hand it on to polars.
+    """Save psycopg's binary COPY as a file, read it with DuckDB's read_postgres_binary and pass it to polars.
 
-    The file goes through the folder for temporary files, in full. The server is asked for the columns' types, which
-    the format does not name. A uuid comes as its text, every other type as it is in the table.
+    The whole file goes through the folder for temporary files. The format does not name the column types, so the
+    transport asks the server for them. A uuid arrives as its string, every other value with the table's type.
     """
     from psycopg import sql
 

@@ -1,4 +1,4 @@
-"""DuckDB with Postgres attached as a database of its own: https://duckdb.org/docs/stable/core_extensions/postgres"""
+"""DuckDB with Postgres attached as a database: https://duckdb.org/docs/stable/core_extensions/postgres"""
 
 from contextlib import contextmanager
 
@@ -7,10 +7,10 @@ from harness.transports.postgres.sql import literal
 
 @contextmanager
 def attached(uri):
-    """Yield a DuckDB in memory that has Postgres attached as `pg`, with the schema in which the server looks first.
+    """Yield an in-memory DuckDB with Postgres attached as `pg`, using the schema that the server searches first.
 
-    The extension comes from its wheel: nothing is downloaded. DuckDB reads Postgres' catalogue when it first needs it
-    and keeps it: a table that another connection makes anew with other columns is not noticed.
+    The extension comes from its wheel, so nothing is downloaded. DuckDB reads Postgres' catalogue at first use and
+    caches it. It does not notice if another connection recreates a table with other columns.
     """
     import duckdb
     import duckdb_extensions
@@ -19,7 +19,7 @@ def attached(uri):
         duckdb_extensions.import_extension("postgres_scanner", con=connection)
         connection.execute("LOAD postgres_scanner")
         connection.execute(f"ATTACH {literal(uri)} AS pg (TYPE postgres)")
-        # DuckDB takes the schema "public" whatever the server's search path is.
+        # DuckDB uses the schema "public", whatever the server's search path.
         ((schema,),) = connection.execute("FROM postgres_query('pg', 'SELECT current_schema()')").fetchall()
         connection.execute("DETACH pg")
         connection.execute(f"ATTACH {literal(uri)} AS pg (TYPE postgres, SCHEMA {literal(schema)})")

@@ -1,8 +1,8 @@
 """pg_parquet, an extension that lets COPY read and write Parquet files: https://github.com/CrunchyData/pg_parquet
 
-Version 0.5.1 casts a column whose type is not the table's as Arrow does, and not as Postgres would: it cuts the
-fraction off a float that goes into an integer, and makes one that is too large for real infinite. It knows no
-dictionaries of Arrow, which is what polars and pandas write for categories.
+If a column's type differs from the table's, version 0.5.1 casts it like Arrow, not like Postgres. It drops the fraction
+of a float that goes into an integer, and turns a float too large for real into infinity. It does not support Arrow
+dictionaries, which polars and pandas write for categories.
 """
 
 import os
@@ -17,16 +17,16 @@ from harness.transports.sqlalchemy import for_text
 
 @contextmanager
 def connect(uri, io):
-    """Yield an engine over psycopg 3 with one open connection, and the folder shared with the server.
+    """Yield a psycopg 3 engine with one open connection, and the folder shared with the server.
 
-    `io.here` is the folder's path in this process, `io.there` its path in the server. Both must run under one user
-    (or this process as root): Postgres gives every file it creates mode 0600.
+    `io.here` is the folder's path in this process, `io.there` its path on the server. Both must run as the same user
+    (or this process as root), because Postgres creates every file with mode 0600.
     """
     import sqlalchemy as sa
 
     engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"))
     try:
-        engine.connect().close()  # an engine connects at its first use; the connection goes back to the pool
+        engine.connect().close()  # an engine connects at first use; the connection returns to the pool
         yield engine, io
     finally:
         engine.dispose()
@@ -34,18 +34,18 @@ def connect(uri, io):
 
 @contextmanager
 def _shared_file(io):
-    """Yield the path of a new file as seen here and as seen by the server; remove it afterwards, also on error.
+    """Yield the path of a new file as seen by this process and by the server; remove it afterwards, even on error.
 
-    The file lies in a folder of its own, because the server first writes beside it (data.parquet#1) and then renames:
-    so whatever it leaves behind goes too, whoever owns it.
+    The file has its own folder. The server first writes a second file next to it (data.parquet#1) and then renames
+    that. Removing the folder removes both, whatever their owner.
     """
     with tempfile.TemporaryDirectory(dir=io.here) as folder:
-        os.chmod(folder, 0o777)  # made with 0700, and a server under another user must enter it and create its file
+        os.chmod(folder, 0o777)  # created with 0700, but a server that runs as another user must create its file there
         yield f"{folder}/data.parquet", f"{io.there}/{Path(folder).name}/data.parquet"
 
 
 def _copy_from(server, table, columns, path):
-    """Load a Parquet file that the server sees at `path`; its columns are matched by position."""
+    """Load a Parquet file that the server sees at `path`; columns match by position."""
     from sqlalchemy import text
 
     names = identifiers(columns)
@@ -53,7 +53,7 @@ def _copy_from(server, table, columns, path):
 
 
 def _copy_to(connection, table):
-    """Let the server write all rows to a new Parquet file and return what pyarrow reads from it, as an Arrow table."""
+    """Let the server write all rows to a new Parquet file, read it with pyarrow and return an Arrow table."""
     import pyarrow.parquet as pq
     from sqlalchemy import text
 
@@ -94,8 +94,8 @@ def _uuid_columns(server, table, columns):
 def write_polars_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
 
-    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so uuid texts are decoded first, which the article
-    does not show; which columns are uuid, the server is asked.
+    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
+    article does not show. It asks the server which columns are uuid.
     """
     import polars.selectors as cs
     import pyarrow as pa
@@ -109,7 +109,7 @@ def write_polars_parquet_file(connection, frame, table):
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
         with phase("encode"):
             frame.write_parquet(here, arrow_schema=schema)
-        os.chmod(here, 0o644)  # whatever our umask: the server may be another user
+        os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user
         with phase("send"):
             _copy_from(server, table, frame.columns, there)
 
@@ -127,8 +127,8 @@ def write_polars_parquet_file(connection, frame, table):
 def write_pandas_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
 
-    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so uuid texts are decoded first, which the article
-    does not show; which columns are uuid, the server is asked. A datetime64 column is cast to date by the server.
+    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
+    article does not show. It asks the server which columns are uuid. The server casts a datetime64 column to date.
     """
     import pandas as pd
     import pyarrow as pa
@@ -136,12 +136,12 @@ def write_pandas_parquet_file(connection, frame, table):
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
         for name in _uuid_columns(server, table, frame.columns):
-            texts = frame[name].tolist()  # a null is None or NaN there
+            texts = frame[name].tolist()  # a null is None or NaN here
             values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
             frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
         with phase("encode"):
             frame.to_parquet(here, index=False)
-        os.chmod(here, 0o644)  # whatever our umask: the server may be another user
+        os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user
         with phase("send"):
             _copy_from(server, table, frame.columns, there)
 
@@ -159,7 +159,7 @@ def write_pandas_parquet_file(connection, frame, table):
 def read_polars_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
 
-    Types are kept, except that a uuid comes as 16 bytes (polars has no such type: Binary).
+    Columns keep their types, except that a uuid arrives as 16 bytes (polars has no uuid type: Binary).
     """
     import polars as pl
 
@@ -179,6 +179,6 @@ def read_polars_parquet_file(connection, table):
 def read_pandas_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
 
-    Integers, floats and texts keep their types; a uuid and a date come as Python objects (dtype object).
+    Integers, floats and strings keep their types. A uuid and a date arrive as Python objects (dtype object).
     """
     return _copy_to(connection, table).to_pandas()

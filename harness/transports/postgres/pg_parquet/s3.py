@@ -1,7 +1,7 @@
-"""pg_parquet by way of an S3 server that client and database both reach: https://github.com/CrunchyData/pg_parquet
+"""pg_parquet through an S3 server that client and database both reach: https://github.com/CrunchyData/pg_parquet
 
-The database has its own keys and endpoint, in the environment of its process: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID,
-AWS_SECRET_ACCESS_KEY, AWS_REGION, and AWS_ALLOW_HTTP=true where that is without TLS.
+The database has its own keys and endpoint in its process environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION, and AWS_ALLOW_HTTP=true for an endpoint without TLS.
 """
 
 import io
@@ -28,7 +28,7 @@ def connect(uri, s3):
 
 @contextmanager
 def _object(client, bucket):
-    """Yield the key of an object that does not exist yet; remove it afterwards, also on error."""
+    """Yield the key of an object that does not exist yet; remove the object afterwards, even on error."""
     key = f"{uuid.uuid4().hex}.parquet"
     try:
         yield key
@@ -37,7 +37,7 @@ def _object(client, bucket):
 
 
 def _load(connection, table, columns, parquet):
-    """Put a Parquet file into the bucket and let the server load it; its columns are matched by position."""
+    """Put a Parquet file into the bucket and let the server load it; columns match by position."""
     postgres, client, bucket = connection
     names = identifiers(columns)
     with _object(client, bucket) as key:
@@ -65,8 +65,8 @@ def _unload(connection, table):
 def write_polars_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
-    The server needs its own keys, see above. uuid texts become 16 bytes first, as pg_parquet takes no text for a uuid.
-    zstd is the codec polars chooses itself.
+    The server needs its own keys (see the module). uuid strings first become 16 bytes, because pg_parquet takes no
+    strings for a uuid. zstd is polars' default codec.
     """
     import polars.selectors as cs
     import pyarrow as pa
@@ -95,8 +95,8 @@ def write_polars_parquet_s3(connection, frame, table):
 def write_pandas_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
-    The server needs its own keys, see above. uuid texts become 16 bytes first; a datetime64 column is cast to date by
-    the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
+    The server needs its own keys (see the module). uuid strings first become 16 bytes, and the server casts a
+    datetime64 column to date. pandas writes with snappy, its default codec, and writes a NaN as a null.
     """
     import pandas as pd
     import pyarrow as pa
@@ -124,7 +124,7 @@ def write_pandas_parquet_s3(connection, frame, table):
 def read_polars_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
 
-    The server needs its own keys, see above. A uuid comes as 16 bytes (dtype Binary).
+    The server needs its own keys (see the module). A uuid arrives as 16 bytes (dtype Binary).
     """
     import polars as pl
 
@@ -146,8 +146,8 @@ def read_polars_parquet_s3(connection, table):
 def read_pandas_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
 
-    The server needs its own keys, see above. A uuid and a date come as Python objects,
-    integers beside a null as float64.
+    The server needs its own keys (see the module). A uuid and a date arrive as Python objects, integers with nulls as
+    float64.
     """
     import pandas as pd
     import pyarrow as pa

@@ -1,7 +1,7 @@
 """pg_parquet over the connection itself, without a shared folder: https://github.com/CrunchyData/pg_parquet
 
-Version 0.5.1 leaves every file that it puts between the connection and the table on the server's disk, in the folder
-base/pgsql_tmp/base/pgsql_tmp of its data; a restart does not remove them either.
+Version 0.5.1 leaves each intermediate file between the connection and the table on the server's disk. The files are in
+the folder base/pgsql_tmp/base/pgsql_tmp of its data, and a restart does not remove them either.
 """
 
 import io
@@ -14,10 +14,10 @@ from harness.transports.postgres.sql import identifier, identifiers
 
 @contextmanager
 def connect(uri):
-    """Yield one psycopg connection in autocommit mode on which the server has already made a Parquet file.
+    """Yield one psycopg connection in autocommit mode on which the server has already written a Parquet file.
 
-    A server that has not done so since it started refuses COPY FROM STDIN (pg_parquet 0.5.1): it makes the folder of
-    its temporary files only when it writes.
+    pg_parquet 0.5.1 creates the folder of its temporary files only when it writes. Until a server has written once
+    since its start, it refuses COPY FROM STDIN.
     """
     import psycopg
 
@@ -37,14 +37,14 @@ def _copy_to_stdout(connection, query):
 
 
 def _copy_from_stdin(connection, table, columns, parquet):
-    """Send a Parquet file into COPY ... FROM STDIN; its columns are matched by position."""
+    """Send a Parquet file into COPY ... FROM STDIN; columns match by position."""
     names = identifiers(columns)
     with connection.cursor().copy(f"COPY {identifier(table)} ({names}) FROM STDIN WITH (FORMAT parquet)") as copy:
         copy.write(parquet)
 
 
 def _uuid_bytes(texts):
-    """Turn a pandas column of uuid texts, missing ones among them, into an Arrow array of 16 bytes a value."""
+    """Turn a pandas column of uuid strings, some perhaps missing, into an Arrow array of 16 bytes a value."""
     import pyarrow as pa
 
     values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
@@ -64,7 +64,7 @@ def write_polars_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
     The server keeps the file on its disk while it reads it. pg_parquet takes a uuid only as 16 bytes of fixed length,
-    so uuid texts are decoded first; which columns are uuid, the server is asked. zstd is polars' own choice of codec.
+    so the transport asks which columns are uuid and first decodes their strings. zstd is polars' default codec.
     """
     import polars.selectors as cs
     import pyarrow as pa
@@ -93,8 +93,8 @@ def write_polars_parquet_stream(connection, frame, table):
 def write_pandas_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
-    The server keeps the file on its disk while it reads it. uuid texts become 16 bytes first; a datetime64 column is
-    cast to date by the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
+    The server keeps the file on its disk while it reads it. uuid strings first become 16 bytes, and the server casts a
+    datetime64 column to date. pandas writes with snappy, its default codec, and writes a NaN as a null.
     """
     import pandas as pd
 
@@ -120,7 +120,7 @@ def write_pandas_parquet_stream(connection, frame, table):
 def read_polars_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
 
-    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid comes as 16 bytes (dtype Binary).
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid arrives as 16 bytes (dtype Binary).
     """
     import polars as pl
 
@@ -142,8 +142,8 @@ def read_polars_parquet_stream(connection, table):
 def read_pandas_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
 
-    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date come as Python objects,
-    integers beside a null as float64.
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date arrive as Python objects,
+    integers with nulls as float64.
     """
     import pandas as pd
     import pyarrow as pa
@@ -164,10 +164,10 @@ def read_pandas_parquet_stream(connection, table):
     lossy={"changed": "fraction_into_int32 float64_beyond_float32"},
 )
 def write_pandas_parquet_stream_lossless(connection, frame, table):
-    """Send the frame as one Parquet file made with pyarrow, in which a NaN stays one, into COPY ... FROM STDIN.
+    """Send the frame as one Parquet file, written by pyarrow to keep NaN, into COPY ... FROM STDIN.
 
-    Without the schema of Arrow in it the file has categories as texts, which pg_parquet takes. As
-    write_pandas_parquet_stream in everything else.
+    The file has no Arrow schema, so categories are strings in it, which pg_parquet accepts. Otherwise like
+    write_pandas_parquet_stream.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -199,7 +199,7 @@ def write_pandas_parquet_stream_lossless(connection, frame, table):
 def read_pandas_parquet_stream_lossless(connection, table):
     """Let the server send the table as one Parquet file and read it with pyarrow, integers with nulls as Int64.
 
-    As read_pandas_parquet_stream in everything else.
+    Otherwise like read_pandas_parquet_stream.
     """
     import pandas as pd
     import pyarrow as pa

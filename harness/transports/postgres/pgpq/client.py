@@ -4,4 +4,4 @@ from harness.transports.postgres.tables import psycopg_connection
 
 connect = psycopg_connection
 
-BLOCK_ROWS = 65_536  # turned into Arrow, encoded and sent at a time
+BLOCK_ROWS = 65_536  # rows turned into Arrow, encoded and sent at a time

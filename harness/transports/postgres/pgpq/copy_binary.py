@@ -10,7 +10,7 @@ from harness.transports.postgres.tables import key_columns
 
 
 def _made(blocks, types):
-    """Yield the blocks as they are made, with the types that the table needs."""
+    """Yield the blocks one by one, converted to the table's types."""
     remaining = iter(blocks)
     while True:
         with phase("encode"):
@@ -45,7 +45,7 @@ def _copy(connection, blocks, columns, table):
 
 
 def _starts(rows):
-    """Return where the blocks of so many rows begin; of none there is an empty one."""
+    """Return the offsets of blocks with this many rows; without rows there is one empty block."""
     return range(0, max(rows, 1), BLOCK_ROWS)
 
 
@@ -65,10 +65,10 @@ def _starts(rows):
 def write_polars_copy_binary(connection, frame, table):
     """Encode the frame's Arrow batches with pgpq into binary rows and send them with psycopg's COPY.
 
-    The server parses no text, and no Python object is made of any value. pgpq writes the types of the Arrow columns:
-    uuid texts become 16 bytes first (the server is asked which columns those are), and an integer of another width
-    than the table's is refused by the server. Blocks of 65,536 rows are encoded and sent in turns, so that the whole
-    frame never stands in memory a second time.
+    The server parses no text, and no value becomes a Python object. pgpq writes the types of the Arrow columns. The
+    transport asks the server which columns are uuid and turns their strings into 16 bytes. The server refuses an
+    integer whose width differs from the table's. The transport encodes and sends blocks of 65,536 rows in turn, so
+    memory never holds a second copy of the whole frame.
     """
     blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
     _copy(connection, blocks, frame.columns, table)
@@ -90,8 +90,8 @@ def write_polars_copy_binary(connection, frame, table):
 def write_pandas_copy_binary(connection, frame, table):
     """Turn the frame into Arrow, encode its batches with pgpq into binary rows and send them with psycopg's COPY.
 
-    As from polars; and where the table has a date, midnights become days: pgpq would send them as timestamps, which the
-    server refuses. pandas marks what is missing with NaN, so that a floating NaN arrives as NULL.
+    Works like write_polars_copy_binary. For a date column, midnights become days, because pgpq would send timestamps,
+    which the server refuses. pandas marks missing values with NaN, so NaN in a float column arrives as NULL.
     """
     import pyarrow as pa
 
@@ -116,13 +116,13 @@ def write_pandas_copy_binary(connection, frame, table):
 def write_polars_copy_binary_sorted(connection, frame, table):
     """Sort the frame by the table's primary key, then encode it with pgpq into a binary COPY.
 
-    Rows in the order of the key go into the index side by side: the server touches each of its pages once. The server
-    is asked for the key's columns; without a key the order stays. Where its collation sorts texts in another order
-    than polars, less is gained.
+    Rows in key order go into adjacent places of the index, so the server touches each index page once. The transport
+    asks the server for the key's columns. Without a key the order stays. If the server's collation sorts strings
+    differently from polars, the gain is smaller.
     """
     with phase("encode"):
         keys = key_columns(connection, table)
-        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # the name * would be a pattern
     blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
     _copy(connection, blocks, frame.columns, table)
 
@@ -143,15 +143,15 @@ def write_polars_copy_binary_sorted(connection, frame, table):
 def write_pandas_copy_binary_sorted(connection, frame, table):
     """Turn the frame into Arrow, sort that by the table's primary key, then encode it with pgpq into a binary COPY.
 
-    Arrow sorts, several times as fast as pandas where the key has texts. The server is asked for the key's columns;
-    without a key the order stays. A floating NaN arrives as NULL.
+    Arrow sorts string keys several times as fast as pandas. The transport asks the server for the key's columns.
+    Without a key the order stays. NaN in a float column arrives as NULL.
     """
     import pyarrow as pa
 
     with phase("encode"):
         keys = key_columns(connection, table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
-        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # the name .a would be a path
         arrow = arrow.sort_by(places) if keys else arrow
     blocks = (arrow.slice(start, BLOCK_ROWS) for start in _starts(len(arrow)))
     _copy(connection, blocks, arrow.column_names, table)

@@ -1,4 +1,4 @@
-"""pgpq over several connections at once: https://github.com/adriangb/pgpq"""
+"""pgpq over several connections in parallel: https://github.com/adriangb/pgpq"""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -32,11 +32,13 @@ def _copy(connection, blocks, types, table):
 
 
 def _copy_slices(connections, slices, columns, table):
-    """Send one slice over each connection, block by block; commit them only when all have arrived, else none."""
+    """Send one slice over each connection, block by block; commit only after all have arrived, otherwise roll back."""
     types = types_of(connections[0], table, columns)
     with ExitStack() as transactions:
         for connection in connections:
-            transactions.enter_context(connection.transaction())  # they end in reverse: the first, with its turn, last
+            transactions.enter_context(
+                connection.transaction()
+            )  # exit order is reversed: the first, which holds the turn, ends last
         take_turn(connections[0], table)
         with ThreadPoolExecutor(len(connections)) as pool:
             number = len(connections)
@@ -44,7 +46,7 @@ def _copy_slices(connections, slices, columns, table):
 
 
 def _parts(rows, number):
-    """Return for each of so many parts where its blocks begin and how many rows they have; of none there is one."""
+    """Return for each part the offsets of its blocks and its number of rows; an empty part has one block."""
     bounds = [rows * part // number for part in range(number + 1)]
     return [
         [(start, min(BLOCK_ROWS, end - start)) for start in range(begin, max(end, begin + 1), BLOCK_ROWS)]
@@ -66,17 +68,17 @@ def _parts(rows, number):
     },
 )
 def write_polars_copy_binary_sorted_parallel(connections, frame, table):
-    """Sort the frame by the primary key and send its slices over several connections at once, encoded with pgpq.
+    """Sort the frame by the primary key and send its slices over several connections in parallel, encoded with pgpq.
 
-    As many connections as cores (2 to 8), each with a thread and a transaction of its own. An error in one slice rolls
-    all of them back. The transactions commit one after the other when all rows have arrived: in that moment another
-    connection can see some slices and not yet the others, and a crash can leave it so. Where two slices have the same
-    key, one waits for the other and fails after 10 seconds (lock_timeout), and no row stays. Two parallel writers of
-    one table take turns (an advisory lock): they could wait for each other's keys.
+    One connection per core (2 to 8), each with its own thread and transaction. An error in one slice rolls all of them
+    back. The transactions commit one after the other once all rows have arrived. In between, another connection can see
+    only some slices, and a crash can leave only some. If two slices have the same key, one waits for the other and
+    fails after 10 seconds (lock_timeout), and no row stays. Parallel writers of one table take turns (an advisory
+    lock), because they could wait for each other's keys.
     """
     with phase("encode"):
         keys = key_columns(connections[0], table)
-        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # the name * would be a pattern
     slices = [(frame.slice(*block).to_arrow() for block in blocks) for blocks in _parts(len(frame), len(connections))]
     _copy_slices(connections, slices, frame.columns, table)
 
@@ -95,17 +97,17 @@ def write_polars_copy_binary_sorted_parallel(connections, frame, table):
     },
 )
 def write_pandas_copy_binary_sorted_parallel(connections, frame, table):
-    """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.
+    """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections in parallel.
 
-    As many connections as cores (2 to 8); all slices arrive or none, and in the moment of the commits another
-    connection can see some of them, as from polars. A floating NaN arrives as NULL.
+    One connection per core (2 to 8). All slices arrive or none. During the commits another connection can see only
+    some, as with write_polars_copy_binary_sorted_parallel. NaN in a float column arrives as NULL.
     """
     import pyarrow as pa
 
     with phase("encode"):
         keys = key_columns(connections[0], table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
-        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # the name .a would be a path
         arrow = arrow.sort_by(places) if keys else arrow
     slices = [(arrow.slice(*block) for block in blocks) for blocks in _parts(len(arrow), len(connections))]
     _copy_slices(connections, slices, arrow.column_names, table)

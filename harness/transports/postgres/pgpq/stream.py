@@ -12,9 +12,9 @@ from harness.transports.postgres.binary_copy import copy_batches
     requires=["pyarrow.parquet", "pyarrow.compute", "pgpq", "psycopg"],
 )
 def load_copy_binary_stream(connection, source, table):
-    """Encode the record batches of a Parquet file with pgpq, each when it is its turn, all into one binary COPY.
+    """Encode the record batches of a Parquet file with pgpq one by one, all into one binary COPY.
 
-    pgpq encodes in Rust, psycopg sends; texts become the 16 bytes of a uuid on the way, and nothing else is cast. One
-    statement: ended half way, it leaves no row.
+    pgpq encodes in Rust, and psycopg sends. uuid strings become 16 bytes and dates become days; the transport casts
+    nothing else. The load is one statement: if it is interrupted, no row stays.
     """
     copy_batches(connection, table, batches(source))

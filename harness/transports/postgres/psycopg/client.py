@@ -17,7 +17,7 @@ def types_of(connection, table):
 
 
 def received(connection, statement):
-    """Return what a COPY ... TO STDOUT sends, as a buffer at its start."""
+    """Return the data of a COPY ... TO STDOUT, as a buffer at its start."""
     buffer = io.BytesIO()
     with connection.cursor().copy(statement) as copy:
         for row in copy:

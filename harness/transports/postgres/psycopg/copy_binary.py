@@ -1,7 +1,7 @@
 """psycopg 3 with COPY in Postgres' binary format: https://www.psycopg.org/psycopg3/docs/basic/copy.html#binary-copy
 
-The driver turns each Python value into the server's own bytes and back, so nothing is parsed as text and no value is
-lost. The server casts nothing in a binary COPY: without `set_types` an int would be sent in as few bytes as it needs.
+The driver converts between Python values and the server's bytes, so nothing is parsed as text. The server casts nothing
+in a binary COPY. Without `set_types` the driver would send an int in as few bytes as it needs.
 """
 
 from numbers import Integral
@@ -13,7 +13,7 @@ LARGEST_FLOAT4 = 3.4028234663852886e38
 
 
 def _types(connection, table, columns=()):
-    """Ask the server for the names of these columns (or all) and the numbers of their types (one round trip)."""
+    """Ask the server for the names of these columns (or all) and their type numbers (one round trip)."""
     from psycopg import sql
 
     names = sql.SQL(", ").join(map(sql.Identifier, columns)) if columns else sql.SQL("*")
@@ -22,7 +22,7 @@ def _types(connection, table, columns=()):
 
 
 def _refuse_beyond(connection, frame, types):
-    """Raise OverflowError for a number beyond its column: of these the driver (3.3) stores another one silently."""
+    """Raise OverflowError for a number too large for its column: the driver (3.3) would silently store another."""
     bits_of = {connection.adapters.types[f"int{size}"].oid: 8 * size for size in (2, 4, 8)}
     for name, oid in types.items():
         values = frame[name]
@@ -37,14 +37,14 @@ def _refuse_beyond(connection, frame, types):
 
 
 def _document(value):
-    """Return a text of JSON as the document it is: the driver would make a JSON string of it."""
+    """Parse a JSON string into its document: the driver would turn the string itself into a JSON string."""
     from psycopg.types.json import Json
 
     return Json(value, dumps=str) if isinstance(value, str) else value
 
 
 def _copy_rows(connection, table, types, rows):
-    """Send rows of values, uuids and JSON as text, into a binary COPY FROM STDIN."""
+    """Send rows of values, with uuids and JSON as strings, into a binary COPY FROM STDIN."""
     from psycopg import sql
 
     of_type = {"uuid": UUID, "json": _document, "jsonb": _document}
@@ -85,8 +85,8 @@ def _rows(connection, table, types):
 def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
-    Every uuid text becomes a UUID object first: the driver takes no text for a uuid. Which types the columns have, the
-    server is asked. No value is lost.
+    Every uuid string first becomes a UUID object, because the driver takes no string for a uuid. The transport asks the
+    server for the column types.
     """
     types = _types(connection, table, frame.columns)
     _refuse_beyond(connection, frame, types)
@@ -107,8 +107,8 @@ def write_polars_copy_binary(connection, frame, table):
 def write_pandas_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
-    Every uuid text becomes a UUID object and every datetime64 of a date column a date first. What is missing is sent
-    as NULL, except NaN in a float column, which is a float like others. No value is lost.
+    Every uuid string first becomes a UUID object, and every datetime64 of a date column a date. Missing values are sent
+    as NULL. NaN in a float column stays NaN.
     """
     types = _types(connection, table, list(frame.columns))
     _refuse_beyond(connection, frame, types)
@@ -134,8 +134,8 @@ def write_pandas_copy_binary(connection, frame, table):
 def read_polars_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
 
-    Binary values cross the wire and become Python values one by one. A uuid comes as a Python object (polars dtype
-    Object), an integer as Int64. Which types the columns have, the server is asked.
+    The server sends binary values, and the driver turns them into Python values one by one. A uuid arrives as a Python
+    object (polars dtype Object), an integer as Int64. The transport asks the server for the column types.
     """
     import polars as pl
 
@@ -155,8 +155,8 @@ def read_polars_copy_binary(connection, table):
 def read_pandas_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
 
-    Binary values cross the wire and become Python values one by one. A uuid and a date come as Python objects (dtype
-    object), an integer as int64, or as float64 beside a null.
+    The server sends binary values, and the driver turns them into Python values one by one. A uuid and a date arrive as
+    Python objects (dtype object), an integer as int64, or as float64 with nulls.
     """
     import pandas as pd
 

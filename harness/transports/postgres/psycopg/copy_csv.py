@@ -1,7 +1,7 @@
-r"""psycopg 3 with COPY in CSV through which every value comes back: https://www.postgresql.org/docs/current/sql-copy.html
+r"""psycopg 3 with COPY as CSV that keeps nulls and strings apart: https://www.postgresql.org/docs/current/sql-copy.html
 
-In Postgres' own CSV an empty field without quotes is NULL and `""` is the empty text: who keeps to that loses nothing.
-The published recipes mark a null with \N instead and let the reader guess types, and lose what their docstrings say.
+In Postgres' CSV an unquoted empty field is NULL and `""` is the empty string. These transports follow that rule. The
+published recipes instead mark a null with \N and let the reader guess types. Their docstrings list what they lose.
 """
 
 import csv
@@ -15,7 +15,7 @@ SLICE_ROWS = 10_000
 
 
 def _copy_from_stdin(table, columns, null=""):
-    """Return COPY ... FROM STDIN in CSV, with every name quoted; `null` means NULL also where it stands in quotes."""
+    """Return COPY ... FROM STDIN in CSV, with every name quoted; `null` means NULL even in quotes."""
     from psycopg import sql
 
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
@@ -25,7 +25,7 @@ def _copy_from_stdin(table, columns, null=""):
 
 
 def _copy_to_stdout(connection, table):
-    """Return what COPY ... TO STDOUT sends in CSV, without names, as a buffer at its start."""
+    """Return the CSV of COPY ... TO STDOUT, without a header, as a buffer at its start."""
     from psycopg import sql
 
     statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv)").format(sql.Identifier(table))
@@ -41,10 +41,10 @@ def _copy_to_stdout(connection, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_lossless(connection, frame, table):
-    """Send the frame as one CSV whose texts are quoted and whose nulls are empty, into COPY ... FROM STDIN.
+    """Send the frame as one CSV, strings quoted and nulls empty, into COPY ... FROM STDIN.
 
-    Text crosses the wire: the server parses every value again. polars writes floats with as many digits as they need,
-    and NaN, inf and -0.0 as Postgres reads them: no value is lost.
+    The client sends text, and the server parses every value again. polars writes floats with as many digits as they
+    need, and NaN, inf and -0.0 as Postgres reads them.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -62,10 +62,10 @@ def write_polars_copy_csv_lossless(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_blocks(connection, frame, table):
-    """Send the frame as one lossless CSV, handed to COPY ... FROM STDIN in blocks of 1 MiB instead of as one buffer.
+    """Send the frame as one CSV, strings quoted, to COPY ... FROM STDIN in blocks of 1 MiB instead of one buffer.
 
-    psycopg 3.3 cuts whatever it is given into pieces of 128 KiB, so this ought to take as long as one buffer: it is
-    here to show that.
+    psycopg 3.3 cuts any input into pieces of 128 KiB, so this should take as long as one buffer. The transport exists
+    to show that.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -85,9 +85,9 @@ def write_polars_copy_csv_blocks(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_slices(connection, frame, table):
-    """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
+    """Send the frame as CSV with quoted strings, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
-    The text of the whole frame is never in memory, and the server parses one slice while the next is made.
+    The CSV of the whole frame is never in memory. The server parses one slice while the client builds the next.
     """
     with connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
         for part in frame.iter_slices(SLICE_ROWS):
@@ -95,9 +95,10 @@ def write_polars_copy_csv_slices(connection, frame, table):
 
 
 def _writable(frame):
-    """Return the frame ready for `to_csv`, and a text that is no value of it, to mark what is missing.
+    """Return the frame ready for `to_csv`, and a string that is not one of its values, to mark missing values.
 
-    `to_csv` has one mark for all that is missing and counts NaN among it, so a NaN among floats becomes the text NaN.
+    `to_csv` has one marker for all missing values and uses it for NaN as well, so NaN in a float column becomes the
+    string NaN.
     """
     floats = [name for name in frame.columns if frame[name].dtype in ("float64", "float32") and frame[name].hasnans]
     frame = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "NaN") for name in floats})
@@ -116,11 +117,11 @@ def _writable(frame):
     lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_csv_lossless(connection, frame, table):
-    r"""Send the frame as one CSV whose texts are quoted, as are its nulls, under a mark that is no value of the frame.
+    r"""Send the frame as one CSV with strings and nulls quoted; the null marker is not a value of the frame.
 
-    Text crosses the wire: the server parses every value again. `to_csv` quotes what stands for a missing value like
-    any other text, so FORCE_NULL lets the server take it in quotes as well; the mark is \N, or \NN if some text is
-    that. A NaN in a float column arrives as NaN.
+    The client sends text, and the server parses every value again. `to_csv` quotes the null marker like any other
+    string, and FORCE_NULL makes the server accept it in quotes. The marker is \N, or \NN if a string is \N. NaN in a
+    float column arrives as NaN.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -139,9 +140,9 @@ def write_pandas_copy_csv_lossless(connection, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_csv_slices(connection, frame, table):
-    """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
+    """Send the frame as CSV with quoted strings, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
-    The text of the whole frame is never in memory, and the server parses one slice while the next is made.
+    The CSV of the whole frame is never in memory. The server parses one slice while the client builds the next.
     """
     frame, null = _writable(frame)
     with connection.cursor().copy(_copy_from_stdin(table, frame.columns, null)) as copy:
@@ -159,10 +160,11 @@ def write_pandas_copy_csv_slices(connection, frame, table):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 def read_polars_copy_csv_lossless(connection, table):
-    """Collect COPY ... TO STDOUT as CSV and parse it with polars.read_csv, every column as the type it has there.
+    """Collect COPY ... TO STDOUT as CSV and parse it with polars.read_csv and the table's types.
 
-    Text crosses the wire. The server is asked for the types, so nothing is guessed; polars takes an empty field for
-    null and `""` for the empty text, as the server means them. A uuid stays String, as does any type not listed here.
+    The server sends text. The transport asks it for the types, so polars guesses nothing. polars reads an empty field
+    as null and `""` as the empty string, as the server writes them. A uuid stays String, as does any type not listed
+    here.
     """
     import polars as pl
 
@@ -190,11 +192,11 @@ def read_polars_copy_csv_lossless(connection, table):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 def read_pandas_copy_csv_lossless(connection, table):
-    """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv, every column as the type it has there.
+    """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv and the table's types.
 
-    Text crosses the wire. pandas.read_csv takes `""` for missing whichever engine it is given, so pyarrow's own reader
-    is used, which tells it from nothing. The server is asked for the types: a date becomes datetime64, an integer with
-    nulls Int32 or Int64; a uuid stays str, as does any type not listed here. A null float is NaN.
+    The server sends text. pandas.read_csv reads `""` as missing with every engine, so pyarrow's reader is used, which
+    tells it from an empty field. The transport asks the server for the types. A date becomes datetime64, an integer
+    with nulls Int32 or Int64. A uuid stays str, as does any type not listed here. A null float is NaN.
     """
     import pandas as pd
     import pyarrow as pa
@@ -212,7 +214,7 @@ def read_pandas_copy_csv_lossless(connection, table):
         columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
-        if not buffer.getbuffer():  # pyarrow refuses to read a CSV of nothing
+        if not buffer.getbuffer():  # pyarrow refuses an empty CSV
             arrow = pa.schema(columns.items()).empty_table()
         else:
             arrow = read_csv(

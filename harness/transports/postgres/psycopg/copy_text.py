@@ -1,8 +1,8 @@
 r"""psycopg 3 with COPY in Postgres' own text format, its default: https://www.postgresql.org/docs/current/sql-copy.html
 
-Columns stand between tabs, \N is NULL, and within a text a backslash, tab or line end is written with a backslash. That
-is no dialect of CSV: nothing is quoted. CSV writers and readers do it when told not to quote, and the escapes are put
-in or taken out in one pass over the text columns. A text \N is then written \\N, and so nothing is lost.
+Tabs separate columns, \N is NULL, and a string's backslash, tab or line end is escaped with a backslash. This is not a
+CSV dialect: nothing is quoted. CSV writers and readers handle it with quoting off. One pass over the string columns
+adds or removes the escapes. A string \N is then written \\N, distinct from NULL.
 """
 
 import csv
@@ -12,8 +12,16 @@ import re
 from harness.registry import phase, transport
 from harness.transports.postgres.psycopg.client import received, types_of
 
-ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}  # all that a server must be sent in this way
-ESCAPED = {r"\\": "\\", r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\b": "\b", r"\f": "\f", r"\v": "\v"}  # all it sends
+ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}  # all that must be escaped for the server
+ESCAPED = {
+    r"\\": "\\",
+    r"\t": "\t",
+    r"\n": "\n",
+    r"\r": "\r",
+    r"\b": "\b",
+    r"\f": "\f",
+    r"\v": "\v",
+}  # all that the server sends
 
 
 def _copy_from_stdin(table, columns):
@@ -25,7 +33,7 @@ def _copy_from_stdin(table, columns):
 
 
 def _copy_to_stdout(connection, table):
-    """Return what COPY ... TO STDOUT sends in the text format, as a buffer at its start."""
+    """Return the data of COPY ... TO STDOUT in the text format, as a buffer at its start."""
     from psycopg import sql
 
     statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT").format(sql.Identifier(table))
@@ -41,9 +49,9 @@ def _copy_to_stdout(connection, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_text_format(connection, frame, table):
-    """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
+    """Send the frame in Postgres' text format, with strings escaped, into COPY ... FROM STDIN.
 
-    Text crosses the wire: the server parses every value again. No value is lost.
+    The client sends text, and the server parses every value again.
     """
     import polars as pl
 
@@ -56,7 +64,7 @@ def write_polars_copy_text_format(connection, frame, table):
 
 
 def _writable(values):
-    """Return a column as `to_csv` is to write it: texts escaped, NaN among floats as the text NaN."""
+    """Return a column as `to_csv` is to write it: strings escaped, NaN in a float column as the string NaN."""
     if values.dtype in ("float64", "float32") and values.hasnans:
         return values.astype(object).where(values.notna(), "NaN")
     if values.dtype == object:
@@ -77,10 +85,10 @@ def _writable(values):
     lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_text_format(connection, frame, table):
-    """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
+    """Send the frame in Postgres' text format, with strings escaped, into COPY ... FROM STDIN.
 
-    Text crosses the wire: the server parses every value again. `to_csv` writes NaN as it writes what is missing, so a
-    NaN in a float column becomes the text NaN first and arrives as NaN. No value is lost.
+    The client sends text, and the server parses every value again. `to_csv` writes NaN like a missing value, so NaN in
+    a float column first becomes the string NaN and arrives as NaN.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -99,10 +107,10 @@ def write_pandas_copy_text_format(connection, frame, table):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 def read_polars_copy_text_format(connection, table):
-    """Collect COPY ... TO STDOUT in Postgres' text format, parse it with polars.read_csv and take out the escapes.
+    """Collect COPY ... TO STDOUT in Postgres' text format, parse it with polars.read_csv and remove the escapes.
 
-    Text crosses the wire. The server is asked for the types, so nothing is guessed: a uuid stays String, as does any
-    type not listed here. No value is lost.
+    The server sends text. The transport asks it for the types, so polars guesses nothing. A uuid stays String, as does
+    any type not listed here.
     """
     import polars as pl
 
@@ -131,7 +139,7 @@ def read_polars_copy_text_format(connection, table):
 
 
 def _unescaped(texts):
-    """Return a column with its escapes taken out, touching only the texts that have any."""
+    """Return a column with its escapes removed, changing only the strings that have any."""
     escaped = texts.str.contains("\\", regex=False, na=False)
     if not escaped.any():
         return texts
@@ -147,10 +155,10 @@ def _unescaped(texts):
     lossy={"changed": "arrays", "refused": "far_dates"},
 )
 def read_pandas_copy_text_format(connection, table):
-    """Collect COPY ... TO STDOUT in Postgres' text format, parse it with pandas.read_csv and take out the escapes.
+    """Collect COPY ... TO STDOUT in Postgres' text format, parse it with pandas.read_csv and remove the escapes.
 
-    Text crosses the wire. The server is asked for the types, so nothing is guessed: a date becomes datetime64, an
-    integer with nulls Int32 or Int64; a uuid stays str, as does any type not listed here. A null float is NaN.
+    The server sends text. The transport asks it for the types, so pandas guesses nothing. A date becomes datetime64, an
+    integer with nulls Int32 or Int64. A uuid stays str, as does any type not listed here. A null float is NaN.
     """
     import pandas as pd
 

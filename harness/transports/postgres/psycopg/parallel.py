@@ -1,4 +1,4 @@
-"""psycopg 3 over several connections at once: https://www.psycopg.org/psycopg3/docs/"""
+"""psycopg 3 over several connections in parallel: https://www.psycopg.org/psycopg3/docs/"""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ connect = psycopg_connections
 
 
 def _copy(connection, frame, table):
-    """Print a slice of the frame as CSV and send it; every text is quoted, and an empty field is NULL."""
+    """Print a slice of the frame as CSV and send it; every string is quoted, and an empty field is NULL."""
     from psycopg import sql
 
     columns = sql.SQL(", ").join(map(sql.Identifier, frame.columns))
@@ -22,12 +22,14 @@ def _copy(connection, frame, table):
 
 
 def _copy_slices(connections, frame, table):
-    """Send one slice over each connection; commit them only when all have arrived, else none."""
+    """Send one slice over each connection; commit only after all have arrived, otherwise roll back."""
     rows = -(-len(frame) // len(connections))
     slices = [frame.slice(number * rows, rows) for number in range(len(connections))]
     with ExitStack() as transactions:
         for connection in connections:
-            transactions.enter_context(connection.transaction())  # they end in reverse: the first, with its turn, last
+            transactions.enter_context(
+                connection.transaction()
+            )  # exit order is reversed: the first, which holds the turn, ends last
         take_turn(connections[0], table)
         with ThreadPoolExecutor(len(connections)) as pool:
             list(pool.map(_copy, connections, slices, [table] * len(connections)))
@@ -42,14 +44,14 @@ def _copy_slices(connections, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_parallel(connections, frame, table):
-    """Send slices of the frame as CSV over several connections at once.
+    """Send slices of the frame as CSV over several connections in parallel.
 
-    As many connections as cores (2 to 8), each with a thread and a transaction of its own: the server parses and stores
-    several slices side by side. An error in one slice rolls all of them back. The transactions commit one after the
-    other when all rows have arrived: in that moment another connection can see some slices and not yet the others, and
-    a crash can leave it so. Where two slices have the same key, one waits for the other and fails after 10 seconds
-    (lock_timeout), and no row stays. Two parallel writers of one table take turns (an advisory lock): they could wait
-    for each other's keys. No value is lost: every text is quoted, and an empty field is NULL.
+    One connection per core (2 to 8), each with its own thread and transaction, so the server parses and stores slices
+    in parallel. Every string is quoted, and an empty field is NULL. An error in one slice rolls all of them back. The
+    transactions commit one after the other once all rows have arrived. In between, another connection can see only some
+    slices, and a crash can leave only some. If two slices have the same key, one waits for the other and fails after 10
+    seconds (lock_timeout), and no row stays. Parallel writers of one table take turns (an advisory lock), because they
+    could wait for each other's keys.
     """
     _copy_slices(connections, frame, table)
 
@@ -63,12 +65,12 @@ def write_polars_copy_csv_parallel(connections, frame, table):
     lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_sorted_parallel(connections, frame, table):
-    """Sort the frame by the table's primary key and send its slices as CSV over several connections at once.
+    """Sort the frame by the table's primary key and send its slices as CSV over several connections in parallel.
 
-    As in the parallel copy of the unsorted frame; here every connection fills its own part of the index. The server is
-    asked for the key's columns; without a key the order stays.
+    Works like write_polars_copy_csv_parallel, but every connection fills its own part of the index. The transport asks
+    the server for the key's columns. Without a key the order stays.
     """
     with phase("encode"):
         keys = key_columns(connections[0], table)
-        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # the name * would be a pattern
     _copy_slices(connections, frame, table)

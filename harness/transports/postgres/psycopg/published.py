@@ -17,7 +17,7 @@ def _copy_from_stdin(table, columns):
 
 
 def _copy_to_stdout(connection, table):
-    """Return what COPY ... TO STDOUT sends, as a buffer at its start: tab-delimited text under a line of names."""
+    """Return the data of COPY ... TO STDOUT, as a buffer at its start: tab-delimited text with a header line."""
     from psycopg import sql
 
     statement = sql.SQL(r"COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER E'\t', NULL '\N')")
@@ -39,10 +39,10 @@ def _copy_to_stdout(connection, table):
     published="psycopg COPY FROM STDIN from Polars delimited text",
 )
 def write_polars_copy_text(connection, frame, table):
-    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN.
+    r"""Send the frame as tab-delimited text into COPY ... FROM STDIN.
 
-    Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
-    not quote a text that is itself \N: such a text arrives as NULL.
+    The client sends only text, and the server parses every value again. The recipe marks nulls with \N, and polars does
+    not quote a string that is itself \N, so such a string arrives as NULL.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -64,10 +64,10 @@ def write_polars_copy_text(connection, frame, table):
     published="psycopg COPY FROM STDIN from Pandas delimited text",
 )
 def write_pandas_copy_text(connection, frame, table):
-    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN.
+    r"""Send the frame as tab-delimited text into COPY ... FROM STDIN.
 
-    Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
-    floating NaN, and a text that is itself \N, arrive as NULL.
+    The client sends only text, and the server parses every value again. The recipe marks missing values with \N. NaN in
+    a float column, and a string that is itself \N, arrive as NULL.
     """
     with phase("encode"):
         buffer = io.BytesIO()
@@ -89,17 +89,17 @@ def write_pandas_copy_text(connection, frame, table):
 def read_polars_copy_text(connection, table):
     r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with polars.read_csv.
 
-    Text crosses the wire and polars guesses the types from the first 100 rows: a uuid and a date stay String, an
-    integer becomes Int64, a column of digits a number; an empty text and a text \N become null. A float column that
-    starts with 100 whole numbers is refused, and one with an infinity stays String. The article lists the column names
-    by hand; here COPY sends them as a first line.
+    The server sends text, and polars guesses the types from the first 100 rows. A uuid and a date stay String, an
+    integer becomes Int64, and a column of digits becomes a number. An empty string and a string \N become null. A float
+    column that starts with 100 integers is refused, and one with an infinity stays String. The article lists the column
+    names by hand; here COPY sends them as a header line.
     """
     import polars as pl
 
     with phase("receive"):
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
-        names = next(csv.reader(map(bytes.decode, buffer), delimiter="\t"))  # polars leaves quotes in names doubled
+        names = next(csv.reader(map(bytes.decode, buffer), delimiter="\t"))  # polars keeps doubled quotes in names
         buffer.seek(0)
         return pl.read_csv(buffer, separator="\t", null_values=r"\N", new_columns=names)
 
@@ -116,9 +116,9 @@ def read_polars_copy_text(connection, table):
 def read_pandas_copy_text(connection, table):
     r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with pandas.read_csv.
 
-    Text crosses the wire and pandas guesses the types: a uuid and a date stay str, an integer becomes int64, a column
-    of digits a number; an empty text, \N or a word such as "NA" or "null" becomes a missing value. The article lists
-    the column names by hand; here COPY sends them as a first line.
+    The server sends text, and pandas guesses the types. A uuid and a date stay str, an integer becomes int64, and a
+    column of digits becomes a number. An empty string, \N or a word such as "NA" or "null" becomes a missing value. The
+    article lists the column names by hand; here COPY sends them as a header line.
     """
     import pandas as pd
 
@@ -140,8 +140,8 @@ def read_pandas_copy_text(connection, table):
 def read_polars_rows(connection, table):
     """Fetch all rows of one query as tuples and build the frame from them.
 
-    psycopg asks for text by default: text crosses the wire and the driver parses it into Python values. A uuid comes as
-    a Python object (polars dtype Object), an integer as Int64.
+    psycopg requests text by default, and parses it into Python values. A uuid arrives as a Python object (polars dtype
+    Object), an integer as Int64.
     """
     import polars as pl
 
@@ -164,8 +164,8 @@ def read_polars_rows(connection, table):
 def read_pandas_rows(connection, table):
     """Fetch all rows of one query as tuples and build the frame from them.
 
-    psycopg asks for text by default: text crosses the wire and the driver parses it into Python values. A uuid and a
-    date come as Python objects (dtype object), an integer as int64.
+    psycopg requests text by default, and parses it into Python values. A uuid and a date arrive as Python objects
+    (dtype object), an integer as int64.
     """
     import pandas as pd
 
@@ -178,5 +178,5 @@ def read_pandas_rows(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1").fetchone()[0]

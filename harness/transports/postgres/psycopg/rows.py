@@ -1,7 +1,7 @@
 """psycopg 3 by rows: INSERTs one by one, and cursors: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 
-The floor of the comparison for writes, for which its own documentation advises COPY; reads take values in binary, or in
-portions through a cursor that the server keeps.
+The writes are the slow end of the comparison: psycopg's documentation advises COPY instead. The reads fetch values in
+binary, or in portions through a server-side cursor.
 """
 
 from harness.registry import phase, transport
@@ -11,9 +11,9 @@ BATCH_ROWS = 10_000
 
 
 def _insert(table, columns):
-    """Return INSERT with one parameter for each column, with every name quoted."""
+    """Return an INSERT with one parameter for each column and every name quoted."""
     query = f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES "
-    # A parameter begins with %, also within a name.
+    # % begins a parameter, even within a name.
     return query.replace("%", "%%") + f"({', '.join(['%s'] * len(columns))})"
 
 
@@ -24,7 +24,7 @@ def _select(table):
 
 
 def _pandas_rows(frame):
-    """Return the rows as tuples in which what is missing is None; NaN in a float column is a float like others."""
+    """Return the rows as tuples with None for missing values; NaN in a float column stays NaN."""
     columns = []
     for _, values in frame.items():
         if values.hasnans and values.dtype not in ("float64", "float32"):
@@ -54,10 +54,10 @@ def _send_in_pipeline(connection, table, columns, rows):
     lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
 )
 def write_polars_executemany(connection, frame, table):
-    """Insert every row by itself with executemany, in one transaction.
+    """Insert the rows one by one with executemany, in one transaction.
 
-    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. Texts
-    cross the wire as text, and so does a uuid; numbers and dates in the form that psycopg chooses for each value.
+    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. It sends
+    strings and uuids as text, and numbers and dates in the form that it chooses for each value.
     """
     _send_many(connection, table, frame.columns, frame.iter_rows())
 
@@ -71,10 +71,10 @@ def write_polars_executemany(connection, frame, table):
     lossy={"changed": "fraction_into_int32"},
 )
 def write_pandas_executemany(connection, frame, table):
-    """Insert every row by itself with executemany, in one transaction.
+    """Insert the rows one by one with executemany, in one transaction.
 
-    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. What is
-    missing is sent as NULL, except NaN in a float column; a datetime64 goes as a timestamp, which the server casts.
+    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. Missing
+    values are sent as NULL, except NaN in a float column. A datetime64 is sent as a timestamp, which the server casts.
     """
     _send_many(connection, table, list(frame.columns), _pandas_rows(frame))
 
@@ -88,9 +88,10 @@ def write_pandas_executemany(connection, frame, table):
     lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
 )
 def write_polars_pipeline(connection, frame, table):
-    """Insert every row by itself with execute, in one transaction and in pipeline mode.
+    """Insert the rows one by one with execute, in one transaction and in pipeline mode.
 
-    In pipeline mode execute does not wait for the answer: what executemany does underneath, row by row by hand.
+    In pipeline mode execute does not wait for the answer: this does explicitly, row by row, what executemany does
+    internally.
     """
     _send_in_pipeline(connection, table, frame.columns, frame.iter_rows())
 
@@ -104,10 +105,11 @@ def write_polars_pipeline(connection, frame, table):
     lossy={"changed": "fraction_into_int32"},
 )
 def write_pandas_pipeline(connection, frame, table):
-    """Insert every row by itself with execute, in one transaction and in pipeline mode.
+    """Insert the rows one by one with execute, in one transaction and in pipeline mode.
 
-    In pipeline mode execute does not wait for the answer: what executemany does underneath, row by row by hand. What is
-    missing is sent as NULL, except NaN in a float column; a datetime64 goes as a timestamp, which the server casts.
+    In pipeline mode execute does not wait for the answer: this does explicitly, row by row, what executemany does
+    internally. Missing values are sent as NULL, except NaN in a float column. A datetime64 is sent as a timestamp,
+    which the server casts.
     """
     _send_in_pipeline(connection, table, list(frame.columns), _pandas_rows(frame))
 
@@ -123,7 +125,7 @@ def write_pandas_pipeline(connection, frame, table):
 def read_polars_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
-    With `binary=True` binary values cross the wire instead of text. A uuid comes as a Python object (polars dtype
+    With `binary=True` the server sends binary values instead of text. A uuid arrives as a Python object (polars dtype
     Object), an integer as Int64.
     """
     import polars as pl
@@ -146,8 +148,8 @@ def read_polars_binary_rows(connection, table):
 def read_pandas_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
-    With `binary=True` binary values cross the wire instead of text. A uuid and a date come as Python objects (dtype
-    object), an integer as int64, or as float64 beside a null.
+    With `binary=True` the server sends binary values instead of text. A uuid and a date arrive as Python objects (dtype
+    object), an integer as int64, or as float64 with nulls.
     """
     import pandas as pd
 
@@ -166,10 +168,10 @@ def read_pandas_binary_rows(connection, table):
     lossy={"changed": "json jsonb", "refused": "far_dates"},
 )
 def read_polars_server_cursor(connection, table):
-    """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
+    """Fetch 10,000 rows at a time through a server-side cursor, build a frame of each portion and join the frames.
 
-    Only one portion is in memory as Python values, where the other row fetches hold the whole result twice. Text
-    crosses the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
+    Memory holds only one portion as Python values, while the other row fetches hold the whole result twice. The server
+    sends text. A uuid arrives as a Python object (polars dtype Object), an integer as Int64.
     """
     import polars as pl
 
@@ -191,10 +193,10 @@ def read_polars_server_cursor(connection, table):
     lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_server_cursor(connection, table):
-    """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
+    """Fetch 10,000 rows at a time through a server-side cursor, build a frame of each portion and join the frames.
 
-    Only one portion is in memory as Python values. Text crosses the wire. A uuid and a date come as Python objects
-    (dtype object), an integer as int64, or as float64 beside a null.
+    Memory holds only one portion as Python values. The server sends text. A uuid and a date arrive as Python objects
+    (dtype object), an integer as int64, or as float64 with nulls.
     """
     import pandas as pd
 

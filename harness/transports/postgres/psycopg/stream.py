@@ -4,12 +4,12 @@ from harness.registry import transport
 from harness.transports.parts import batches, gathered, write_part
 from harness.transports.postgres.psycopg.client import types_of
 
-BLOCK_BYTES = 2 << 20  # of CSV that is parsed at a time
-CHUNK_ROWS = 65_536  # of polars, and of a row group
+BLOCK_BYTES = 2 << 20  # of CSV parsed at a time
+CHUNK_ROWS = 65_536  # rows of a polars batch, and of a row group
 
 
 def _copy_csv(table, columns):
-    """Return COPY ... FROM STDIN in CSV: nothing is null, and `""` the empty text."""
+    """Return COPY ... FROM STDIN in CSV: an empty field is null, and `""` the empty string."""
     from psycopg import sql
 
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
@@ -25,9 +25,9 @@ def _copy_csv(table, columns):
 def load_copy_csv(connection, source, table):
     """Write each record batch of a Parquet file as CSV with pyarrow.csv, all into one COPY ... FROM STDIN.
 
-    Text crosses the wire: the server parses every value again. Every text is quoted and a null is nothing, so that
-    empty texts, quotes and line breaks come through; floats have as many digits as they need. pyarrow writes no CSV of
-    lists and structs. One statement: ended half way, it leaves no row.
+    The client sends text, and the server parses every value again. Every string is quoted and a null is an empty field,
+    which preserves empty strings, quotes and line breaks. Floats have as many digits as they need. pyarrow writes no
+    CSV of lists and structs. The load is one statement: if it is interrupted, no row stays.
     """
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -47,10 +47,10 @@ def load_copy_csv(connection, source, table):
     requires=["polars", "pyarrow.parquet", "psycopg"],
 )
 def load_polars_sink(connection, source, table):
-    """Let polars scan a Parquet file and hand every batch of rows (sink_batches) as CSV to one COPY ... FROM STDIN.
+    """Let polars scan a Parquet file and pass every batch of rows (sink_batches) as CSV to one COPY ... FROM STDIN.
 
-    polars reads ahead in its own threads while the server parses. A query of polars could stand before the sink. Every
-    text is quoted and a null is nothing, as from pyarrow. One statement: ended half way, it leaves no row.
+    polars reads ahead in its own threads while the server parses. You can put a polars query before the sink. Every
+    string is quoted and a null is an empty field. The load is one statement: if it is interrupted, no row stays.
     """
     import polars as pl
 
@@ -64,7 +64,7 @@ def load_polars_sink(connection, source, table):
 
 
 def _blocks(copy):
-    """Yield what a COPY sends in blocks of whole rows; the server sends every row in a message of its own."""
+    """Yield a COPY's data in blocks of whole rows; the server sends every row in a separate message."""
     rows, size = [], 0
     for row in copy:
         rows.append(bytes(row))
@@ -103,11 +103,11 @@ def _parsed(block, columns):
     requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
 )
 def unload_copy_csv(connection, table, destination):
-    """Parse what COPY ... TO STDOUT sends as CSV with pyarrow.csv, 2 MB at a time, and write it as Parquet.
+    """Parse the CSV of COPY ... TO STDOUT with pyarrow.csv, 2 MB at a time, and write it as Parquet.
 
-    Text crosses the wire. The server is asked for the types, and to write times of UTC in ISO 8601; a uuid, a numeric
-    and any type not listed here stay texts. `""` is the empty text and nothing a null, as the server means them; dates
-    before the year 1 and infinite ones are refused. One statement: the rows of one moment.
+    The server sends text. The transport asks it for the types, and makes it write times of UTC in ISO 8601. A uuid, a
+    numeric and any type not listed here stay strings. `""` is the empty string and an empty field a null, as the server
+    writes them. Dates before the year 1 and infinite dates are refused. One statement returns the rows of one snapshot.
     """
     import pyarrow as pa
     from psycopg import sql

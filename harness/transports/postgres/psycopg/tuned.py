@@ -1,7 +1,6 @@
-"""Our own best transports into and out of Postgres: arrow-wire (arrow-wire/), a library over psycopg that is used
-without the lab.
+"""The lab's tuned transports into and out of Postgres: arrow-wire, a library over psycopg that works without the lab.
 
-Where rows go in two-phase commit, what is locked, and which values are refused: `help(arrow_wire.postgres.write)`.
+`help(arrow_wire.postgres.write)` says when rows go in two-phase commit, what is locked, and which values are refused.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow"]
 
 
 def connect(uri):
-    """Return a block with open connections: as many as this process may use cores, at least two, at most eight."""
+    """Return a context manager of open connections: one per core this process may use, at least two, at most eight."""
     from arrow_wire import postgres
 
     return postgres.connect(uri)
@@ -23,28 +22,28 @@ def connect(uri):
 
 @transport("write", frame="polars", requires=["polars", "pyarrow.compute", *_REQUIRES], **_WRITE)
 def write_polars_tuned(connections, frame, table):
-    """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one for each core.
+    """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one per core.
 
-    All rows or none. An empty table gets the index of its key at the end; another one its rows in the key's order.
+    All rows or none. For an empty table, the key's index is built at the end; otherwise rows are inserted in key order.
     """
     from arrow_wire import postgres
 
-    postgres.write(connections, (table,), frame)  # a tuple takes any name
+    postgres.write(connections, (table,), frame)  # a tuple allows any table name
 
 
 @transport("write", frame="pandas", requires=["pandas", "pyarrow.compute", *_REQUIRES], **_WRITE)
 def write_pandas_tuned(connections, frame, table):
-    """Send the rows as `write_polars_tuned` does; NaN in a column of floats stays NaN, as pandas has no other null."""
+    """Send the rows like `write_polars_tuned`; NaN in a float column stays NaN."""
     from arrow_wire import postgres
 
-    postgres.write(connections, (table,), frame)  # a tuple takes any name
+    postgres.write(connections, (table,), frame)  # a tuple allows any table name
 
 
 @transport("load", requires=["pyarrow.parquet", "pyarrow.compute", *_REQUIRES], **_WRITE)
 def load_tuned(connections, source, table):
-    """Send the record batches of a Parquet file as binary COPY, piece by piece, over one connection or several.
+    """Send the record batches of a Parquet file as binary COPY, in pieces, over one connection or several.
 
-    As `write_polars_tuned`; a piece of 262,144 rows or 256 MB at most is encoded at a time.
+    Works like `write_polars_tuned`. A piece of at most 262,144 rows or 256 MB is encoded at a time.
     """
     import pyarrow as pa
     from arrow_wire import postgres
@@ -56,9 +55,10 @@ def load_tuned(connections, source, table):
 
 @transport("read", frame="polars", requires=["polars", *_REQUIRES], **_READ)
 def read_polars_tuned(connections, table):
-    """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
+    """Read a slice of the table on every core and decode arriving rows directly into the frame's memory.
 
-    One snapshot makes of the slices what one query would give. Under TLS the rows come by COPY (FORMAT binary).
+    All slices read one snapshot, so the result equals that of one query. Under TLS the rows arrive through COPY (FORMAT
+    binary).
     """
     from arrow_wire import postgres
 
@@ -67,9 +67,10 @@ def read_polars_tuned(connections, table):
 
 @transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates"}, **_READ)
 def read_pandas_tuned(connections, table):
-    """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
+    """Read a slice of the table on every core and decode arriving rows directly into Arrow's memory.
 
-    As `read_polars_tuned`. A date becomes datetime64[us], which ends in the year 294247; a later one is refused.
+    Works like `read_polars_tuned`. A date becomes datetime64[us], which ends in the year 294247; a later date is
+    refused.
     """
     from arrow_wire import postgres
 
@@ -78,9 +79,9 @@ def read_pandas_tuned(connections, table):
 
 @transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_READ)
 def unload_tuned(connections, table, destination):
-    """Read a slice of the table on every core and write the rows, as they arrive, as one Parquet file.
+    """Read a slice of the table on every core and write arriving rows to one Parquet file.
 
-    As `read_polars_tuned`, from which no more than a few batches of 65,536 rows are held at a time.
+    Works like `read_polars_tuned`, but holds no more than a few batches of 65,536 rows at a time.
     """
     from arrow_wire import postgres
 

@@ -10,13 +10,13 @@ PACKAGES = ["pyarrow", "psycopg", "pgpq", "adbc-driver-postgresql"]
 
 @contextmanager
 def connect(uri, workers):
-    """Yield the addresses of the database, as this process sees it and as workers do."""
+    """Yield the database's addresses, as seen by this process and by workers."""
     with ray_of(workers, PACKAGES):
         yield SimpleNamespace(uri=uri, workers_uri=workers.uri)
 
 
 def opening(uri):
-    """Return a function that opens a connection, as Ray Data asks for it on its workers."""
+    """Return a function that opens a connection, which Ray Data calls on its workers."""
 
     def open_connection():
         import psycopg

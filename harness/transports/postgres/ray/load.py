@@ -1,4 +1,4 @@
-"""Parquet into Postgres by Ray Data: as its API has it, and by COPY of a row group at a time."""
+"""Parquet into Postgres with Ray Data: through its API, and by COPY of one row group at a time."""
 
 from harness.registry import transport
 from harness.transports.parts import row_groups
@@ -17,9 +17,9 @@ from harness.transports.ray import drive, on_workers
     needs=["ray"],
 )
 def load_write_sql(connection, source, table):
-    """Dataset.write_sql: an INSERT for each row, 128 of them in one executemany, a transaction for each task.
+    """Append with Dataset.write_sql: an INSERT for each row, 128 in one executemany, a transaction per task.
 
-    Not all or nothing, and not once: Ray repeats a task whose worker died, also after that committed.
+    The load is neither all or nothing nor exactly once: Ray repeats a task whose worker died, even after its commit.
     """
     import ray
     from pyarrow import parquet
@@ -39,9 +39,10 @@ def load_write_sql(connection, source, table):
     needs=["ray"],
 )
 def load_copy_datasink(connection, source, table):
-    """A Datasink of one's own that sends each block by COPY and commits it.
+    """Append with a custom Datasink that sends each block by COPY and commits it.
 
-    Not all or nothing, and not once: Ray repeats all blocks of a task whose worker died, also those that it committed.
+    The load is neither all or nothing nor exactly once: Ray repeats all blocks of a task whose worker died, even
+    committed ones.
     """
     import ray
     from ray.data.block import BlockAccessor
@@ -65,9 +66,9 @@ def load_copy_datasink(connection, source, table):
     needs=["ray"],
 )
 def load_copy_once(connection, source, table):
-    """Each row group exactly once: a task copies it and enters it in a ledger, in one transaction.
+    """Insert each row group exactly once: a task copies it and enters it in a ledger, in one transaction.
 
-    A task that is repeated finds it there and does nothing. Others see the table fill.
+    A repeated task finds its entry and does nothing. Other connections see the table fill.
     """
     there = connection.workers_uri
     with ledger_of(connection.uri, table) as ledger:
@@ -83,7 +84,7 @@ def load_copy_once(connection, source, table):
     needs=["ray"],
 )
 def load_copy_staged(connection, source, table):
-    """All rows or none: each row group exactly once into a table that takes the place of the empty one at the end."""
+    """All rows or none: insert each row group exactly once into a table that replaces the empty one at the end."""
     there = connection.workers_uri
     with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
         parts = [(there, staging, ledger, source, group) for group in row_groups(source)]

@@ -1,4 +1,4 @@
-"""Postgres into Parquet by Ray Data: as its API has it, and by COPY of a range of pages at a time."""
+"""Postgres into Parquet with Ray Data: through its API, and by COPY of one range of pages at a time."""
 
 from harness.registry import transport
 from harness.transports.postgres.partitions import one_moment, part_queries, read_part
@@ -16,9 +16,9 @@ from harness.transports.ray import drive, on_workers
     needs=["ray"],
 )
 def unload_read_sql(connection, table, destination):
-    """ray.data.read_sql without shards: one task fetches all rows as Python objects and makes one block of them.
+    """Read with ray.data.read_sql without shards: one task fetches all rows as Python objects into one block.
 
-    A worker holds the whole table; the others have nothing to do.
+    One worker holds the whole table, and the others have nothing to do.
     """
     import ray
 
@@ -35,10 +35,10 @@ def unload_read_sql(connection, table, destination):
     needs=["ray"],
 )
 def unload_read_sql_shards(connection, table, destination):
-    """ray.data.read_sql with shards: each task fetches the rows whose key has its hash, by a scan of the whole table.
+    """Read with ray.data.read_sql and shards: each task scans the whole table for rows whose key has its hash.
 
-    By default there are 200. No common moment: a row that is updated or inserted meanwhile may be in twice, or not at
-    all. Of a table without a primary key whole rows are hashed.
+    By default there are 200 shards. There is no common snapshot: a row updated or inserted meanwhile may be read twice
+    or not at all. For a table without a primary key, whole rows are hashed.
     """
     import ray
 
@@ -46,8 +46,8 @@ def unload_read_sql_shards(connection, table, destination):
     with opening(connection.uri)() as database:
         keys = key_columns(database, table)
     query = f"SELECT * FROM {identifier(table)}"
-    key = f"concat({identifiers(keys)})" if keys else "T::text"  # T is what Ray calls the query
-    hashed = "0::bigint + hashtext"  # Ray takes abs() of it, which the least integer has not
+    key = f"concat({identifiers(keys)})" if keys else "T::text"  # Ray names the query T
+    hashed = "0::bigint + hashtext"  # Ray takes its abs(), which overflows for the smallest integer
     drive(lambda: ray.data.read_sql(query, opened, shard_keys=[key], shard_hash_fn=hashed).write_parquet(destination))
 
 
@@ -59,9 +59,9 @@ def unload_read_sql_shards(connection, table, destination):
     needs=["ray"],
 )
 def unload_by_parts(connection, table, destination):
-    """Each task reads a range of the table's pages and writes it as a file, a record batch at a time.
+    """Have each task read a range of the table's pages and stream it to a separate file.
 
-    No common moment: rows that are written meanwhile may be in twice, or not at all.
+    There is no common snapshot: rows written meanwhile may be read twice or not at all.
     """
     queries = part_queries(connection.uri, table)
     there = connection.workers_uri
@@ -77,7 +77,7 @@ def unload_by_parts(connection, table, destination):
     needs=["ray"],
 )
 def unload_one_moment(connection, table, destination):
-    """The same, and all tasks read as of one moment: a snapshot that this process holds until they are done."""
+    """Like unload_by_parts, but all tasks read one snapshot, which this process holds until they are done."""
     there = connection.workers_uri
     with one_moment(connection.uri) as snapshot:
         queries = part_queries(connection.uri, table)

@@ -1,4 +1,4 @@
-"""Apache Spark: by JDBC as its users do, and partition by partition with the clients of Python that are fastest.
+"""Apache Spark: through JDBC as its users do, and per partition with the fastest Python clients.
 
 https://spark.apache.org/docs/latest/sql-data-sources-jdbc.html
 """
@@ -13,17 +13,17 @@ DRIVER = "org.postgresql.Driver"
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a session of Spark, the address of the database for this driver, and the one for executors."""
+    """Yield a Spark session, and the database's addresses as seen by this driver and by executors."""
     packages = ["pyarrow", "psycopg", "pgpq", "adbc-driver-postgresql"]
     with spark_session(workers, packages) as session:
         yield session, uri, workers.uri
 
 
 def jdbc(session, uri):
-    """Return the address of a database, and who connects, as Spark's JDBC takes them. Raises Unsupported: no driver.
+    """Return a database's address and user as Spark's JDBC takes them. Raises Unsupported without a driver.
 
-    The driver connects to the address of the executors too: Spark has one for both. Options of libpq that pgjdbc has
-    not, it passes over.
+    The driver also connects to the executors' address, because Spark has one address for both. pgjdbc ignores libpq
+    options that it does not support.
     """
     need_driver(session, DRIVER)
     parts = urlsplit(uri)

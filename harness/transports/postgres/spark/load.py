@@ -1,4 +1,4 @@
-"""From a Parquet file into a table of Postgres, with Spark."""
+"""From a Parquet file into a Postgres table, with Spark."""
 
 from harness.registry import transport
 from harness.transports.parts import row_groups
@@ -11,10 +11,10 @@ _REQUIRES = ["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "psycopg", "pgpq
 
 
 def _append(connection, source, table, options):
-    """Have Spark read the file and append it by JDBC; a partition is a transaction, unless its task is done again."""
+    """Have Spark read the file and append it by JDBC; a partition is a transaction, unless Spark repeats its task."""
     session, _, uri = connection
     url, who = jdbc(session, uri)
-    # a uuid is a text in Parquet; sent without a type, the server takes it for what the column is
+    # a uuid is a string in Parquet; sent without a type, the server casts it to the column's type
     frame = session.read.parquet(source)
     frame.write.jdbc(url, identifier(table), mode="append", properties=who | {"stringtype": "unspecified"} | options)
 
@@ -27,10 +27,10 @@ def _append(connection, source, table, options):
     needs=["spark"],
 )
 def load_jdbc(connection, source, table):
-    """Read Parquet with Spark and append it with `write.jdbc`, all options but one as they are.
+    """Read Parquet with Spark and append it with `write.jdbc`, all options but one at their defaults.
 
-    Each partition is one transaction of INSERTs, 1,000 rows a batch. A partition that is done again, because its worker
-    died after the commit, is there twice. `stringtype=unspecified` is needed where a column is a uuid.
+    Each partition is one transaction of INSERTs, 1,000 rows a batch. If a worker dies after a commit, Spark repeats its
+    partition, which duplicates the rows. A uuid column needs `stringtype=unspecified`.
     """
     _append(connection, source, table, {})
 
@@ -43,9 +43,9 @@ def load_jdbc(connection, source, table):
     needs=["spark"],
 )
 def load_jdbc_rewrite(connection, source, table):
-    """Append with `write.jdbc` in batches of 10,000 rows, which the driver makes INSERTs of many rows.
+    """Append with `write.jdbc` in batches of 10,000 rows, which the driver turns into INSERTs of many rows.
 
-    `reWriteBatchedInserts` of pgjdbc saves the server most of the messages. As plain `load_jdbc`, it may repeat rows.
+    pgjdbc's `reWriteBatchedInserts` saves the server most of the messages. It may duplicate rows, like `load_jdbc`.
     """
     _append(connection, source, table, {"reWriteBatchedInserts": "true", "batchsize": "10000"})
 
@@ -58,9 +58,10 @@ def load_jdbc_rewrite(connection, source, table):
     needs=["spark"],
 )
 def load_copy(connection, source, table):
-    """COPY each row group of the file in a task of its own: pgpq encodes Arrow, psycopg sends it.
+    """COPY each row group of the file in a separate task: pgpq encodes Arrow, and psycopg sends it.
 
-    A row group is one transaction. One that is done again, because its worker died after the commit, is there twice.
+    A row group is one transaction. If a worker dies after a commit, Spark repeats its row group, which duplicates the
+    rows.
     """
     session, _, uri = connection
     in_tasks(session, row_groups(source), lambda group: copy_part(uri, table, source, group))
@@ -74,9 +75,9 @@ def load_copy(connection, source, table):
     needs=["spark"],
 )
 def load_copy_once(connection, source, table):
-    """COPY each row group with its entry in a ledger, in one transaction: whoever does it again does nothing.
+    """COPY each row group with its entry in a ledger, in one transaction: a repetition does nothing.
 
-    Every row is there once, whichever workers die; rows are seen as they come.
+    Every row is inserted exactly once, even if workers die. Rows are visible during the load.
     """
     session, uri, theirs = connection
     with ledger_of(uri, table) as ledger:
@@ -91,9 +92,9 @@ def load_copy_once(connection, source, table):
     needs=["spark"],
 )
 def load_copy_staged(connection, source, table):
-    """COPY row groups with a ledger into a copy of the table, which takes its place when all of them are in.
+    """COPY row groups with a ledger into a copy of the table, which replaces the table when all are in.
 
-    All or nothing: nobody sees a part of the rows, and if anything goes wrong nobody ever does.
+    All or nothing: no row is visible before the end, and none ever if anything fails.
     """
     session, uri, theirs = connection
     with staging_of(uri, table) as staging, ledger_of(uri, table) as ledger:

@@ -1,4 +1,4 @@
-"""From a table of Postgres into Parquet files, with Spark."""
+"""From a Postgres table into Parquet files, with Spark."""
 
 from harness.registry import transport
 from harness.transports.postgres.partitions import one_moment, part_queries, read_part
@@ -18,10 +18,10 @@ def _predicates(uri, table):
     "unload", path="JDBC SELECT", payload="text rows", requires=["py4j.protocol", "pyspark.sql"], needs=["spark"]
 )
 def unload_jdbc(connection, table, destination):
-    """Read the table with `read.jdbc` and write it with `write.parquet`, all options as they are.
+    """Read the table with `read.jdbc` and write it with `write.parquet`, all options at their defaults.
 
-    One task does it over one connection, and pgjdbc without a `fetchsize` takes the whole answer into the executor's
-    memory: a large table ends it.
+    One task reads everything over one connection. Without a `fetchsize`, pgjdbc loads the whole answer into the
+    executor's memory, and a large table kills the executor.
     """
     session, _, uri = connection
     url, who = jdbc(session, uri)
@@ -36,9 +36,9 @@ def unload_jdbc(connection, table, destination):
     needs=["spark"],
 )
 def unload_jdbc_predicates(connection, table, destination):
-    """Read ranges of the table's pages (ctid) with `read.jdbc(predicates=...)`, each in a task of its own.
+    """Read ranges of the table's pages (ctid) with `read.jdbc(predicates=...)`, each in a separate task.
 
-    Tasks read one after the other what others may change meanwhile: an updated row may come twice or not at all.
+    Tasks run at different times: a row updated meanwhile may be read twice or not at all.
     """
     session, ours, theirs = connection
     url, who = jdbc(session, theirs)
@@ -55,7 +55,7 @@ def unload_jdbc_predicates(connection, table, destination):
     needs=["spark"],
 )
 def unload_jdbc_one_moment(connection, table, destination):
-    """Read ranges of pages with `read.jdbc`, every task as of one exported snapshot: `sessionInitStatement` sets it.
+    """Read ranges of pages with `read.jdbc`, every task from one exported snapshot, set by `sessionInitStatement`.
 
     A consistent read: this driver holds the snapshot until the last task is done.
     """
@@ -76,7 +76,7 @@ def unload_jdbc_one_moment(connection, table, destination):
     needs=["spark"],
 )
 def unload_one_moment(connection, table, destination):
-    """Read ranges of pages with ADBC, each in a task of its own and all as of one exported snapshot.
+    """Read ranges of pages with ADBC, each in a separate task and all from one exported snapshot.
 
     A consistent read: this driver holds the snapshot until the last task is done. Arrow goes from COPY to Parquet
     without passing through Spark.
