@@ -19,11 +19,11 @@ from tests.waiting import until
 HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned")
 OURS = [
     entry
-    for entry in select("postgres.adbc.*,postgres.psycopg.*,postgres.sqlalchemy.*")
+    for entry in select("postgres.adbc.*,postgres.psycopg.*,postgres.psycopg2.write_*,postgres.sqlalchemy.*")
     if entry.origin is Origin.BEYOND and not entry.function.__module__.endswith(HAVE_THEIR_OWN_TESTS)
 ]
 # What the shared kinds of hostile values mean here: whoever declares none of them has to bring every value through.
-LOST_HERE = {"nan", "empty_text", "int64_beside_null"}
+LOST_HERE = {"nan", "negative_zero", "empty_text", "int64_beside_null"}
 WRITES = [entry for entry in OURS if entry.operation is Operation.WRITE]
 READS = [entry for entry in OURS if entry.operation is Operation.READ]
 TABLE = 'the "table"'

@@ -1,4 +1,7 @@
-"""SQLAlchemy over psycopg 3, which polars and pandas read through by default: https://docs.sqlalchemy.org/en/20/core/"""
+"""SQLAlchemy over psycopg 3: https://docs.sqlalchemy.org/en/20/core/
+
+SQLAlchemy 2.1 takes it for an address that begins with `postgresql://`; 2.0 takes psycopg2.
+"""
 
 from contextlib import contextmanager
 

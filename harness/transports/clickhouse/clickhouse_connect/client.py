@@ -23,16 +23,21 @@ def connect(uri):
     """
     import clickhouse_connect
 
-    parts = urlsplit(uri)
-    with clickhouse_connect.get_client(
-        interface=parts.scheme,
-        host=parts.hostname,
-        port=parts.port,
-        username=unquote(parts.username or "default"),
-        password=unquote(parts.password or ""),
-        **dict(parse_qsl(parts.query)),
-    ) as client:
+    with clickhouse_connect.get_client(**arguments(uri)) as client:
         yield client
+
+
+def arguments(uri):
+    """Return an address as the arguments of the client."""
+    parts = urlsplit(uri)
+    return {
+        "interface": parts.scheme,
+        "host": parts.hostname,
+        "port": parts.port,
+        "username": unquote(parts.username or "default"),
+        "password": unquote(parts.password or ""),
+        **dict(parse_qsl(parts.query)),
+    }
 
 
 def select(table):

@@ -1,0 +1,176 @@
+r"""psycopg2, the Postgres driver that most programs still use: https://www.psycopg.org/docs/
+
+It sends every value as text within the statement. Its COPY takes and gives a file object: `copy_expert`.
+"""
+
+import csv
+import io
+from contextlib import closing, contextmanager
+
+from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers, literal
+
+PAGE_ROWS = 1_000  # of one INSERT; the default is 100
+
+
+@contextmanager
+def connect(uri):
+    """Yield one connection; each write commits its own transaction."""
+    import psycopg2
+
+    with closing(psycopg2.connect(uri)) as connection:
+        yield connection
+
+
+def _insert(connection, table, columns, rows):
+    """Insert rows of Python values, many in one statement."""
+    from psycopg2.extras import execute_values
+
+    # A parameter begins with %, also within a name.
+    query = f"INSERT INTO {identifier(table)} ({identifiers(columns)})".replace("%", "%%") + " VALUES %s"
+    with connection, connection.cursor() as cursor:
+        execute_values(cursor, query, rows, page_size=PAGE_ROWS)
+
+
+def _copy_in(connection, table, columns, buffer, null=""):
+    """Send CSV into the table; `null` is what stands for NULL, in quotes as well."""
+    options = f"NULL {literal(null)}, FORCE_NULL ({identifiers(columns)})" if null else "NULL ''"
+    statement = f"COPY {identifier(table)} ({identifiers(columns)}) FROM STDIN WITH (FORMAT csv, {options})"
+    buffer.seek(0)
+    with connection, connection.cursor() as cursor:
+        cursor.copy_expert(statement, buffer)
+
+
+def _copy_out(connection, table):
+    """Return the names of the table's columns, and the table as CSV under a line of names, in a buffer at its start."""
+    buffer = io.BytesIO()
+    with connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {identifier(table)} LIMIT 0")
+        names = [column.name for column in cursor.description]
+        cursor.copy_expert(f"COPY (SELECT * FROM {identifier(table)}) TO STDOUT WITH (FORMAT csv, HEADER)", buffer)
+    buffer.seek(0)
+    return names, buffer
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="execute_values",
+    payload="rows",
+    requires=["polars", "psycopg2"],
+    lossy={"changed": "negative_zero fraction_into_int32 float32_negative_zero", "refused": "far_dates"},
+)
+def write_polars_execute_values(connection, frame, table):
+    """Insert the rows with psycopg2.extras.execute_values, 1,000 rows an INSERT, in one transaction.
+
+    psycopg2 writes every value as text into the statement, and the server parses it again: -0.0 there is the number 0.
+    """
+    _insert(connection, table, frame.columns, frame.iter_rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="execute_values",
+    payload="rows",
+    requires=["pandas", "psycopg2"],
+    lossy={"changed": "negative_zero fraction_into_int32 float32_negative_zero"},
+)
+def write_pandas_execute_values(connection, frame, table):
+    """Insert the rows with psycopg2.extras.execute_values, 1,000 rows an INSERT, in one transaction.
+
+    psycopg2 writes every value as text into the statement, and the server parses it again: -0.0 there is the number 0.
+    A missing value goes as NULL, except NaN in a float column.
+    """
+    columns = []
+    for _, values in frame.items():
+        if values.hasnans and values.dtype not in ("float64", "float32"):
+            values = values.astype(object).where(values.notna(), None)
+        columns.append(values.tolist())
+    _insert(connection, table, list(frame.columns), zip(*columns, strict=True))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg2"],
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+)
+def write_polars_copy_expert(connection, frame, table):
+    """Send the frame as one CSV into COPY ... FROM STDIN with copy_expert.
+
+    Strings are quoted and nulls are empty, so that the server tells an empty string from NULL. It parses every value
+    again.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_csv(buffer, include_header=False, quote_style="non_numeric")
+    with phase("send"):
+        _copy_in(connection, table, frame.columns, buffer)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg2"],
+    lossy={"changed": "backslash_n nan float32_nan float32_into_float64", "refused": "arrays float64_into_int32"},
+)
+def write_pandas_copy_expert(connection, frame, table):
+    r"""Send the frame as one CSV into COPY ... FROM STDIN with copy_expert.
+
+    `to_csv` marks a missing value with \N, quoted like any string, and FORCE_NULL lets the server take it so. A
+    floating NaN, and a string that is itself \N, arrive as NULL. The server parses every value again.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.to_csv(buffer, index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=r"\N")
+    with phase("send"):
+        _copy_in(connection, table, list(frame.columns), buffer, null=r"\N")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "psycopg2"],
+    lossy={"changed": "digits far_dates decimals arrays"},
+)
+def read_polars_copy_expert(connection, table):
+    """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with polars.read_csv.
+
+    Text crosses the wire. polars guesses the types from the text of all rows, dates included: a column of digits
+    becomes a number, an array stays a string.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        names, buffer = _copy_out(connection, table)
+    with phase("decode"):
+        return pl.read_csv(buffer, new_columns=names, infer_schema_length=None, try_parse_dates=True)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "psycopg2"],
+    lossy={"changed": "empty_text null_words digits int64_beside_null far_dates decimals arrays"},
+)
+def read_pandas_copy_expert(connection, table):
+    """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with pandas.read_csv.
+
+    Text crosses the wire, and pandas guesses the types from it: a column of digits becomes a number, an empty string
+    and words such as "NA" or "null" a missing value. A date stays a string.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        names, buffer = _copy_out(connection, table)
+    with phase("decode"):
+        return pd.read_csv(buffer, header=0, names=names)

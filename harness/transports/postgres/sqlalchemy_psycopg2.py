@@ -1,0 +1,119 @@
+"""SQLAlchemy over psycopg2, which SQLAlchemy 2.0 takes for an address that begins with `postgresql://`.
+
+What most programs do: the calls of pandas and polars on an engine of a plain address, with no option beyond those that
+name the table. https://docs.sqlalchemy.org/en/20/dialects/postgresql.html#module-sqlalchemy.dialects.postgresql.psycopg2
+"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+from harness.transports.postgres.sql import identifier
+from harness.transports.sqlalchemy import for_text
+
+STATEMENT_ROWS = 100
+
+
+@contextmanager
+def connect(uri):
+    """Yield an engine over psycopg2 whose pool already holds one open connection."""
+    import sqlalchemy as sa
+
+    # By name, because SQLAlchemy 2.1 takes psycopg 3 for the same address.
+    engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg2"))
+    try:
+        engine.connect().close()  # an engine connects at its first use; the connection goes back to the pool
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="to_sql",
+    payload="rows",
+    requires=["pandas", "psycopg2", "sqlalchemy"],
+    lossy={"changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero", "refused": "uint64"},
+)
+def write_pandas_to_sql(engine, frame, table):
+    """Append the frame to the table with pandas.DataFrame.to_sql and its default method.
+
+    Every row becomes a dict, and SQLAlchemy puts 1,000 of them into an INSERT, whose values psycopg2 writes as text. A
+    NaN arrives as NULL, and -0.0 as 0.
+    """
+    frame.to_sql(table, engine, if_exists="append", index=False)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="to_sql",
+    payload="rows",
+    requires=["pandas", "psycopg2", "sqlalchemy"],
+    lossy={"changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero", "refused": "uint64"},
+)
+def write_pandas_to_sql_multi(engine, frame, table):
+    """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", 100 rows an INSERT.
+
+    SQLAlchemy makes an object of every value and names it, which takes most of the time. A NaN arrives as NULL, and
+    -0.0 as 0.
+    """
+    frame.to_sql(table, engine, if_exists="append", index=False, method="multi", chunksize=STATEMENT_ROWS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="write_database",
+    payload="rows",
+    requires=["polars", "pandas", "pyarrow", "psycopg2", "sqlalchemy", "sqlalchemy.orm"],
+    lossy={
+        "changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero",
+        "refused": "far_dates arrays",
+    },
+)
+def write_polars_write_database(engine, frame, table):
+    """Append the frame to the table with polars.DataFrame.write_database and a SQLAlchemy engine.
+
+    pandas.to_sql does the work, on a pandas frame of Arrow columns. A NaN arrives as NULL, and -0.0 as 0.
+    """
+    frame.write_database(identifier(table), engine, engine="sqlalchemy", if_table_exists="append")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="read_sql_query",
+    payload="rows",
+    requires=["pandas", "psycopg2", "sqlalchemy"],
+    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
+)
+def read_pandas_read_sql_query(engine, table):
+    """Read the table with pandas.read_sql_query.
+
+    Text crosses the wire, psycopg2 parses it into Python values, and pandas builds the frame from them. A date comes as
+    a Python object (dtype object), a uuid as a string.
+    """
+    import pandas as pd
+
+    query = f"SELECT * FROM {identifier(table)}"
+    return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas hands a string to the driver as it is
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="read_database",
+    payload="rows",
+    requires=["polars", "psycopg2", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
+    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
+)
+def read_polars_read_database(engine, table):
+    """Read the table with polars.read_database.
+
+    Text crosses the wire, psycopg2 parses it into Python values, and polars builds the frame from them. A uuid comes as
+    a string, an integer as Int64.
+    """
+    import polars as pl
+
+    return pl.read_database(for_text(f"SELECT * FROM {identifier(table)}"), connection=engine)
