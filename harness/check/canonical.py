@@ -177,9 +177,7 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     import polars as pl
 
     try:
-        if (
-            isinstance(series.dtype, pl.BaseExtension) and logical != "uuid"
-        ):  # such as ADBC's numeric: a named string type
+        if isinstance(series.dtype, pl.BaseExtension) and logical != "uuid":  # such as ADBC's numeric: a named string
             series = series.ext.storage()
         if series.dtype == pl.Object:
             series = _from_objects(series, logical)
@@ -229,9 +227,7 @@ def _from_values(name: str, values: list[Any], logical: str) -> pl.Series:
 
     made = [None if value is None else canonical_value(value, logical) for value in values]
     series = pl.Series(name, made, polars_dtype(logical), strict=True)
-    if (
-        plain(logical) == "decimal" and series.to_list() != made
-    ):  # polars truncates values with more digits than the type
+    if plain(logical) == "decimal" and series.to_list() != made:  # polars truncates digits beyond those of the type
         raise ValueError("digits are lost")
     return series
 

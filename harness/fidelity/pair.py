@@ -90,9 +90,7 @@ def _judged(
         return Finding(entry, kind.name, fate, should, short(answer.error, exam))
     try:
         found = came_through(entry, kind, of_system, job)
-    except (
-        Exception
-    ) as error:  # any client's error: the table's content is not of this kind, or not among an enum's labels
+    except Exception as error:  # of any client: the table's content is not of this kind, or not among an enum's labels
         return Finding(entry, kind.name, Fate.CHANGED, should, short(f"written: {error}", exam))
     about = tables.one(kind, entry.system).about
     fate, detail = judge(about, expected(kind, of_system, found), found, entry.frame, answer.converted or {})

@@ -21,12 +21,7 @@ from harness.model import Dataset, LabError, Value
 from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
-_BESIDE = (
-    "_staging",
-    "_ledger",
-    "_staging_ledger",
-    "_clone",
-)  # suffixes of tables that transports create next to a table
+_BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # suffixes of tables that transports create
 MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of this many, to cover any interrupted run
 
 
@@ -62,9 +57,7 @@ class Tables:
     ) -> None:
         self.references, self.dataset = references, dataset
         self.spec, self.warmup, self._place, self._summed_above = spec, warmup, place, summed_above
-        self._loaded: dict[
-            tuple[str, str], tuple[int, str]
-        ] = {}  # the database's life in which it was loaded, and its profile
+        self._loaded: dict[tuple[str, str], tuple[int, str]] = {}  # the database's life at the load, and its profile
 
     @property
     def logical_types(self) -> dict[str, str]:
@@ -190,9 +183,7 @@ class Tables:
 
         The frame may have the types of `read_logical_types`. Values of a user's own data are never shown.
         """
-        if (
-            canonical.schema != self._expected.schema
-        ):  # a value that does not fit becomes a null, which counts as a difference
+        if canonical.schema != self._expected.schema:  # a value that does not fit becomes a null: a difference
             dtypes = self._expected.schema
             canonical = pl.DataFrame([canonical[name].cast(of, strict=False) for name, of in dtypes.items()])
         as_built = self._expected.as_built

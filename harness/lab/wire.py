@@ -41,10 +41,7 @@ _QUEUED_PACKETS = "10000"  # queued at a device before the carrier takes them: m
 # which costs the carrier as much as a large packet.
 _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
 _LARGEST_BYTES = 65_536  # bytes of a packet
-_CONGESTION = (
-    "congctl",
-    "cubic",
-)  # Linux's built-in default, whatever the machine's setting, so that a link is the same everywhere
+_CONGESTION = ("congctl", "cubic")  # Linux's built-in default, set so that a link is the same everywhere
 _Answer = TypeVar("_Answer")
 
 

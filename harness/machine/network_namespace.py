@@ -4,9 +4,7 @@ import ctypes
 import os
 from ipaddress import IPv4Network
 
-ADDRESSES = IPv4Network(
-    "198.18.0.0/15"
-)  # of the lab's namespaces, four each: reserved for network benchmarks (RFC 2544)
+ADDRESSES = IPv4Network("198.18.0.0/15")  # of the lab's namespaces, four each: for network benchmarks (RFC 2544)
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 

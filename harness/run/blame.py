@@ -16,9 +16,8 @@ from harness.machine.shortage import SHORT, missing
 from harness.model import Outcome, Status
 from harness.systems import SYSTEMS
 
-FULL_BYTES = (
-    32_000_000  # with less a database cannot continue (its log may grow by twice 16 MB), and may not report why
-)
+# With less a database cannot continue (its log may grow by twice 16 MB), and may not report why.
+FULL_BYTES = 32_000_000
 STARVED = "the kernel ended a process for want of memory during this run"
 _NO_SPACE = (
     *(os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "disk is full"),

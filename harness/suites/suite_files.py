@@ -229,15 +229,7 @@ def _require(what: str, entries: dict[str, Any], *names: str) -> None:
 
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_TAGS = (
-    "points",
-    "sweep",
-    "versus",
-    "str",
-    "int",
-    "float",
-    "[key]",
-)  # names that pydantic adds to a location in the file
+_TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # what pydantic adds to a location
 _WORDS = {"model_type": "a table of entries", "dataclass_type": "a table of entries", "dict_type": "a table of entries"}
 _WORDS |= {"list_type": "a list", "too_short": "at least one"}
 

@@ -158,9 +158,8 @@ def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile
                 "content": sum(int(source.content_id, 16) for source in sources) % 2**64,
             }
         with partial.open("rb") as file:
-            os.fsync(
-                file.fileno()
-            )  # after a power cut, no file with missing content may have the recorded size and time
+            # After a power cut, no file with missing content may have the recorded size and time.
+            os.fsync(file.fileno())
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

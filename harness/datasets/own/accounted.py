@@ -28,9 +28,7 @@ def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
     before, after = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
     if len(places) % 2 or not np.isin(before, edges).all() or not np.isin(after, edges).all():
         return True
-    doubled = opening[
-        (opening > 0) & (data[opening - 1] == _QUOTE)
-    ]  # a quote that reopens a field that was just closed
+    doubled = opening[(opening > 0) & (data[opening - 1] == _QUOTE)]  # a quote that reopens a field just closed
     return not np.isin(doubled - 1, closing, assume_unique=True).all()
 
 

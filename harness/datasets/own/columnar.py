@@ -71,11 +71,8 @@ def read(path: Path, form: str, where: str) -> OfFile:
 
 
 def _read(path: Path, form: str, where: str) -> OfFile:
-    piecewise = {
-        "memory_map": False,
-        "pre_buffer": False,
-        "buffer_size": _BUFFER,
-    }  # avoid reading a whole column for one page
+    # Avoid reading a whole column for one page.
+    piecewise = {"memory_map": False, "pre_buffer": False, "buffer_size": _BUFFER}
     file = parquet.ParquetFile(path, **piecewise) if form == "parquet" else None
     if file is not None:
         _require_parquet(file)

@@ -9,13 +9,7 @@ from typing import Any
 
 import polars as pl
 
-_STRICT = {
-    "cast",
-    "replace_strict",
-    "str.to_date",
-    "str.to_datetime",
-    "str.to_time",
-}  # raise for a cell that does not convert
+_STRICT = {"cast", "replace_strict", "str.to_date", "str.to_datetime", "str.to_time"}  # raise if a cell is invalid
 
 
 @dataclass(frozen=True)

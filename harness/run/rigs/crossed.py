@@ -24,13 +24,7 @@ from harness.worker.messages import Numbers
 
 AFTER_WARMUP = "warmup"
 _OF_WORKERS = frozenset({"call", "clients"})
-_NUMBERS = {
-    "call": 1,
-    "clients": 1,
-    "indexes": 0,
-    "insert_block_rows": 1,
-    "max_wal_mb": 32,
-}  # integer parameters and their minimum
+_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1, "max_wal_mb": 32}  # and their minimum
 SETTINGS = {name: one.settings.NAMES for name, one in SYSTEMS.items() if not one.lacks("settings")}
 OF_WHOLE_SERVER = {name: SYSTEMS[name].settings.OF_WHOLE_SERVER for name in SETTINGS}
 PARAMETERS = _OF_WORKERS.union(*SETTINGS.values())

@@ -9,7 +9,7 @@ It runs with its built-in defaults, which the lab measures. This is its whole co
 | path and other folders   | the lab's    | all its files are removed with the lab                       |
 | users                    | `lab` alone  | with a generated password, of which the file has the hash    |
 | logger                   | information  | to the console: a log is one file, like all services here   |
-| mark_cache_size          | 5368709120   | its default, set because old servers require it               |
+| mark_cache_size          | 5368709120   | its default, set because old servers need it                 |
 | timezone                 | UTC          | like every server of the lab                                 |
 | shutdown_wait_unfinished | 1            | a stop does not wait longer for sessions                     |
 

@@ -41,10 +41,8 @@ TYPES = {
 STORED = {"category": "text"}  # types that a read returns
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
-_FAR = (
-    dt.date(1900, 1, 1),
-    dt.date(2299, 12, 31),
-)  # range of Date32 and DateTime64; with nine digits DateTime64 ends with 64 bits
+# Of Date32 and DateTime64, whose range with nine digits ends with 64 bits.
+_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)
 _NOT_NULL = {"array": "an Array", "nested": "a Tuple", "map": "a Map"}
 # Advice for a column that ClickHouse has no type for.
 _INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}

@@ -29,10 +29,8 @@ _LEVELS = ("minimal", "replica", "logical")
 _RELOAD_SECONDS = 10.0
 # Stored in settings of the reference connection for `left`; no tables or statistics of others are touched.
 _WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
-_CHECKPOINTS = (
-    "lab.checkpoints_began",
-    "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)",
-)  # since Postgres 17
+# Since Postgres 17.
+_CHECKPOINTS = ("lab.checkpoints_began", "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)")
 
 
 def configure(connection: Any, parameters: Mapping[str, Value]) -> bool:

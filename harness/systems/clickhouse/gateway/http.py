@@ -147,7 +147,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             request, chunks = read_form(request, chunks), iter(())
         text = _Text(request.params.get("query", ""), chunks, body.pour)
         insert = text.insert_head()
-        # Without a session id, the engine runs in read-only mode and decides what that means.
+        # Without a session id, the engine itself runs in read-only mode and decides what that means.
         reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
         with self._session(request, user) as session:
             if insert is not None:

@@ -87,7 +87,7 @@ class Request:
         return self.headers.get(name, "").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
     def credentials(self) -> tuple[str, str]:
-        """Return the user and the password. Raises ClickHouseError (516) if they are given more than once."""
+        """Return the user and the password. Raises ClickHouseError (516) if several sources give them."""
         header_user, header_key = self.header("X-ClickHouse-User"), self.header("X-ClickHouse-Key")
         authorization = self.headers.get("Authorization")
         ways = (

@@ -24,9 +24,7 @@ def _pandas_with_bytes(frame, schema):
 
     columns = [name for name in frame.columns if schema.field(name).type == pa.binary(16)]
     made = {name: frame[name].map(_as_bytes, na_action="ignore") for name in columns}
-    return frame.assign(**made).astype(
-        dict.fromkeys(columns, object)
-    )  # otherwise a column without any value would be float
+    return frame.assign(**made).astype(dict.fromkeys(columns, object))  # a column without any value would be float
 
 
 def _as_bytes(text):

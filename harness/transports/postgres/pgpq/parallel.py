@@ -36,9 +36,7 @@ def _copy_slices(connections, slices, columns, table):
     types = types_of(connections[0], table, columns)
     with ExitStack() as transactions:
         for connection in connections:
-            transactions.enter_context(
-                connection.transaction()
-            )  # exit order is reversed: the first, which holds the turn, ends last
+            transactions.enter_context(connection.transaction())  # exit is in reverse: the turn ends last
         take_turn(connections[0], table)
         with ThreadPoolExecutor(len(connections)) as pool:
             number = len(connections)

@@ -13,15 +13,7 @@ from harness.registry import phase, transport
 from harness.transports.postgres.psycopg.client import received, types_of
 
 ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}  # all that must be escaped for the server
-ESCAPED = {
-    r"\\": "\\",
-    r"\t": "\t",
-    r"\n": "\n",
-    r"\r": "\r",
-    r"\b": "\b",
-    r"\f": "\f",
-    r"\v": "\v",
-}  # all that the server sends
+ESCAPED = {r"\\": "\\", r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\b": "\b", r"\f": "\f", r"\v": "\v"}  # all it sends
 
 
 def _copy_from_stdin(table, columns):

@@ -27,9 +27,7 @@ def _copy_slices(connections, frame, table):
     slices = [frame.slice(number * rows, rows) for number in range(len(connections))]
     with ExitStack() as transactions:
         for connection in connections:
-            transactions.enter_context(
-                connection.transaction()
-            )  # exit order is reversed: the first, which holds the turn, ends last
+            transactions.enter_context(connection.transaction())  # exit is in reverse: the turn ends last
         take_turn(connections[0], table)
         with ThreadPoolExecutor(len(connections)) as pool:
             list(pool.map(_copy, connections, slices, [table] * len(connections)))
