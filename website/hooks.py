@@ -15,6 +15,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = ("*.md", "LICENSE", "docs", "results/reference", "results/fidelity", "website/*.[cj]s*")
+NOTES = ("docs/native.md",)  # a diary of measurements, for who works on arrow-wire
 LONG = "results/"  # figures by the thousand: nobody searches for one, and they would be most of the index
 
 
@@ -42,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         capture_output=True,
         text=True,
     )
-    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in sorted(set(listed.stdout.split()))]
+    shown = sorted(set(listed.stdout.split()) - {*NOTES})
+    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in shown]
     return Files([*(file for file in files if file.src_dir != config.docs_dir), *own])
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from harness import registry
 from harness.datasets.hostile.kind import Kind, Own
 from harness.datasets.hostile.kinds import KINDS
-from harness.docs.words import GENERATED, prose
+from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
@@ -21,13 +21,12 @@ A transport moves a dataframe, and is one function of a client. Each client has 
 `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
 """
 _LOSES = """\
-What a transport is known not to bring through stands beside it, with how it fares: `changed` without a word, `refused`
-with an error, or the call `hangs`. [Kinds of values](kinds.md) says what each of the words means.
+Each page lists the kinds of values that a transport is known to lose: `changed` without a word, `refused` with an
+error, or the call `hangs`. [Kinds of values](reference/values.md) explains each kind.
 """
 _KINDS = """\
-The kinds of values that `lab verify` sends through every transport of a database. What a transport is known not to
-bring through stands beside it in the [catalogue](catalogue.md): `changed` without a word, `refused` with an error, or
-the call `hangs`.
+`lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists the
+kinds that a transport is known to lose: `changed` without a word, `refused` with an error, or the call `hangs`.
 """
 _ORIGINS = {
     Origin.LIMIT: "a bound: what the server or the machine alone can do",
@@ -44,7 +43,7 @@ _NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 def index() -> str:
     """Return the list of all clients, by system, with the number of their transports by operation."""
-    parts = [f"# Catalogue of transports\n\n{GENERATED}\n\n{_INDEX}"]
+    parts = [f"# Catalogue of transports\n\n{COMMENT}\n\n{_INDEX}"]
     for system, group in groupby(_by_client(), key=lambda of_client: of_client[0].system):
         clients = list(group)
         found = {entry.operation for entries in clients for entry in entries}
@@ -75,7 +74,7 @@ def kinds() -> str:
         ("kind", "what it is", "in databases"),
         ((f"`{kind.name}`", kind.meaning, "; ".join(_in_databases(kind))) for kind in KINDS.values()),
     )
-    return f"# Kinds of values\n\n{GENERATED}\n\n{_KINDS}\n{rows}"
+    return f"# Kinds of values\n\n{COMMENT}\n\n{_KINDS}\n{rows}"
 
 
 def name(entry: Transport) -> str:
@@ -110,7 +109,7 @@ def _count(entries: Iterable[Transport], operation: Operation) -> str:
 
 def _page(entries: Sequence[Transport]) -> str:
     first = entries[0]
-    head = f"# {first.system}: {first.client}\n\n{GENERATED} [All clients](../catalogue.md).\n"
+    head = f"# {first.system}: {first.client}\n\n{COMMENT}\n\n[All clients](../catalogue.md)\n"
     parts = [head, f"{prose(introduction(first))}\n"]
     for operation in Operation:
         if chosen := [entry for entry in entries if entry.operation == operation]:
@@ -134,7 +133,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "origin", _ORIGINS.get(entry.origin, "")
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
-    yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
+    yield "[loses](../reference/values.md)", fidelity.loses(entry.lossy)
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")

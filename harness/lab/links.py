@@ -2,7 +2,7 @@
 
 Where the kernel lets us lay a wire (`wire.py`), a link is that: one for all connections together. Elsewhere toxiproxy
 stands before a server, holds answers back, and limits each connection alone. Loopback itself stays as it is.
-docs/methodology.md, Networks, says what such links are not.
+docs/explanation/suites/networks.md, says what such links are not.
 """
 
 from __future__ import annotations
