@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from harness.docs import catalogue, commands, readme, reference, tables
+from harness.docs import catalogue, commands, excerpts, readme, reference, tables
 from harness.docs.reference import adopt
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -50,6 +50,8 @@ def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
     yield docs / "reference" / "runs.md", reference.results()
     yield suite_files.left_out_path(ROOT / "suites", "matrix"), reference.left_out("matrix")
     yield ROOT / "README.md", readme.page()
+    for name in excerpts.PAGES:
+        yield ROOT / name, excerpts.page(ROOT / name)
 
 
 def _of_clients() -> Path:

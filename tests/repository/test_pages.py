@@ -23,6 +23,8 @@ NAMES = (
     "runs.md",
     "matrix.csv",
     "README.md",
+    "findings.md",
+    "choose-by-hand.md",
 )
 
 
