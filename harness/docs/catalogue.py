@@ -3,17 +3,26 @@
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
 from itertools import groupby
 
 from harness import registry
 from harness.datasets.hostile.kind import Kind, Own
 from harness.datasets.hostile.kinds import KINDS
+from harness.docs import readme, reference
 from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held
+from harness.lab.packages import package_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
+from harness.report.answers import competing
+from harness.report.cells import megabytes, significant, times
+from harness.report.losses import marks
 from harness.report.markdown import table
+from harness.report.summary import Summary
 from harness.systems import SYSTEMS
 
 _INDEX = """\
@@ -25,8 +34,8 @@ Each page lists the kinds of values that a transport is known to lose: `changed`
 error, or the call `hangs`. [Kinds of values](reference/values.md) explains each kind.
 """
 _KINDS = """\
-`lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists the
-kinds that a transport is known to lose: `changed` without a word, `refused` with an error, or the call `hangs`.
+`lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists
+those that a transport is known to lose: `changed` without a word, `refused` with an error, or the call `hangs`.
 """
 _ORIGINS = {
     Origin.LIMIT: "a bound: what the server or the machine alone can do",
@@ -38,6 +47,12 @@ _LEFT = {
     "no": "the rows sent by then stay in the table",
     "per connection": "the rows of the other connections stay in the table",
 }
+_MEASURED = """\
+## In the reference run
+
+Median seconds of {rows:,} rows, and how many times as fast as what most code does. † changes some kinds of values
+silently, ‡ refuses some. [All transports, and the conditions](../../results/reference/{suite}/report.md).
+"""
 _NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 
@@ -110,12 +125,47 @@ def _count(entries: Iterable[Transport], operation: Operation) -> str:
 def _page(entries: Sequence[Transport]) -> str:
     first = entries[0]
     head = f"# {first.system}: {first.client}\n\n{COMMENT}\n\n[All clients](../catalogue.md)\n"
-    parts = [head, f"{prose(introduction(first))}\n"]
+    parts = [head, f"{prose(introduction(first))}\n", *_figures(entries)]
     for operation in Operation:
         if chosen := [entry for entry in entries if entry.operation == operation]:
             parts.append(f"## {operation} ({len(chosen)})\n")
             parts += [_section(entry) for entry in chosen]
     return "\n".join(parts)
+
+
+def _figures(entries: Iterable[Transport]) -> Iterator[str]:
+    """Yield a table of what the reference run of the matrix measured of these transports, if of any."""
+    names = {entry.id for entry in entries}
+    ran = [(case, default) for case, default in _measured() if case.transport in names]
+    if ran:
+        yield _MEASURED.format(rows=ran[0][0].rows, suite=readme.SUITE)
+        rows = (_figure(case, default) for case, default in sorted(ran, key=lambda pair: _place(pair[0])))
+        yield table(("transport", "median s", "as fast", "peak MB", "values"), rows, (1, 2, 3))
+
+
+def _figure(case: Summary, default: Summary | None) -> tuple[str, ...]:
+    name = case.transport.rpartition(".")[2]
+    factor = times(readme.factor(case, default)) if default else ""
+    marked = f"[{name}](#{name}) {marks(case.lossy)}".rstrip()
+    return marked, significant(case.median_seconds), factor, megabytes(case.peak_rss_bytes), case.fidelity
+
+
+def _place(case: Summary) -> tuple[str, str, float]:
+    return case.operation, case.frame, case.took
+
+
+@cache
+def _measured() -> list[tuple[Summary, Summary | None]]:
+    """Return the cases of the reference run that have figures, each with what most code does in its cell."""
+    suite, _, summaries = reference.of(readme.SUITE)
+    assert suite.answers
+    found: list[tuple[Summary, Summary | None]] = []
+    for cell in competing(suite.answers, summaries).values():
+        ran = [case for case in cell if case.n]
+        named = (case for pattern in suite.answers.usual for case in ran if fnmatchcase(case.transport, pattern))
+        default = next(named, None)
+        found += [(case, default) for case in ran]
+    return found
 
 
 def _section(entry: Transport) -> str:
@@ -127,6 +177,7 @@ def _section(entry: Transport) -> str:
 
 def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "frame", entry.frame
+    yield "packages", ", ".join(f"`{name}`" for name in _packages(entry))
     yield "path", entry.path
     yield "payload", entry.payload
     yield "published as", entry.published or ""
@@ -137,6 +188,11 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
+
+
+def _packages(entry: Transport) -> list[str]:
+    """Return what has to be installed for a transport."""
+    return sorted({package_of(module) for module in entry.modules - sys.stdlib_module_names})
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:
