@@ -2,7 +2,8 @@
 
 Postgres of the wheel is built without OpenSSL, and the gateway of ClickHouse has no TLS either. So each server gets two
 fronts, ports of one process (`front.py`) that hands on all that comes: one whose clients have to use TLS, one whose
-clients have none. What runs over the two differs in TLS alone. docs/explanation/suites/tls.md says what such a front is not.
+clients have none. What runs over the two differs in TLS alone. docs/explanation/suites/tls.md says
+what such a front is not.
 """
 
 from __future__ import annotations
