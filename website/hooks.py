@@ -15,6 +15,16 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = ("*.md", "LICENSE", "docs", "results/reference", "results/fidelity", "website/*.[cj]s*")
+NOTES = ("docs/native.md",)  # a diary of measurements, for who works on arrow-wire
+BOOST = {  # of the first that a path begins with: guides before the catalogue, and that before all else
+    "README.md": 4,
+    "docs/get-started.md": 8,
+    "docs/how-to/": 6,
+    "docs/findings.md": 4,
+    "docs/catalogue": 2,
+    "docs/upstream/": 0.5,
+    "CHANGELOG.md": 0.5,
+}
 LONG = "results/"  # figures by the thousand: nobody searches for one, and they would be most of the index
 
 
@@ -42,17 +52,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         capture_output=True,
         text=True,
     )
-    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in sorted(set(listed.stdout.split()))]
+    shown = sorted(set(listed.stdout.split()) - {*NOTES})
+    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in shown]
     return Files([*(file for file in files if file.src_dir != config.docs_dir), *own])
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Let the search find transports first and figures never; give pages that are wide, or alone, all the room."""
-    if page.file.src_uri.startswith(LONG):
+    """Let the search find guides first and figures never; give pages that are wide, or alone, all the room."""
+    path = page.file.src_uri
+    if path.startswith(LONG):
         page.meta |= {"search": {"exclude": True}, "hide": ["navigation", "toc"]}
-    elif page.file.src_uri.startswith("docs/catalogue/"):
-        page.meta["search"] = {"boost": 2}
-    elif page.is_homepage:
+    elif boost := next((number for start, number in BOOST.items() if path.startswith(start)), None):
+        page.meta["search"] = {"boost": boost}
+    if page.is_homepage:
         page.meta["hide"] = ["navigation"]
     return markdown
 

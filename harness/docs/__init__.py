@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from harness.docs import catalogue, commands, readme, reference, tables
+from harness.docs import catalogue, commands, excerpts, readme, reference, tables
 from harness.docs.reference import adopt
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -42,14 +42,16 @@ def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
     yield docs / "catalogue.md", catalogue.index()
     for name, text in catalogue.clients():
         yield _of_clients() / f"{name}.md", text
-    yield docs / "kinds.md", catalogue.kinds()
-    yield docs / "cli.md", commands.page(app, "lab")
-    yield docs / "columns.md", tables.columns()
-    yield docs / "settings.md", tables.settings()
+    yield docs / "reference" / "values.md", catalogue.kinds()
+    yield docs / "reference" / "cli.md", commands.page(app, "lab")
+    yield docs / "reference" / "columns.md", tables.columns()
+    yield docs / "reference" / "settings.md", tables.settings()
     yield ROOT / ".env.example", tables.env_example()
-    yield docs / "results.md", reference.results()
+    yield docs / "reference" / "runs.md", reference.results()
     yield suite_files.left_out_path(ROOT / "suites", "matrix"), reference.left_out("matrix")
     yield ROOT / "README.md", readme.page()
+    for name in excerpts.PAGES:
+        yield ROOT / name, excerpts.page(ROOT / name)
 
 
 def _of_clients() -> Path:

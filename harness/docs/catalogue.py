@@ -3,17 +3,26 @@
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
 from itertools import groupby
 
 from harness import registry
 from harness.datasets.hostile.kind import Kind, Own
 from harness.datasets.hostile.kinds import KINDS
-from harness.docs.words import GENERATED, prose
+from harness.docs import readme, reference
+from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held
+from harness.lab.packages import package_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
+from harness.report.answers import competing
+from harness.report.cells import megabytes, significant, times
+from harness.report.losses import marks
 from harness.report.markdown import table
+from harness.report.summary import Summary
 from harness.systems import SYSTEMS
 
 _INDEX = """\
@@ -21,13 +30,12 @@ A transport moves a dataframe, and is one function of a client. Each client has 
 `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
 """
 _LOSES = """\
-What a transport is known not to bring through stands beside it, with how it fares: `changed` without a word, `refused`
-with an error, or the call `hangs`. [Kinds of values](kinds.md) says what each of the words means.
+Each page lists the kinds of values that a transport is known to lose: `changed` without a word, `refused` with an
+error, or the call `hangs`. [Kinds of values](reference/values.md) explains each kind.
 """
 _KINDS = """\
-The kinds of values that `lab verify` sends through every transport of a database. What a transport is known not to
-bring through stands beside it in the [catalogue](catalogue.md): `changed` without a word, `refused` with an error, or
-the call `hangs`.
+`lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists
+those that a transport is known to lose: `changed` without a word, `refused` with an error, or the call `hangs`.
 """
 _ORIGINS = {
     Origin.LIMIT: "a bound: what the server or the machine alone can do",
@@ -39,12 +47,18 @@ _LEFT = {
     "no": "the rows sent by then stay in the table",
     "per connection": "the rows of the other connections stay in the table",
 }
+_MEASURED = """\
+## In the reference run
+
+Median seconds of {rows:,} rows, and how many times as fast as what most code does. † changes some kinds of values
+silently, ‡ refuses some. [All transports, and the conditions](../../results/reference/{suite}/report.md).
+"""
 _NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 
 def index() -> str:
     """Return the list of all clients, by system, with the number of their transports by operation."""
-    parts = [f"# Catalogue of transports\n\n{GENERATED}\n\n{_INDEX}"]
+    parts = [f"# Catalogue of transports\n\n{COMMENT}\n\n{_INDEX}"]
     for system, group in groupby(_by_client(), key=lambda of_client: of_client[0].system):
         clients = list(group)
         found = {entry.operation for entries in clients for entry in entries}
@@ -75,7 +89,7 @@ def kinds() -> str:
         ("kind", "what it is", "in databases"),
         ((f"`{kind.name}`", kind.meaning, "; ".join(_in_databases(kind))) for kind in KINDS.values()),
     )
-    return f"# Kinds of values\n\n{GENERATED}\n\n{_KINDS}\n{rows}"
+    return f"# Kinds of values\n\n{COMMENT}\n\n{_KINDS}\n{rows}"
 
 
 def name(entry: Transport) -> str:
@@ -110,13 +124,48 @@ def _count(entries: Iterable[Transport], operation: Operation) -> str:
 
 def _page(entries: Sequence[Transport]) -> str:
     first = entries[0]
-    head = f"# {first.system}: {first.client}\n\n{GENERATED} [All clients](../catalogue.md).\n"
-    parts = [head, f"{prose(introduction(first))}\n"]
+    head = f"# {first.system}: {first.client}\n\n{COMMENT}\n\n[All clients](../catalogue.md)\n"
+    parts = [head, f"{prose(introduction(first))}\n", *_figures(entries)]
     for operation in Operation:
         if chosen := [entry for entry in entries if entry.operation == operation]:
             parts.append(f"## {operation} ({len(chosen)})\n")
             parts += [_section(entry) for entry in chosen]
     return "\n".join(parts)
+
+
+def _figures(entries: Iterable[Transport]) -> Iterator[str]:
+    """Yield a table of what the reference run of the matrix measured of these transports, if of any."""
+    names = {entry.id for entry in entries}
+    ran = [(case, default) for case, default in _measured() if case.transport in names]
+    if ran:
+        yield _MEASURED.format(rows=ran[0][0].rows, suite=readme.SUITE)
+        rows = (_figure(case, default) for case, default in sorted(ran, key=lambda pair: _place(pair[0])))
+        yield table(("transport", "median s", "as fast", "peak MB", "values"), rows, (1, 2, 3))
+
+
+def _figure(case: Summary, default: Summary | None) -> tuple[str, ...]:
+    name = case.transport.rpartition(".")[2]
+    factor = times(readme.factor(case, default)) if default else ""
+    marked = f"[{name}](#{name}) {marks(case.lossy)}".rstrip()
+    return marked, significant(case.median_seconds), factor, megabytes(case.peak_rss_bytes), case.fidelity
+
+
+def _place(case: Summary) -> tuple[str, str, float]:
+    return case.operation, case.frame, case.took
+
+
+@cache
+def _measured() -> list[tuple[Summary, Summary | None]]:
+    """Return the cases of the reference run that have figures, each with what most code does in its cell."""
+    suite, _, summaries = reference.of(readme.SUITE)
+    assert suite.answers
+    found: list[tuple[Summary, Summary | None]] = []
+    for cell in competing(suite.answers, summaries).values():
+        ran = [case for case in cell if case.n]
+        named = (case for pattern in suite.answers.usual for case in ran if fnmatchcase(case.transport, pattern))
+        default = next(named, None)
+        found += [(case, default) for case in ran]
+    return found
 
 
 def _section(entry: Transport) -> str:
@@ -128,16 +177,22 @@ def _section(entry: Transport) -> str:
 
 def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "frame", entry.frame
+    yield "packages", ", ".join(f"`{name}`" for name in _packages(entry))
     yield "path", entry.path
     yield "payload", entry.payload
     yield "published as", entry.published or ""
     yield "origin", _ORIGINS.get(entry.origin, "")
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
-    yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
+    yield "[loses](../reference/values.md)", fidelity.loses(entry.lossy)
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
+
+
+def _packages(entry: Transport) -> list[str]:
+    """Return what has to be installed for a transport."""
+    return sorted({package_of(module) for module in entry.modules - sys.stdlib_module_names})
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:

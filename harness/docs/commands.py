@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from harness.docs.words import GENERATED, prose
+from harness.docs.words import COMMENT, prose
 from harness.report.markdown import table
 
 
@@ -22,7 +22,7 @@ def page(app: typer.Typer, name: str) -> str:
     )
     return "\n".join(
         [
-            f"# Commands\n\n{GENERATED}\n\n{_paragraphs(group.help)}\n\n{_paragraphs(group.epilog)}\n\n{overview}",
+            f"# Commands\n\n{COMMENT}\n\n{_paragraphs(group.help)}\n\n{_paragraphs(group.epilog)}\n\n{overview}",
             *(_section(command, typer.Context(command, context, of)) for of, command in found.items()),
         ]
     )

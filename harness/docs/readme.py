@@ -156,7 +156,8 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
     if any(case.fidelity != EXACT for case in shown if case.n):
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):
-        yield "`tuned` needs [arrow-wire](docs/native.md), which is not on PyPI: `make install` builds it."
+        page = "docs/explanation/arrow-wire.md"
+        yield f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it."
 
 
 def _few_rows() -> str:

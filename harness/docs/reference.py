@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from harness import report
-from harness.docs.words import GENERATED
+from harness.docs.words import COMMENT
 from harness.model import LabError
 from harness.report import contenders, markdown
 from harness.report.summarising import summarise
@@ -48,7 +48,7 @@ def of(name: str) -> tuple[Suite, StoredRun, list[Summary]]:
 
 def results() -> str:
     """Return the index of the reference runs; each has a report with its tables and pictures."""
-    parts = [f"# Reference runs\n\n{GENERATED}\n"]
+    parts = [f"# Reference runs\n\n{COMMENT}\n"]
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
@@ -56,8 +56,8 @@ def results() -> str:
         parts.append(
             f"## {path.name}: {suite.title}\n\n{markdown.conditions(run.environment)}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
-            f"[the whole report](../results/reference/{path.name}/report.md), "
-            f"[runs.csv](../results/reference/{path.name}/runs.csv).{published}\n"
+            f"[the whole report](../../results/reference/{path.name}/report.md), "
+            f"[every run as CSV](../../results/reference/{path.name}/runs.csv).{published}\n"
         )
     return "\n".join(parts)
 

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.docs.words import GENERATED
+from harness.docs.words import COMMENT, GENERATED
 from harness.report import summary
 from harness.report.markdown import table
 from harness.results import row
@@ -12,7 +12,7 @@ from harness.settings import ROOT, Settings
 
 _INSTALLED = """\
 Where the lab is installed as a package, `datasets` and `results` are below the current folder, the suites are the
-package's own, and the state lies in `~/.cache/dataframe-io-lab/state`."""
+package's own, and the state is in `~/.cache/dataframe-io-lab/state`."""
 
 
 def columns() -> str:
@@ -23,7 +23,7 @@ def columns() -> str:
     )
     summaries = table(("column", "meaning"), ((f"`{name}`", text) for name, text in summary.COLUMNS.items()))
     return (
-        f"# Columns of the result files\n\n{GENERATED} A missing figure is an empty cell, never 0.\n\n"
+        f"# Columns of the result files\n\n{COMMENT}\n\nA missing figure is an empty cell, never 0.\n\n"
         f"## runs.csv: one row a run\n\n{runs}\n## summary.csv: one row a transport\n\n{summaries}"
     )
 
@@ -36,7 +36,7 @@ def settings() -> str:
         for rows in (_setting_rows(), _compose_rows())
     )
     return (
-        f"# Settings\n\n{GENERATED} Paths in defaults are relative to the checkout. {_INSTALLED}\n\n"
+        f"# Settings\n\n{COMMENT}\n\nPaths in defaults are relative to the checkout. {_INSTALLED}\n\n"
         f"## Of the command `lab`: environment variables\n\n{of_harness}\n"
         f"## Of the Compose lab: in `.env`, or environment variables of `make`\n\n{of_compose}"
     )

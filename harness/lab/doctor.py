@@ -31,7 +31,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     servers: dict[str, Server] = {}
     for name, system in SYSTEMS.items():
         if name not in lab.systems:
-            yield Diagnosis(name, False, "no address; set it in the environment (docs/settings.md)")
+            yield Diagnosis(name, False, "no address; set it in the environment (docs/reference/settings.md)")
             continue
         try:
             servers[name] = labs.asked(lab, name)

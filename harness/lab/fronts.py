@@ -2,7 +2,7 @@
 
 The wheel's Postgres is built without OpenSSL, and the ClickHouse gateway has no TLS either. Each server therefore gets
 two fronts, ports of one process (`front.py`) that forwards all bytes. One front requires TLS, the other refuses it. The
-two differ only in TLS. docs/methodology.md, section TLS, lists the limits of such a front.
+two differ only in TLS. docs/explanation/suites/tls.md lists the limits of such a front.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 If the kernel permits a wire (`wire.py`), the link is one wire for all connections together. Otherwise toxiproxy runs in
 front of a server, delays answers, and limits each connection separately. Loopback itself does not change.
-docs/methodology.md, section Networks, lists the limits of such links.
+docs/explanation/suites/networks.md lists the limits of such links.
 """
 
 from __future__ import annotations

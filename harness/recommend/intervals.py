@@ -3,7 +3,7 @@
 An interval needs a spread, which two or three runs do not tell. So the variance of the logarithm of a transport's times
 is drawn towards what such runs usually have, as the moderated t of Smyth does for genes (Statistical Applications in
 Genetics and Molecular Biology 3, 2004): (d0 s0^2 + d s^2) / (d0 + d), and the interval of the mean has d0 + d degrees
-of freedom. s0 and d0 come from runs that were recorded (see docs/methodology.md, which also says how often it errs).
+of freedom. s0 and d0 come from runs that were recorded (docs/explanation/the-race.md also says how often it errs).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from statistics import fmean
 
-SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of a whole run of matrix: docs/methodology.md, The race
+SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of a whole run of matrix: docs/explanation/the-race.md
 CONFIDENCE = 0.95
 
 

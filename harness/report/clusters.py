@@ -5,7 +5,7 @@ XVII.7; Lazowska, Zahorjan, Graham & Sevcik, "Quantitative System Performance", 
 needs `wall` seconds for a row, and the server's process for each of them, wait for one another at the cores. Nothing
 moves more than the resource with the most work of a row lets through (Denning & Buzen, ACM Computing Surveys 10(3),
 1978). What a row costs comes from the runs with the fewest workers alone, so that those with more workers check what
-the model predicts: none of its numbers is fitted. docs/methodology.md, Scaling, says what it leaves out.
+the model predicts: none of its numbers is fitted. docs/explanation/suites/cluster.md, Scaling, says what it leaves out.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ _SPANS = (
     "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
     "either, at some of these rows, stand beside them",
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
-    "the sizes that were run; the interval is a bootstrap over the runs (docs/methodology.md, Crossings)",
+    "the sizes that were run; the interval is a bootstrap over the runs (docs/explanation/suites/crossings.md)",
 )
 _COSTS = (
     "the straight line through the medians, whose errors count as shares of it; intervals: bootstrap over the runs of "
-    "each size (docs/methodology.md, Crossings)",
+    "each size (docs/explanation/suites/crossings.md)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
     "off by: how many times as large as the other the line or a median is at most; where that is much, the transport "
     "does not cost as a line says, and neither figure holds at the sizes in between",

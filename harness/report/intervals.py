@@ -2,8 +2,8 @@
 
 Runs are drawn again with replacement 9,999 times; the interval is the middle 95 % of the medians of those draws. It
 says what the runs at hand can say: of 3, 4 or 5 runs it is their whole range, of fewer than 3 there is none. How much
-that is worth stands in docs/methodology.md. The draws are seeded by the name of what they are about, so that the same
-rows always give the same interval.
+that is worth is in docs/explanation/statistics.md. The draws are seeded by the name of what they are about, so that the
+same rows always give the same interval.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Interval = tuple[float, float]
 CONFIDENCE = 0.95
 FEWEST = 3  # runs: the range of two is no better than a guess
 _ALL = 5  # runs: of so many or fewer the interval is their range
-_HOLDS = 10  # runs: from here on it holds the true median as often as it says; see docs/methodology.md
+_HOLDS = 10  # runs: from here on it holds the true median as often as it says; see docs/explanation/statistics.md
 DRAWS = 9_999
 
 

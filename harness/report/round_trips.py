@@ -109,7 +109,7 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
             ),
             (
                 "how many round trips the time holds: the slope of seconds over the round trip, of runs without a "
-                "limit of the rate (docs/methodology.md, Networks); where its interval holds 0, none is shown",
+                "limit of the rate (docs/explanation/suites/networks.md); where its interval holds 0, none is shown",
             ),
             wide=frozenset({0, 1}),
         )

@@ -18,7 +18,7 @@ _HERE = (
     "µs a row: CPU time of the driver and its workers, and of the server (empty: not known); predicted: what the runs "
     "with the fewest workers say of more, in brackets how far that is from the measured rate",
     "the prediction: N workers and the server's processes for them, who wait for one another at the cores, and the "
-    "limits named; none of its numbers is fitted (docs/methodology.md, Scaling)",
+    "limits named; none of its numbers is fitted (docs/explanation/suites/cluster.md, Scaling)",
 )
 _ELSEWHERE = (
     "no run stands behind these figures: each worker has a core of another machine, and the server one like this "

@@ -9,7 +9,7 @@ from typing import Any
 from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
 
-_OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
+_OTHER_COLUMNS = "expected the columns of this version, found others; see docs/reference/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # spreadsheets read such a start as a formula
 _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}

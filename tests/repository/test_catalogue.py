@@ -8,8 +8,9 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.docs import catalogue, words
+from harness.docs import catalogue, reference, words
 from harness.model import LabError
+from harness.report.cells import significant
 from harness.settings import ROOT
 from tests.every import every
 
@@ -35,6 +36,21 @@ def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_decla
 @every(registry.select("*"))
 def test_a_transport_that_no_server_of_ours_takes_says_that_it_was_not_tried_in_another_time_zone(entry):
     assert ("- in another time zone: not tried: " in section(entry)) == ("pg_parquet" in entry.needs)
+
+
+def test_every_transport_that_the_reference_run_measured_is_once_in_a_table_with_its_median():
+    _, _, summaries = reference.of("matrix")
+    wanted = Counter(
+        (case.transport, significant(case.median_seconds))
+        for case in summaries
+        if case.experiment == "matrix" and case.origin in ("published", "beyond") and case.frame and case.n
+    )
+    found = Counter(
+        (f"{name.replace('-', '.', 1)}.{function}", median)
+        for name, text in PAGES.items()
+        for function, median in re.findall(r"^\| \[(\w+)\]\(#\w+\)[ †‡]* \| (\S+) \|", text, re.MULTILINE)
+    )
+    assert found == wanted
 
 
 def test_no_page_has_anything_else():
@@ -81,4 +97,4 @@ def test_a_docstring_is_shown_letter_by_letter(text, escaped):
 
 def test_the_page_that_reports_name_is_there():
     """Reports say that docs/catalogue.md tells which kinds of values there are."""
-    assert "](kinds.md)" in (ROOT / "docs" / "catalogue.md").read_text()
+    assert "](reference/values.md)" in (ROOT / "docs" / "catalogue.md").read_text()

@@ -19,7 +19,7 @@ REGISTRIES = (
 )
 # No tool has a default for these: where a fork publishes its images, and the one archive that has pg_parquet.
 KEPT = {
-    "ghcr io": {".github/workflows/images.yml", ".github/workflows/services.yml", "docs/ci.md"},
+    "ghcr io": {".github/workflows/images.yml", ".github/workflows/services.yml", "docs/how-to/ci.md"},
     "repo pigsty io": {"images/postgres/Dockerfile"},
 }
 

@@ -84,7 +84,7 @@ def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
 
 
 def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
-    drawing = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("```mermaid")[2].partition("```")[0]
+    drawing = (ROOT / "docs/dev/architecture.md").read_text("utf-8").partition("```mermaid")[2].partition("```")[0]
     boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
     of = dict.fromkeys(boxes["ground"].split(", "), "ground")
     leads: dict[str, set[str]] = defaultdict(set)

@@ -15,14 +15,16 @@ from harness.settings import ROOT, Settings
 
 NAMES = (
     "catalogue.md",
-    "kinds.md",
+    "values.md",
     "cli.md",
     "columns.md",
     "settings.md",
     ".env.example",
-    "results.md",
+    "runs.md",
     "matrix.csv",
     "README.md",
+    "findings.md",
+    "choose-by-hand.md",
 )
 
 
@@ -34,7 +36,7 @@ def made():
 
 def page(name):
     """The text of a page that is no client's."""
-    return next(text for path, text in made().items() if path in (name, f"docs/{name}"))
+    return next(text for path, text in made().items() if path.rpartition("/")[2] == name)
 
 
 def of_clients():

@@ -10,10 +10,7 @@ from harness.settings import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = [" ".join(found.split()) for found in re.findall(r"(?:^ {4}\S.*\n(?:\n(?= {4}))?)+", README, re.MULTILINE)]
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")]
-)
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def test_it_has_at_most_110_lines():

@@ -19,7 +19,7 @@ def test_every_reference_run_stands_in_the_page_of_results_with_its_number_of_ok
     ok = ok_rows(runs_csv.load(ROOT / "results" / "reference" / name / "runs.csv"))
     part = reference.results().partition(f"## {name}: ")[2].partition("\n## ")[0]
     assert f" cases, {len(ok):,} ok runs" in part
-    for link in re.findall(r"\]\(\.\./([^)]+)\)", part):
+    for link in re.findall(r"\]\(\.\./\.\./([^)]+)\)", part):
         assert (ROOT / link).is_file()
 
 

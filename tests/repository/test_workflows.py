@@ -13,12 +13,12 @@ import yaml
 from tests.repository.checkout import ROOT
 
 FOLDER = ROOT / ".github" / "workflows"
-PAGE = (ROOT / "docs/ci.md").read_text()
+PAGE = (ROOT / "docs/how-to/ci.md").read_text()
 (SHOWN,) = [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith("name:")]
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in FOLDER.glob("*.yml")}
 SECRET = re.compile("PASSWORD|SECRET|TOKEN")  # in the name of a variable
-EXAMPLES = [*ROOT.glob("docs/*.*"), *ROOT.glob("*.md"), ROOT / "action.yml"]
-WITH_SERVICES = {"services.yml": WORKFLOWS["services.yml"], "docs/ci.md": yaml.safe_load(SHOWN)}
+EXAMPLES = [*ROOT.glob("docs/**/*.*"), *ROOT.glob("*.md"), ROOT / "action.yml"]
+WITH_SERVICES = {"services.yml": WORKFLOWS["services.yml"], "docs/how-to/ci.md": yaml.safe_load(SHOWN)}
 
 
 def services(workflow: Any) -> Iterator[tuple[str, dict[str, Any]]]:
