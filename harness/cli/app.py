@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from harness.lab.packages import PROJECT
 from harness.machine.shortage import missing
@@ -53,13 +53,23 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, text: str, whole: bool = False) -> None:
+def say(console: Console, text: str) -> None:
     """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
 
-    A `whole` line is never broken here: a command in it can be pasted.
+    A word that is longer than a line, such as a path, has a line of its own. Elsewhere a sentence is one line.
     """
-    shown, whole = printable(text, keep="\n\t"), whole or not console.is_terminal
-    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=whole)
+    if console.is_terminal:
+        from harness.report.tables import Sentence
+
+        put(console, Sentence(text))
+    else:
+        echo(text)
+
+
+def put(console: Console, *tables: RenderableType) -> None:
+    """Print tables, each as wide as it is: what is too long for a line is not cut off."""
+    for table in tables:
+        console.print(table, crop=False)
 
 
 def echo(text: object, err: bool = False) -> None:

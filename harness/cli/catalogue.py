@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness import registry
-from harness.cli.app import app, echo, explained, new_console
+from harness.cli.app import app, echo, explained, new_console, put, say
 from harness.model import Origin
 
 
@@ -23,8 +23,8 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
     console = new_console()
     for entry in registry.select(pattern):
         published = " (published)" if entry.origin is Origin.PUBLISHED else ""
-        console.print(f"{entry.id}{published}", markup=False, highlight=False, soft_wrap=True)
-        console.print(Padding(Text(entry.summary), (0, 0, 0, 4)))
+        say(console, f"{entry.id}{published}")
+        put(console, Padding(Text(entry.summary, overflow="ignore"), (0, 0, 0, 4)))
 
 
 @app.command()

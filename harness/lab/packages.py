@@ -3,6 +3,7 @@
 The base of the lab brings what the matrix of databases needs; all else comes with extras (pyproject.toml).
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
@@ -18,7 +19,7 @@ from harness.settings import CHECKOUT
 PROJECT = "dataframe-io-lab"
 # By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
-NOT_ON_PYPI = frozenset({"arrow-wire"})  # no lock has it: `make install` builds it from arrow-wire/
+NOT_ON_PYPI = {"arrow-wire": "make wheel"}  # no lock has it; and what builds it, in a checkout of the lab
 # Extras that "all" goes without, as each has a lock of its own; and what installs one, by where the lab runs.
 _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
@@ -56,7 +57,28 @@ def from_pypi(entry: Transport) -> bool:
     Each module that it requires is in the standard library or in a package of PyPI (DuckDB's extensions are, as
     wheels). It needs no extension of the server, no folder or bucket shared with the server, and no workers.
     """
-    return not entry.needs and NOT_ON_PYPI.isdisjoint(map(package_of, entry.modules))
+    return not beyond_pypi(entry)
+
+
+def beyond_pypi(entry: Transport) -> tuple[str, ...]:
+    """Return what a transport takes that PyPI does not have, each with what makes it, where the lab knows that."""
+    packages = sorted({package_of(module) for module in entry.modules} & set(NOT_ON_PYPI))
+    needs = (f"{need} of the server" for need in entry.needs)
+    return *(f"{package} (not on PyPI: {NOT_ON_PYPI[package]})" for package in packages), *needs
+
+
+def installed(entry: Transport) -> tuple[str, ...]:
+    """Return the packages of PyPI that a transport takes beside the library of its frame, as pip is given them."""
+    has = {entry.frame, "numpy"} if entry.frame == "pandas" else {entry.frame}
+    names = {package_of(module) for module in entry.modules - has - set(sys.stdlib_module_names)}
+    return tuple(sorted(map(asked_for, names - set(NOT_ON_PYPI))))
+
+
+def asked_for(package: str) -> str:
+    """Return a package with the extras that the lab itself asks for: `psycopg[binary]`."""
+    asked = (one for one in map(Requirement, _declared()[0]) if canonicalize_name(one.name) == package)
+    extras = sorted(next((one.extras for one in asked), ()))
+    return f"{package}[{','.join(extras)}]" if extras else package
 
 
 def remedy(
