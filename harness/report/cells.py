@@ -9,7 +9,7 @@ from harness.report import ranks, stability
 from harness.report.summary import Summary
 
 CHANGES, REFUSES = "†", "‡"
-_MEANING = {CHANGES: "silently changes", REFUSES: "refuses with an error"}
+_MEANING = {CHANGES: "silently changes", REFUSES: "refuses"}
 
 
 def marks(lossy: Mapping[str, str]) -> str:

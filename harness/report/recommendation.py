@@ -274,16 +274,13 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         yield f"{called(one.transport)}, the default, cannot: {one.reason}"
     if found.bound and found.bound.seconds > found.fastest.seconds:
         takes = "taking in" if found.operation == Operation.WRITE else "sending"
-        yield (
-            f"The server alone is slower, as its own statement costs more than {takes} these rows: "
-            f"{_plainly(found.bound.how.partition(':')[0])}."
-        )
+        yield f"The server alone is slower: its own statement costs more than {takes} these rows."
     if found.fastest.values != EXACT:
         yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
     else:
         yield f"Checked: all {found.rows:,} rows arrived identical in every run.{_would_change(found)}"
     if said := legend(one.lossy for one in _shown(found)):
-        yield f"{said}: your data have none of them."
+        yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
         more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
         names = ", ".join(map(called, ties[:_MOST_NAMES]))
@@ -299,10 +296,6 @@ def _sentences(found: Recommendation) -> Iterator[str]:
 def _shown(found: Recommendation) -> list[Figure]:
     every = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
     return [one for one in every if one]
-
-
-def _plainly(how: str) -> str:
-    return f"{how[:1].lower()}{how[1:]}".rstrip(".")
 
 
 def _would_change(found: Recommendation) -> str:

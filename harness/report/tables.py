@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 
 from rich import box
 from rich.cells import cell_len
@@ -20,6 +20,7 @@ from harness.suites.suite import PublishedFigure
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
 # be too wide without all that it can do without. All other texts are broken at spaces alone.
 _IN_IDS, _IN_LONG_IDS = " .", " ._"
+_FEW = 12  # rows of a table for which it is worth to look for the widths with the fewest lines
 _HEAD = 9  # a line of a head that is longer is broken at its spaces
 
 
@@ -89,11 +90,31 @@ def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int], st
     shown, least, breaks = next(fitting, None) or shapes[-1]
     room = width - _total(shown, least)
     widths = dict(least)
-    for place in sorted(shown, key=lambda place: (not _is_name(table, place), place not in table.wide, place)):
+    for place in sorted(shown, key=lambda place: (place not in table.wide, place)):
         more = max(0, min(room, longest[place] - least[place]))
         widths[place] += more
         room -= more
-    return shown, widths, breaks
+    if room > 0 or len(table.rows) > _FEW:
+        return shown, widths, breaks
+    return shown, _lowest(table, least, widths, breaks), breaks
+
+
+def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], breaks: str) -> dict[int, int]:
+    """Return the widths of the same sum with which a table of few rows has the fewest lines."""
+    wide = [place for place in widths if place in table.wide]
+    room = sum(widths[place] - least[place] for place in wide)
+
+    def lines(place: int, width: int) -> list[int]:
+        return [_broken(row[place], width, breaks if _is_name(table, place) else " ").count("\n") for row in table.rows]
+
+    tall = {place: [lines(place, least[place] + more) for more in range(room + 1)] for place in wide}
+    shares = (share for share in product(range(room + 1), repeat=len(wide)) if sum(share) == room)
+
+    def height(share: tuple[int, ...]) -> int:
+        return sum(map(max, zip(*(tall[place][more] for place, more in zip(wide, share, strict=True)), strict=True)))
+
+    best = min(shares, key=height, default=())
+    return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
 
 
 def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int], str]]:
