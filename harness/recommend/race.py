@@ -7,8 +7,8 @@ on all.
 
 Where so many are near-equal that their passes do not fit into what is left of the budget, the field is cut by rank, as
 sequential halving does with a fixed budget (Karnin, Koren & Somekh, ICML 2013), but no more sharply than the budget
-asks. Those are left behind: not out, for they are not shown to be slower. What then is left of the budget is spent on
-them, those with the fewest runs first.
+asks. Those are left behind: not out, for they are not shown to be slower. Once the finalists have had their passes,
+each of them runs on all rows while there is time, before near ties are looked into, and more often after that.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class Race:
         """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
         for rows, following in zip(self.stages, [*self.stages[1:], None], strict=True):
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
+                if following is None and number == LAST_PASSES + 1:
+                    yield from self._late_passes(1)
                 if not (self._goes_on(number) if following is None else self._worth_a_pass(rows, following)):
                     break
                 scouts = self._scouts() if following is None and number == 1 else []
@@ -86,20 +88,24 @@ class Race:
                 chosen = self._undecided() if number > LAST_PASSES else self._still_in(rows, number)
                 yield self._shuffled([name for name in chosen if name not in scouts], rows, number)
                 self._drop(rows)
-        while late := self._late():
+        yield from self._late_passes(LAST_PASSES)
+
+    def _late_passes(self, most: int) -> Iterator[list[Turn]]:
+        """Yield passes of those who were left behind, until each has so many runs on all rows or no other run fits."""
+        while late := self._late(most):
             number = self._runs(late[0]) + 1
             yield self._shuffled(late, self.rows, number)
             self._drop(self.rows)
             self.behind -= {name for name in late if self._runs(name) >= LAST_PASSES}
 
-    def _late(self) -> list[str]:
+    def _late(self, most: int) -> list[str]:
         """Return who was left behind and runs on all rows now: as many of those with the fewest runs as there is time.
 
         The first by their ranks; nobody where no other run fits.
         """
-        if not self.behind or not self.told.get(self.rows):
+        fewest = min(map(self._runs, self.behind), default=most)
+        if fewest >= most or not self.told.get(self.rows):
             return []
-        fewest = min(map(self._runs, self.behind))
         left = self._left_for_contenders(MOST_PASSES)
         found = []
         for name in self._ranked(self.behind):
