@@ -13,6 +13,7 @@ from harness.docs.words import GENERATED, prose
 from harness.fidelity.tables import held
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
+from harness.report.cells import marks
 from harness.report.markdown import table
 from harness.systems import SYSTEMS
 
@@ -21,8 +22,9 @@ A transport moves a dataframe, and is one function of a client. Each client has 
 `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
 """
 _LOSES = """\
-What a transport is known not to bring through stands beside it, with how it fares: `changed` without a word, `refused`
-with an error, or the call `hangs`. [Kinds of values](kinds.md) says what each of the words means.
+What a transport is known to lose is listed with it, and how: † `changed` silently, or ‡ `refused` with an error (or the
+call `hangs`). [Kinds of values](kinds.md) says what each of the words means. "Nothing" is said of a transport that
+declares no loss; the tests hold each to what it declares.
 """
 _KINDS = """\
 The kinds of values that `lab verify` sends through every transport of a database. What a transport is known not to
@@ -134,10 +136,17 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "origin", _ORIGINS.get(entry.origin, "")
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
-    yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
+    yield "[loses](../kinds.md)", _loses(entry)
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
+
+
+def _loses(entry: Transport) -> str:
+    """Say what a transport of a frame is declared to lose, with the marks of that, or that it is nothing."""
+    if entry.lossy:
+        return f"{marks(entry.lossy)} {fidelity.loses(entry.lossy)}"
+    return "nothing that `lab verify` tries" if entry.moves_a_frame and entry.system in SYSTEMS else ""
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:

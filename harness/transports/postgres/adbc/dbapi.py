@@ -48,7 +48,7 @@ def write_polars_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, straight from its Arrow memory.
 
     The driver encodes each value in the server's own binary form. It casts nothing: every uuid text is decoded to 16
-    bytes first, and which columns are uuid, the server is asked. No value is lost.
+    bytes first, and which columns are uuid, the server is asked.
     """
     frame = _polars_with_bytes(connection, frame, table)
     with connection.cursor() as cursor:
@@ -101,7 +101,7 @@ def write_polars_write_database(connection, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database over ADBC.
 
     adbc_ingest underneath, after two questions to the server about itself and the table. polars passes a uuid text on
-    as text, which the server refuses, so it is decoded to 16 bytes first. No value is lost.
+    as text, which the server refuses, so it is decoded to 16 bytes first.
     """
     frame = _polars_with_bytes(connection, frame, table)
     frame.write_database(identifier(table), connection, engine="adbc", if_table_exists="append")

@@ -97,7 +97,7 @@ async def read_polars_copy_csv_parallel(connections, table):
 
     2 to 8 connections. One exports its snapshot (pg_export_snapshot) and the others take it, so that all see the table
     at the same moment: a consistent read. polars parses every part in a thread with the types of the table, of which
-    the server is asked; whatever is neither number nor date stays the text that the server prints. No value is lost.
+    the server is asked; whatever is neither number nor date stays the text that the server prints.
     """
     import polars as pl
 

@@ -86,7 +86,7 @@ def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
     Every uuid text becomes a UUID object first: the driver takes no text for a uuid. Which types the columns have, the
-    server is asked. No value is lost.
+    server is asked.
     """
     types = _types(connection, table, frame.columns)
     _refuse_beyond(connection, frame, types)
@@ -108,7 +108,7 @@ def write_pandas_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
     Every uuid text becomes a UUID object and every datetime64 of a date column a date first. What is missing is sent
-    as NULL, except NaN in a float column, which is a float like others. No value is lost.
+    as NULL, except NaN in a float column, which is a float like others.
     """
     types = _types(connection, table, list(frame.columns))
     _refuse_beyond(connection, frame, types)

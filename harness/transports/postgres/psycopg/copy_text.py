@@ -43,7 +43,7 @@ def _copy_to_stdout(connection, table):
 def write_polars_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
 
-    Text crosses the wire: the server parses every value again. No value is lost.
+    Text crosses the wire: the server parses every value again.
     """
     import polars as pl
 
@@ -80,7 +80,7 @@ def write_pandas_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
 
     Text crosses the wire: the server parses every value again. `to_csv` writes NaN as it writes what is missing, so a
-    NaN in a float column becomes the text NaN first and arrives as NaN. No value is lost.
+    NaN in a float column becomes the text NaN first and arrives as NaN.
     """
     buffer = io.BytesIO()
     with phase("encode"):
@@ -102,7 +102,7 @@ def read_polars_copy_text_format(connection, table):
     """Collect COPY ... TO STDOUT in Postgres' text format, parse it with polars.read_csv and take out the escapes.
 
     Text crosses the wire. The server is asked for the types, so nothing is guessed: a uuid stays String, as does any
-    type not listed here. No value is lost.
+    type not listed here.
     """
     import polars as pl
 

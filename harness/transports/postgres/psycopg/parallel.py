@@ -49,7 +49,7 @@ def write_polars_copy_csv_parallel(connections, frame, table):
     other when all rows have arrived: in that moment another connection can see some slices and not yet the others, and
     a crash can leave it so. Where two slices have the same key, one waits for the other and fails after 10 seconds
     (lock_timeout), and no row stays. Two parallel writers of one table take turns (an advisory lock): they could wait
-    for each other's keys. No value is lost: every text is quoted, and an empty field is NULL.
+    for each other's keys. Every text is quoted, and an empty field is NULL.
     """
     _copy_slices(connections, frame, table)
 
