@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from rich.padding import Padding
-from rich.text import Text
 
 from harness import registry
 from harness.cli.app import app, echo, explained, new_console, put, say
@@ -20,11 +19,13 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
         return
+    from harness.report.tables import Sentence
+
     console = new_console()
     for entry in registry.select(pattern):
         published = " (published)" if entry.origin is Origin.PUBLISHED else ""
         say(console, f"{entry.id}{published}")
-        put(console, Padding(Text(entry.summary, overflow="ignore"), (0, 0, 0, 4)))
+        put(console, Padding(Sentence(entry.summary), (0, 0, 0, 4), expand=False))
 
 
 @app.command()

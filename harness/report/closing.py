@@ -60,7 +60,7 @@ def closing(
         if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines(said, width) <= room:
             return Closing(whole, said)
     left = room - min(lines(said, width), room // 2)
-    fitting = (shape for shape in shapes if _heights([shape], width) <= left)
+    fitting = (shape for least in (left, room - 1) for shape in shapes if _heights([shape], width) <= least)
     kept = [next(fitting, None) or _shortened(texts[-1], width, left)] if texts else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
 

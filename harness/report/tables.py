@@ -20,7 +20,8 @@ from harness.suites.suite import PublishedFigure
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
 # be too wide without all that it can do without. All other texts are broken at spaces alone.
 _IN_IDS, _IN_LONG_IDS = " .", " ._"
-_FEW = 12  # rows of a table for which it is worth to look for the widths with the fewest lines
+_FEW = 24  # rows of a table for which widths with the fewest lines are looked for, and its columns of words
+_WORDS = (2, 3)
 _HEAD = 9  # a line of a head that is longer is broken at its spaces
 
 
@@ -94,7 +95,7 @@ def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int], st
         more = max(0, min(room, longest[place] - least[place]))
         widths[place] += more
         room -= more
-    if room > 0 or len(table.rows) > _FEW:
+    if room > 0 or len(table.rows) > _FEW or len(table.wide & set(shown)) not in _WORDS:
         return shown, widths, breaks
     return shown, _lowest(table, least, widths, breaks), breaks
 
@@ -108,12 +109,13 @@ def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], bre
         return [_broken(row[place], width, breaks if _is_name(table, place) else " ").count("\n") for row in table.rows]
 
     tall = {place: [lines(place, least[place] + more) for more in range(room + 1)] for place in wide}
-    shares = (share for share in product(range(room + 1), repeat=len(wide)) if sum(share) == room)
+    but_last = (share for share in product(range(room + 1), repeat=len(wide) - 1) if sum(share) <= room)
+    shares = ((*share, room - sum(share)) for share in but_last)
 
     def height(share: tuple[int, ...]) -> int:
         return sum(map(max, zip(*(tall[place][more] for place, more in zip(wide, share, strict=True)), strict=True)))
 
-    best = min(shares, key=height, default=())
+    best = min(shares, key=height)
     return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
 
 
@@ -130,6 +132,9 @@ def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[
         yield shown, least(_IN_IDS), _IN_IDS
     yield shown, least(_IN_IDS, figures=True), _IN_IDS
     yield shown, least(_IN_LONG_IDS), _IN_LONG_IDS
+    while len(shown) > 2:  # the last ones say the least
+        yield shown, least(_IN_LONG_IDS, figures=True), _IN_LONG_IDS
+        shown = shown[:-1]
     yield shown, least(_IN_LONG_IDS, figures=True), _IN_LONG_IDS
 
 
