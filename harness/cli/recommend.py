@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,7 +95,7 @@ def recommend(
     own = own_options.own_data(chosen, data, query, key, rows, names, wish.system, csv)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
     try:
-        found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
+        found, folder = asking.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
     except asking.Stopped as stop:
         source = "--data" if data is not None else "--query"
         show(

@@ -42,7 +42,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     """Return what a race recommends. Raises LabError where no transport came through, or none in time."""
     race, asked = racing.race, racing.asked
     found = _times(racing.rows.values())
-    largest = max((rows for rows in race.told if race.leader(rows)), default=0)
+    largest = _largest(race)
     best = race.leader(largest)
     if best is None:
         raise LabError(_nobody(racing))
@@ -76,12 +76,29 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         usual=tuple(_usual(name, found, race.told) for name in asked.usual if name in told),
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
-        ended=racing.ended + ("" if racing.begun else f" after {_ran(racing)} of {len(race.transports)} transports"),
+        ended=_ended(racing, largest),
         seconds=round(seconds, 1),
         budget=asked.budget,
         left_behind=_left_behind(race, exact),
         compared=data.compared,
     )
+
+
+def _largest(race: Race) -> int:
+    """Return the most rows that all who are still in have run, or else that the most have run; 0 before any run.
+
+    Of a pass that was cut short whoever came first would be the fastest.
+    """
+    sizes = [rows for rows in race.told if race.leader(rows)]
+    whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
+    return max(whole) if whole else max(sizes, key=lambda rows: (len(race.told[rows]), rows), default=0)
+
+
+def _ended(racing: Racing, largest: int) -> str:
+    """Say why a race ended before its finalists had their passes, and of how much its answer is then."""
+    if racing.begun and racing.ended and largest < racing.race.rows:
+        return f"{racing.ended} before all had run on all {racing.race.rows:,} rows"
+    return racing.ended + ("" if racing.begun else f" after {_ran(racing)} of {len(racing.race.transports)} transports")
 
 
 def _may_be_as_fast(figure: Figure, best: str) -> bool:

@@ -162,6 +162,18 @@ def test_a_usual_one_is_set_beside_the_fastest_at_the_rows_it_had() -> None:
     assert (usual.transport, round(usual.factor), usual.differs) == (USUAL, 9, True)
 
 
+def test_a_race_that_ended_in_its_first_pass_on_all_rows_answers_from_the_slice_that_all_have_run() -> None:
+    under_way = racing([TUNED, TEXT, PGPQ])
+    under_way.race.rows = 100_000
+    under_way.ended = "the budget of 40 s was used up"
+    for name, took in ((TUNED, 1.0), (TEXT, 3.0), (PGPQ, 2.0)):
+        under_way._take_in(Turn(name, 10_000, 1), row(name, seconds=took, parameters="rows=10000"))
+    under_way._take_in(Turn(TEXT, 100_000, 1), row(TEXT, seconds=30.0, parameters="rows=100000"))
+    found = judging.recommendation(under_way, 1.0)
+    assert (found.rows, found.fastest.transport) == (10_000, TUNED)
+    assert found.ended == "the budget of 40 s was used up before all had run on all 100,000 rows"
+
+
 def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much() -> None:
     under_way = racing([TUNED, TEXT], max_memory=50_000_000)
     ran(under_way, TUNED, 1.0, peak=50_000_001)
