@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import own as own_options
-from harness.cli.app import app, command_line, echo, explained, new_console, put, say
+from harness.cli.app import app, command_line, explained, new_console, put, say
 from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
@@ -157,7 +157,7 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                     runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
             except (KeyboardInterrupt, SystemExit):
                 with suppress(OSError):  # the terminal may be gone
-                    echo(f"lab: stopped; {go_on}")
+                    tell(f"lab: stopped; {go_on}")
                 raise
     except KeyboardInterrupt:  # by a person, who waits for an answer; the servers have ended by now
         with suppress(OSError):

@@ -1,5 +1,6 @@
 """The catalogue: every transport once, on the page of its client, and an index that counts them."""
 
+import inspect
 import re
 from collections import Counter
 from types import SimpleNamespace
@@ -35,6 +36,15 @@ def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_decla
 @every(registry.select("*"))
 def test_a_transport_that_no_server_of_ours_takes_says_that_it_was_not_tried_in_another_time_zone(entry):
     assert ("- in another time zone: not tried: " in section(entry)) == ("pg_parquet" in entry.needs)
+
+
+@every(entry for entry in registry.select("postgres.*,clickhouse.*") if entry.moves_a_frame)
+def test_what_a_transport_loses_is_said_by_its_declarations_alone_with_the_mark_of_how(entry):
+    (line,) = re.findall(r"^- \[loses\]\(../kinds.md\): (.*)$", section(entry), re.MULTILINE)
+    assert ("†" in line) == ("changed" in entry.lossy.values())
+    assert ("‡" in line) == bool(set(entry.lossy.values()) - {"changed"})
+    assert (line == "nothing that `lab verify` tries") == (not entry.lossy)
+    assert "No value is lost" not in (inspect.getdoc(entry.function) or "")
 
 
 def test_no_page_has_anything_else():
