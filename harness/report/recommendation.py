@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from harness.model import LabError, Operation
+from harness.model import Fate, LabError, Operation, Status
 from harness.report.answer_tables import NO_DIFFERENCE, route
 from harness.report.answers import EXACT
 from harness.report.cells import called, legend, marked, megabytes, significant
@@ -224,8 +224,7 @@ def table(found: Recommendation) -> TextTable:
             choices.setdefault((figure.transport, figure.rows), (figure, []))[1].append(choice)
     rows = [_row(found, figure, names) for figure, names in choices.values()]
     if found.default and not found.of_default:
-        cannot = "cannot" if is_out(found) else "not timed"
-        rows.append((DEFAULT, called(found.default), cannot, *[""] * (len(_HEAD) - 3)))
+        rows.append((DEFAULT, called(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
     if found.bound:
         rows.append(_row(found, found.bound, [BOUND]))
     return TextTable(
@@ -252,9 +251,12 @@ def _row(found: Recommendation, figure: Figure, choices: list[str]) -> tuple[str
     )
 
 
-def is_out(found: Recommendation) -> bool:
-    """Say whether the default cannot move these data."""
-    return any(one.transport == found.default for one in found.ruled_out)
+def without_time(found: Recommendation) -> str:
+    """Say why the default has no time: it `cannot` move these data, was `left out` as was asked, or is `not timed`."""
+    out = next((one.reason for one in found.ruled_out if one.transport == found.default), None)
+    if out is None:
+        return "not timed"
+    return "cannot" if out.partition(":")[0] in {*Status, *Fate} else "left out"
 
 
 def needs(figure: Figure) -> str:
@@ -271,7 +273,7 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.ended:
         yield f"Not final: {found.ended}; figures are of {_runs(found.fastest.runs)}. A larger --budget tells more."
     for one in [one for one in found.ruled_out if one.transport == found.default]:
-        yield f"{called(one.transport)}, the default, cannot: {one.reason}"
+        yield f"{called(one.transport)}, the default, {without_time(found).replace('left', 'is left')}: {one.reason}"
     if found.bound and found.bound.seconds > found.fastest.seconds:
         takes = "taking in" if found.operation == Operation.WRITE else "sending"
         yield f"The server alone is slower: its own statement costs more than {takes} these rows."

@@ -8,7 +8,7 @@ from harness.model import Operation
 from harness.report import markdown
 from harness.report.answer_tables import route
 from harness.report.cells import called, megabytes, significant
-from harness.report.recommendation import Figure, Recommendation, is_out, needs
+from harness.report.recommendation import Figure, Recommendation, needs, without_time
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts
 
@@ -20,7 +20,7 @@ def lines(found: Recommendation, environment: Facts) -> list[str]:
     if other or one.transport != found.fastest.transport:
         rows.append(_row(other or found.fastest))
     elif found.default and found.default != one.transport:
-        rows.append((called(found.default), "cannot" if is_out(found) else "not timed", "", ""))
+        rows.append((called(found.default), without_time(found), "", ""))
     head = (f"{route(found)}, {found.rows:,} rows × {len(found.columns)} columns", "median", "peak", "pip install")
     command = f"lab recommend --data FILE --{'to' if found.operation == Operation.WRITE else 'from'} {found.system}"
     said = (

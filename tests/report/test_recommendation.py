@@ -173,6 +173,11 @@ def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_senten
     assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
     assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
     assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
+    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", usual=True),))
+    assert recommendation.table(unwanted).rows[-1][2] == "left out"
+    assert "sqlalchemy write_database, the default, is left out: its style is sync" in recommendation.sentences(
+        unwanted
+    )
 
 
 def test_a_server_alone_that_is_slower_than_the_fastest_is_explained_and_one_that_is_faster_is_not() -> None:
