@@ -23,12 +23,6 @@ from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_ADDRESS = '''\
-def address(name):
-    """Return the address of the database, which the environment has."""
-    if not os.environ.get(name):
-        raise SystemExit(f"{name} is not set: expected the address of the database, such as {ADDRESSES[name]}")
-    return os.environ[name]'''
 _OURS = "arrow_wire"  # over whose connection the table is made
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
@@ -70,7 +64,6 @@ def program(figure: Figure, data: OwnData, source: Source, table: str = "") -> s
     body = _brief(show.body(entry, *imported, called_with=False))
     parts = [f"{_header(entry, packages)}\n{_docstring(entry, figure, source, table)}\n\n{body}"]
     parts.append("\n".join(_constants(entry, data, source, table)))
-    parts.append(_ADDRESS)
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
         parts += [*([] if source.file else [making.SELECT]), load(entry.frame, data, source)]
@@ -93,8 +86,8 @@ def _header(entry: Transport, packages: set[str]) -> str:
     instead = SYSTEMS[entry.system].script.BY_ARROW_WIRE if _OURS in packages else {}
     named = {instead.get(name, asked_for(name)) for name in map(package_of, packages)} - {""}
     listed = ", ".join(f'"{name}"' for name in sorted(named))
-    more = [f"# Needs {what}." for what in beyond_pypi(entry)]
-    return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]", "# ///", *more])
+    more = "".join(f"  # {what}" for what in beyond_pypi(entry))  # a comment of TOML
+    return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]{more}", "# ///"])
 
 
 def _brief(source: str) -> str:
@@ -112,18 +105,26 @@ def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> 
     writes = entry.operation is Operation.WRITE
     what = f"{source} into the table {table}" if writes else f"the table {table} into a frame"
     runs = f"{figure.runs} run{'s' if figure.runs != 1 else ''}"
+    measured = f"{significant(figure.seconds)} s of {figure.rows:,} such rows, the median of {runs}"
+    by = f"{PROJECT} {version(PROJECT)} on {machine(describe_machine())}"
     made = f"The table is made where there is none. To undo: DROP TABLE {table}; rows added to a table of yours stay."
     lines = (
-        f"Move {what} as {entry.id} does.",
+        f"Move {what} as {entry.id} does: {measured}, by {by}.",
         "",
-        f"It took {significant(figure.seconds)} s of {figure.rows:,} such rows, the median of {runs}, all exact,",
-        f"by {PROJECT} {version(PROJECT)} on {machine(describe_machine())}.",
-        f"The address is in the environment: {' and '.join(_variables(entry))}.",
         made if writes else "It only reads: there is nothing to undo.",
     )
     shown = "\n".join(printable(line) for part in lines for line in part.split("\n")).replace("\\", "\\\\")
     text = re.sub(r'"(?=")|(?<=")"', r'\\"', shown)  # a name or query may have as many in a row as it likes
-    return f'"""{text}\n"""'
+    return f'"""{text}"""'
+
+
+def _require_addresses(entry: Transport) -> str:
+    """Return the lines of a program that end it where it does not know an address."""
+    known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
+    said = {name: f"{name} is not set: expected an address such as {known[name]}" for name in _variables(entry)}
+    return "".join(
+        f'    if not os.environ.get("{name}"):\n        raise SystemExit("{text}")\n' for name, text in said.items()
+    )
 
 
 def _variables(entry: Transport) -> list[str]:
@@ -150,7 +151,7 @@ def _constants(entry: Transport, data: OwnData, source: Source, table: str) -> l
 def _main(entry: Transport) -> str:
     name, wait = entry.function.__name__, "await " if entry.style == "async" else ""
     keyword = "async " if wait else ""
-    uri = f'address("{show.variable(entry)}")'
+    uri = f'os.environ["{show.variable(entry)}"]'
     if entry.operation is Operation.WRITE:
         ours = _OURS in entry.modules
         before = "" if ours else "\n    create_table()"
@@ -166,4 +167,4 @@ def _main(entry: Transport) -> str:
         frame = {wait}{name}(connection, TABLE)
     print(frame)"""
     call = "asyncio.run(main())" if wait else "main()"
-    return f'{keyword}def main():\n{body}\n\n\nif __name__ == "__main__":\n    {call}'
+    return f'{keyword}def main():\n{_require_addresses(entry)}{body}\n\n\nif __name__ == "__main__":\n    {call}'

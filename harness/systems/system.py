@@ -316,9 +316,9 @@ class Script(Protocol):
     """How a program that stands alone makes its table and asks a query: the module `script` of a room.
 
     `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
-    the variable `VARIABLE`, which a function `address` returns; it needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs it
-    over a connection of arrow-wire, and `BY_ARROW_WIRE` is what is installed instead of a package then. `SELECT` is
-    that of a function `select` that returns the rows of QUERY as an Arrow table, as the reference client does; it needs
+    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs it over a connection
+    of arrow-wire, and `BY_ARROW_WIRE` is what is installed instead of a package then. `SELECT` is that of a function
+    `select` that returns the rows of QUERY as an Arrow table, as the reference client does; it needs
     `SELECT_PACKAGES`.
     """
 

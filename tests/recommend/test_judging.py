@@ -80,6 +80,14 @@ def test_seconds_are_the_median_and_the_factor_is_of_medians_as_in_every_report(
     assert found.fastest.rows_per_s == pytest.approx(1_000 / 1.1)
 
 
+def test_the_peak_is_the_largest_of_all_runs_as_in_every_report() -> None:
+    under_way = racing([TUNED])
+    ran(under_way, TUNED, 1.0, peak=10)
+    ran(under_way, TUNED, *[1.0] * 3, peak=30)
+    under_way._take_in(Turn(TUNED, OWN.rows, 4), row(TUNED, seconds=1.0, peak_rss_bytes=20, pass_number=4))
+    assert judging.recommendation(under_way, 1.0).fastest.peak_rss_bytes == 30
+
+
 def test_the_fastest_from_pypi_is_another_one_where_the_fastest_takes_what_pypi_has_not() -> None:
     found = recommended(TUNED=1.0, TEXT=3.0, PGPQ=2.0)
     assert (found.fastest.transport, found.from_pypi and found.from_pypi.transport) == (TUNED, PGPQ)
