@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
@@ -74,7 +76,10 @@ def put(console: Console, *tables: RenderableType) -> None:
 
 def echo(text: object, err: bool = False) -> None:
     """Print a line, in which what others wrote is only shown: nothing in it is for the terminal to obey."""
-    typer.echo(printable(str(text), keep="\n\t"), err=err)
+    shown = printable(str(text), keep="\n\t")
+    if err and sys.stderr.isatty():  # which would break a line wherever its width ends
+        shown = fill(shown, get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    typer.echo(shown, err=err)
 
 
 def command_line() -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness import registry
 from harness.cli import catalogue, labs, newest, runs
-from harness.cli.app import say
+from harness.cli.app import echo, say
 from harness.lab import doctor
 from harness.lab import labs as opened
 from harness.lab.doctor import Diagnosis
@@ -105,6 +105,19 @@ def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, mo
     with pytest.raises(typer.Exit):
         labs.doctor()
     assert LONG in read(console, width, [f"FAIL s3: {found[0].found}", "ok x: 18.4"])
+
+
+@WIDTHS
+def test_what_cannot_be_done_is_said_without_a_broken_word(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f'lab: expected a file at {LONG}: {"give it one of these, " * 9}or "-"'
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    echo(said, err=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert " ".join(lines) == said
+    assert [line for line in lines if len(line) > width and line != f"{LONG}:"] == []
 
 
 @WIDTHS
