@@ -15,7 +15,7 @@ from harness.report.page_tables import PageTable, leaders
 from harness.report.recommendation import Recommendation
 from harness.report.shown import sentences
 from harness.report.summary import Summary
-from harness.report.tables import Sentence, printable, tables
+from harness.report.tables import Sentence, fits, printable, tables
 from harness.report.text_tables import TextTable
 from harness.results.row import Row
 from harness.suites.suite import Suite
@@ -53,7 +53,7 @@ def closing(
     """
     said = sentences(suite, rows, summaries, cores)
     texts = list(_shapes(suite, rows, summaries))
-    shapes = [printable(table, width) for table in texts]
+    shapes = [printable(table, width) for table in [one for one in texts if fits(one, width)] or texts[-1:]]
     if not short:
         whole = [*tables(summaries, width, suite.published), *shapes[:1]]
         # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.

@@ -119,6 +119,13 @@ def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], bre
     return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
 
 
+def fits(table: TextTable, width: int) -> bool:
+    """Say whether a table has room with all of its columns and no id that is broken."""
+    whole = {place: _least(table, place, " ") for place in range(len(table.head)) if place in table.wide}
+    figures = {place: _longest(table, place) for place in range(len(table.head)) if place not in table.wide}
+    return _total(list(range(len(table.head))), whole | figures) <= width
+
+
 def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int], str]]:
     """Yield ever fewer columns with the least width of each, then ever narrower names and figures."""
     shown = list(longest)
