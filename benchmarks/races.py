@@ -92,7 +92,7 @@ def real(folder: str, budget: float = BUDGET) -> None:
     asked = asking.asked(chosen, record.wish, own, budget=budget)
     found, _ = asking.answered(chosen, asked, print, asking.silent)
     recommendation.write(Path(folder), found)
-    for line in recommendation.sentences(found):
+    for line in (*recommendation.opening(found), *recommendation.sentences(found)):
         print(line)
 
 

@@ -146,7 +146,7 @@ def race(record: Record, example: str, seed: int, budget: float = BUDGET) -> End
     asked = asking.asked(settings.load(), record.wish, _data(example), budget=budget, started=0.0)
     bounds = bounds_of(record.wish)
     names = sorted({name for name, _ in record.runs})
-    usual = asked.usual & set(names)
+    usual = frozenset(asked.usual) & set(names)
     entries = {entry.id: entry for entry in (*map(registry.one, names), *bounds)}
     track = Track("drawn", "recorded", Path(), replay.perform, now=lambda: replay.clock)
     racing = Racing(asked, Race(names, record.rows, seed, usual, after=len(bounds)), entries, [], bounds, track)

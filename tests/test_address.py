@@ -9,7 +9,7 @@ import pytest
 from harness import address
 from harness.model import LabError
 
-POSTGRES = address.Address("here", "postgres_uri", "", "", ("postgresql", "postgres"), 5432)
+POSTGRES = address.Address("here", "postgres_uri", "", ("postgresql", "postgres"), 5432)
 
 
 @pytest.fixture

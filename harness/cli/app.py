@@ -5,10 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from harness.lab.packages import PROJECT
 from harness.machine.shortage import missing
@@ -53,18 +55,31 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, text: str, whole: bool = False) -> None:
+def say(console: Console, text: str) -> None:
     """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
 
-    A `whole` line is never broken here: a command in it can be pasted.
+    A word that is longer than a line, such as a path, has a line of its own. Elsewhere a sentence is one line.
     """
-    shown, whole = printable(text, keep="\n\t"), whole or not console.is_terminal
-    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=whole)
+    if console.is_terminal:
+        from harness.report.tables import Sentence
+
+        put(console, Sentence(text))
+    else:
+        echo(text)
+
+
+def put(console: Console, *tables: RenderableType) -> None:
+    """Print tables, each as wide as it is: what is too long for a line is not cut off."""
+    for table in tables:
+        console.print(table, crop=False)
 
 
 def echo(text: object, err: bool = False) -> None:
     """Print a line, in which what others wrote is only shown: nothing in it is for the terminal to obey."""
-    typer.echo(printable(str(text), keep="\n\t"), err=err)
+    shown = printable(str(text), keep="\n\t")
+    if err and sys.stderr.isatty():  # which would break a line wherever its width ends
+        shown = fill(shown, get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    typer.echo(shown, err=err)
 
 
 def command_line() -> str:

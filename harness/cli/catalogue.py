@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 from rich.padding import Padding
-from rich.text import Text
 
 from harness import registry
-from harness.cli.app import app, echo, explained, new_console
+from harness.cli.app import app, echo, explained, new_console, put, say
 from harness.model import Origin
 
 
@@ -20,11 +19,13 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
         return
+    from harness.report.tables import Sentence
+
     console = new_console()
     for entry in registry.select(pattern):
         published = " (published)" if entry.origin is Origin.PUBLISHED else ""
-        console.print(f"{entry.id}{published}", markup=False, highlight=False, soft_wrap=True)
-        console.print(Padding(Text(entry.summary), (0, 0, 0, 4)))
+        say(console, f"{entry.id}{published}")
+        put(console, Padding(Sentence(entry.summary), (0, 0, 0, 4), expand=False))
 
 
 @app.command()

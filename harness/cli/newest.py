@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 
 from harness import settings
-from harness.cli.app import command_line, echo
+from harness.cli.app import command_line, put, say
 from harness.model import LabError, Operation
 from harness.systems import SYSTEMS
 
@@ -42,9 +42,9 @@ def show(chosen: settings.Settings, console: Console) -> None:
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = closing.LINES - closing.lines(last, console.width)
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
-        console.print(one)
+        put(console, one)
     for line in last:
-        echo(line)
+        say(console, line)
 
 
 def show_at(
@@ -79,9 +79,9 @@ def show_at(
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
     run, _, found = _found(chosen, suite, answered)
-    console.print(printable(table(found, rows, network or {}), console.width))
+    put(console, printable(table(found, rows, network or {}), console.width))
     for line in [*_said(chosen, suite, run, experiments), _your_own()]:
-        echo(line)
+        say(console, line)
 
 
 def _wanted(one: Direction, to: str, of: str) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import echo
+from harness.cli.app import echo, new_console, say
 from harness.model import LabError, require_utf_8
 from harness.run.lock import require_free
 
@@ -63,12 +63,12 @@ def own_data(
         own = data.from_file(file, columns, rows, names, options)
         for note in own.notes:
             echo(f"note: {note}", err=True)
-        echo(f"{file}: compared: {own.compared}")
+        say(new_console(), f"{file}: compared: {own.compared}")
         return own
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
     from harness.lab.asked import data_of
 
     own = data_of(chosen, str(query), system, columns, rows, names)
-    echo(f"the answer of the query: compared: {own.compared}")
+    say(new_console(), f"the answer of the query: compared: {own.compared}")
     return own

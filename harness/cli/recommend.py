@@ -1,29 +1,34 @@
-"""The command recommend: one screen about one frame, and the script of the winner."""
+"""The command recommend: one screen about one frame, and programs of what it recommends."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import own as own_options
-from harness.cli.app import app, command_line, echo, explained, new_console
+from harness.cli.app import app, command_line, echo, explained, new_console, put, say
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
+    from harness.datasets.own.data import OwnData
     from harness.recommend.racing import Racing
     from harness.report.recommendation import Recommendation
     from harness.results.row import Row
 
+_FIGURES = 24  # columns of the ETA and the budget
+_BAR, _WIDE = 20, 140  # columns of the bar, and of a terminal that has room for it
 _DATABASES = " or ".join(SYSTEMS)
 
 
@@ -50,7 +55,13 @@ def recommend(
     ] = None,
     over: Annotated[str, typer.Option("--network", help="Without data: answer for a network such as 10ms,1Gbit")] = "",
     names: Annotated[bool, typer.Option("--names/--no-names", help="Keep the names of your columns in results")] = True,
-    script: Annotated[Path | None, typer.Option(help="Write the winner to this file, as a program that runs")] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Write the fastest from PyPI to this file, as a program that runs")
+    ] = None,
+    script_fastest: Annotated[
+        Path | None, typer.Option(help="Write the fastest of all to this file, as a program that runs")
+    ] = None,
+    share: Annotated[bool, typer.Option("--share", help="Print the answer as five lines of Markdown")] = False,
     table: Annotated[str, typer.Option(help="Table of the script [default: the file's name, or frame]")] = "",
     resume: Annotated[str | None, typer.Option(help="Go on with this race (id or folder) on the same data")] = None,
     separator: own_options.Separator = "",
@@ -75,14 +86,16 @@ def recommend(
     from harness.recommend import asking
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
-    wish = asking.wish(to, of, frame, wanted, style, script is not None)
-    if script is not None:
-        _require_writable(script, data, query, of, table)
+    wish = asking.wish(to, of, frame, wanted, style, script_fastest is not None)
+    scripts = {"--script": script, "--script-fastest": script_fastest}
+    for option, file in scripts.items():
+        if file is not None:
+            _require_writable(option, file, data, query, of, table)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     own = own_options.own_data(chosen, data, query, key, rows, names, wish.system, csv)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
     try:
-        found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
+        found, folder = asking.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
     except asking.Stopped as stop:
         source = "--data" if data is not None else "--query"
         show(
@@ -91,14 +104,14 @@ def recommend(
             [f"go on with: {command_line()} recommend --resume {stop.folder.name} and the same {source}"],
         )
         raise
-    last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
-    if script is not None:
-        from harness.recommend.loading import Source
-        from harness.recommend.script import write
+    last = _written(found, scripts, own, data, table)
+    show(console, found, [*last, f"Report: {_short(folder / 'report.html')}"])
+    if share:
+        from harness.report import sharing
+        from harness.results import folder as folders
 
-        write(script, found, own.with_names(), Source(data, own.query, own.program.pattern), table)
-        last.insert(0, f"the winner as a program: {script}")
-    show(console, found, last)
+        for line in ["", *sharing.lines(found, folders.environment(folder))]:
+            echo(line)
 
 
 def _without_data(
@@ -116,16 +129,40 @@ def _without_data(
         newest.show(chosen, console)
 
 
-def _require_writable(script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:
+def _written(
+    found: "Recommendation", scripts: Mapping[str, Path | None], own: "OwnData", data: Path | None, table: str
+) -> list[str]:
+    """Write the programs that are asked for, and say which one is where."""
+    from harness.recommend.loading import Source
+    from harness.recommend.script import write
+
+    source, said = Source(data, own.query, own.program.pattern), []
+    for option, figure in {"--script": found.from_pypi, "--script-fastest": found.fastest}.items():
+        file = scripts[option]
+        if file is not None and figure is None:
+            said.append(f"Script: none from PyPI moves these data, so {file} is not written; see --script-fastest")
+        elif file is not None and figure is not None:
+            write(file, figure, own.with_names(), source, table)
+            said.append(f"Script: {file} ({figure.name})")
+    return said
+
+
+def _short(path: Path) -> Path:
+    """Return a path as it is named from here, where it is below here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _require_writable(option: str, script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:
     """Raise LabError where there would be no script in the end: before the race."""
     from harness.recommend.script import require_place
 
     require_place(script)
     if str(data) == "-":
-        raise LabError("--script with --data -: a program cannot read standard input again; save it as a file first")
+        raise LabError(f"{option} with --data -: a program cannot read standard input again; save it as a file first")
     if query is not None and of and not table:
         raise LabError(
-            "expected --table with --script, --query and --from: a program reads a whole table, and a query has no name"
+            f"expected --table with {option}, --query and --from: a program reads a whole table, and a query has none"
         )
 
 
@@ -139,14 +176,14 @@ def _bytes(text: str | None) -> int | None:
 
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
-    """Print a recommendation on one screen: its table, what else there is to say, and what is to be said at last."""
+    """Print a recommendation on one screen: the answer, its table, what else to know, and what is said at last."""
     from harness.report import closing
 
-    ending = closing.recommended(found, console.width, closing.LINES - closing.lines(last, console.width))
-    for one in ending.tables:
-        console.print(one)
-    for line in [*ending.sentences, *last]:
-        echo(line)
+    last = [f"Code: lab show {found.taken.transport}", *last]
+    ending = closing.recommended(found, console.width, closing.LINES - closing.lines(last, console.width) - 1)
+    put(console, *ending.tables)
+    for line in [*ending.sentences, "", *last]:
+        say(console, line)
 
 
 @contextmanager
@@ -156,25 +193,32 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 
     asked = racing.asked
 
-    def told(row: "Row") -> str:
-        return f"{row.rows:,} rows, pass {row.pass_number}, {len(racing.race.contenders)} in the race: {row.transport}"
+    def told(row: "Row", name: str) -> str:
+        return f"{row.rows:,} rows, pass {row.pass_number}, {len(racing.race.contenders)} in the race: {name}"
 
     if not console.is_terminal:
 
         def plain(row: "Row") -> None:
             took = f"{row.took:.4f} s" if row.ok else f"{row.status}: {row.error}"
             left = max(asked.budget - (time.monotonic() - asked.started), 0)
-            echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row)}  {took}")
+            echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row, row.transport)}  {took}")
 
         yield plain
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("ETA {task.fields[eta]}"))
-    with Progress(*columns, TextColumn("of {task.total:.0f} s"), console=console) as progress:
+    columns: list[ProgressColumn] = [TextColumn("ETA {task.fields[eta]} of {task.total:.0f} s")]
+    columns += [TimeElapsedColumn(), BarColumn(_BAR)] if console.width >= _WIDE else []
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # of the line; all others are shown whole
+    last = TextColumn("{task.description}", markup=False, table_column=rest)
+    with Progress(*columns, last, console=console, expand=True) as progress:
         task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
 
         def bar(row: "Row") -> None:
-            spent = time.monotonic() - asked.started
-            progress.update(task, completed=spent, description=told(row), eta=clock(racing.eta))
+            from harness.report.cells import called
+
+            spent, name = time.monotonic() - asked.started, called(row.transport)
+            whole = told(row, name)
+            description = whole if len(whole) <= console.width - _FIGURES else name
+            progress.update(task, completed=spent, description=description, eta=clock(racing.eta))
 
         yield bar
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import own as own_options
-from harness.cli.app import app, command_line, echo, explained, new_console, say
+from harness.cli.app import app, command_line, explained, new_console, put, say
 from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
@@ -157,7 +157,7 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                     runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
             except (KeyboardInterrupt, SystemExit):
                 with suppress(OSError):  # the terminal may be gone
-                    echo(f"lab: stopped; {go_on}")
+                    tell(f"lab: stopped; {go_on}")
                 raise
     except KeyboardInterrupt:  # by a person, who waits for an answer; the servers have ended by now
         with suppress(OSError):
@@ -251,10 +251,9 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
 
 
 def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
-    for table in ending.tables:
-        console.print(table)
+    put(console, *ending.tables)
     for line in [*ending.sentences, *last]:
-        say(console, line, whole=True)
+        say(console, line)
 
 
 def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:
@@ -266,10 +265,9 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
-        for table in tables.tables(report.summaries, console.width, suite.published):
-            console.print(table)
+        put(console, *tables.tables(report.summaries, console.width, suite.published))
         for others in shown.tables(suite, report.rows, report.summaries, report.cores):
-            console.print(tables.printable(others, console.width))
+            put(console, tables.printable(others, console.width))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)
@@ -282,13 +280,12 @@ def _last(suite: Any, folder: Path, report: Any, bad: "Sequence[Row]") -> list[s
     """Return what stands below the answers: whose benchmark it is, where the results are, what went wrong."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
-    found.append(f"all tables: {command_line()} report {folder} --tables")
+    run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder
+    found.append(f"all tables: {command_line()} report {run} --tables")
     if report.unread:
         found.append(report.unread)
     if report.again:
-        found.append(
-            f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}"
-        )
+        found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, echo, explained, new_console
+from harness.cli.app import app, echo, explained, new_console, put
 
 
 @app.command()
@@ -54,6 +54,6 @@ def compare(
     one, other = (folders.read(folders.find(chosen.results_dir, run)) for run in (run_a, run_b))
     suite = suite_files.load(chosen.suites_dir, one.suite)
     found = comparing.compared(suite, one, other, anyway)
-    console.print(tables.printable(comparing.table(found), console.width))
+    put(console, tables.printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():
         echo(path)

@@ -19,7 +19,6 @@ from harness.report.answers import EXACT, Leaders, answers, competing, is_exact
 from harness.report.cells import significant
 from harness.report.crossing_tables import Curves, curves, many
 from harness.report.crossings import Winners
-from harness.report.losses import CHANGES, REFUSES, marks
 from harness.report.summary import Summary
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts
@@ -104,7 +103,7 @@ def _against(case: Summary | None, usual: Summary | None) -> str:
     if case is None:
         return NONE_EXACT
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
-    named = _cell(case, f"[{case.client} `{_apart(case)}`]({page})")
+    named = _cell(case, f"[{case.client} `{apart(case.transport)}`]({page})")
     lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
     return lacking + (f"{named},{_JOINED}**{_times(factor(case, usual))}**" if usual and usual.n else named)
 
@@ -116,11 +115,6 @@ def _cell(case: Summary, named: str) -> str:
         return f"{marked} {case.status}"
     converted = f", {_CONVERTED}" if case.fidelity != EXACT else ""
     return f"{marked} {significant(case.median_seconds)}{_JOINED}s{converted}"
-
-
-def _apart(case: Summary) -> str:
-    """Return the part of a transport's name that distinguishes it from its client's others: the end of its id."""
-    return case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
 
 
 def _times(value: float) -> str:
@@ -149,10 +143,8 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
     shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
     if runs := sorted({case.n for case in shown if case.n}):
         yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone."
-    yield (
-        f"{CHANGES} changes some kinds of values silently, {REFUSES} refuses some with an error: these data have none, "
-        f"and the [catalogue](docs/catalogue.md) lists them."
-    )
+    if said := legend(case.lossy for case in shown):
+        yield f"{said}: these data have none, and the [catalogue](docs/catalogue.md) lists them."
     if any(case.fidelity != EXACT for case in shown if case.n):
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):

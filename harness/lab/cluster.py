@@ -22,9 +22,9 @@ from harness.systems import SYSTEMS
 _SETTING = "LAB_CLUSTER_ADDRESS"
 # By engine: the schemes of its scheduler's address, and the default port.
 _SCHEDULERS = {
-    "dask": Address("dask", "cluster_address", "", "", ("tcp", "tls"), 8786),
-    "ray": Address("ray", "cluster_address", "", "", ("ray",), 10001),
-    "spark": Address("spark", "cluster_address", "", "", ("spark",), 7077),
+    "dask": Address("dask", "cluster_address", "", ("tcp", "tls"), 8786),
+    "ray": Address("ray", "cluster_address", "", ("ray",), 10001),
+    "spark": Address("spark", "cluster_address", "", ("spark",), 7077),
 }
 _MODULES = {"dask": "distributed", "ray": "ray", "spark": "pyspark", "daft": "daft"}  # modules of the engines and Daft
 

@@ -62,7 +62,7 @@ def asked(
     if not 0 < budget <= LONGEST_SECONDS:
         raise LabError(f"expected a budget in seconds above 0 and up to {LONGEST_SECONDS} (a week), found {budget:g}")
     wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
-    usual = frozenset(wanted.usual) if wanted else frozenset()
+    usual = tuple(wanted.usual) if wanted else ()
     one = Asked(
         *(what, data, "external" if external else chosen.name, budget, max_memory, usual),
         started=time.monotonic() if started is None else started,

@@ -5,24 +5,26 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-import sys
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
 from harness import registry, show
+from harness.lab.packages import beyond_pypi, installed
 from harness.model import LabError, Origin, Transport
 from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
 from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
-from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
 from harness.run.discretion import of_server
 
-_FRAMES = {"polars", "pandas", "numpy", "pyarrow"}  # what whoever has a frame has, too
+# A call of pandas or of polars itself that takes a connection.
+_BUILT_IN = re.compile(r"\b(?:frame|pandas|polars|pd|pl)\.(?:(?:to|read)_sql|(?:write|read)_database)\w*\(")
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,21 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     """Return what a race recommends. Raises LabError where no transport came through, or none in time."""
     race, asked = racing.race, racing.asked
     found = _times(racing.rows.values())
-    largest = max((rows for rows in race.told if race.leader(rows)), default=0)
+    largest = _largest(race)
     best = race.leader(largest)
-    if best is None or not racing.begun:
+    if best is None:
         raise LabError(_nobody(racing))
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
     fastest = _figure(of_largest[best], of_largest[best])
     exact = [_figure(times, of_largest[best]) for name, times in of_largest.items() if name in race.told[largest]]
-    near = [one for one in exact if one.factor <= SIMPLE_WITHIN]
-    known_peaks = [one for one in exact if one.peak_rss_bytes is not None]
+    near = [one for one in exact if one.factor <= SHORT_WITHIN]
+
+    def first(among: Iterable[Figure]) -> Figure | None:
+        """Return whose interval has the lowest upper end, as the race itself decides."""
+        return min(among, key=lambda one: interval(of_largest[one.transport].seconds)[1], default=None)
+
+    known = {*racing.entries, *(one.transport.id for one in racing.left_out)}
+    told = {name for times in race.told.values() for name in times} & race.kept
     data = asked.data
     return Recommendation(
         system=asked.wish.system,
@@ -61,16 +69,36 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         values=data.found,
         fastest=fastest,
         ties=tuple(one.transport for one in exact if one.transport in race.contenders and _may_be_as_fast(one, best)),
-        simplest=min(near, key=_effort),
-        leanest=min(known_peaks, key=lambda one: one.peak_rss_bytes or 0, default=fastest),
-        usual=tuple(_usual(name, found, race.told) for name in sorted(race.kept)),
+        from_pypi=first(one for one in exact if not one.beyond),
+        least_code=min([fastest, *near], key=_effort),
+        built_in=first(one for one in exact if built_in(registry.one(one.transport))),
+        default=next((name for name in asked.usual if name in known), ""),
+        usual=tuple(_usual(name, found, race.told) for name in asked.usual if name in told),
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
-        ended=racing.ended,
+        ended=_ended(racing, largest),
         seconds=round(seconds, 1),
+        budget=asked.budget,
         left_behind=_left_behind(race, exact),
         compared=data.compared,
     )
+
+
+def _largest(race: Race) -> int:
+    """Return the most rows that all who are still in have run, or else that the most have run; 0 before any run.
+
+    Of a pass that was cut short whoever came first would be the fastest.
+    """
+    sizes = [rows for rows in race.told if race.leader(rows)]
+    whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
+    return max(whole) if whole else max(sizes, key=lambda rows: (len(race.told[rows]), rows), default=0)
+
+
+def _ended(racing: Racing, largest: int) -> str:
+    """Say why a race ended before its finalists had their passes, and of how much its answer is then."""
+    if racing.begun and racing.ended and largest < racing.race.rows:
+        return f"{racing.ended} before all had run on all {racing.race.rows:,} rows"
+    return racing.ended + ("" if racing.begun else f" after {_ran(racing)} of {len(racing.race.transports)} transports")
 
 
 def _may_be_as_fast(figure: Figure, best: str) -> bool:
@@ -88,11 +116,15 @@ def _shown_slower(figure: Figure | None) -> bool:
     return figure is not None and figure.differs and figure.factor > 1
 
 
+def _ran(racing: Racing) -> int:
+    return len({row.transport for row in racing.rows.values()})
+
+
 def _nobody(racing: Racing) -> str:
     types, id_ = racing.asked.data.logical_types, racing.track.run_id
     reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
     if not racing.begun:
-        ran = len({row.transport for row in racing.rows.values()})
+        ran = _ran(racing)
         cause, count = shared(reasons.values(), types)
         if count == ran and of_server(cause):
             return f"none of the {ran} transports that ran brings these data through: {cause}; more time does not help"
@@ -122,28 +154,29 @@ def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:
 
 
 def _peak(peaks: Sequence[int | None]) -> int | None:
-    known = [peak for peak in peaks if peak is not None]
-    return int(median(known)) if known else None
+    """Return the largest peak of all runs, as every report has it."""
+    return max((peak for peak in peaks if peak is not None), default=None)
 
 
 def _figure(times: _Times, best: _Times) -> Figure:
     """Return the figure of a transport; `best` are the times of the fastest at the same rows."""
     entry = registry.one(times.transport)
-    seconds = mean(times.seconds)
+    seconds = median(times.seconds)
     return Figure(
         transport=times.transport,
         how=entry.summary,
         rows=times.rows,
         runs=len(times.seconds),
         seconds=seconds,
-        interval=interval(times.seconds),
+        range=(min(times.seconds), max(times.seconds)),
         rows_per_s=times.rows / seconds,
         peak_rss_bytes=times.peak,
-        factor=seconds / mean(best.seconds),
+        factor=seconds / median(best.seconds),
         factor_interval=None if times is best else ratio_interval(times.seconds, best.seconds),
-        packages=packages(entry),
+        installs=installed(entry),
+        beyond=beyond_pypi(entry),
         lines=lines(entry.id) if entry.origin != Origin.LIMIT else 0,
-        connections=_connections(entry),
+        lossy=entry.lossy,
         values=times.values or EXACT,
     )
 
@@ -171,9 +204,9 @@ def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:
     return (*before, *during)
 
 
-def packages(entry: Transport) -> tuple[str, ...]:
-    """Return the packages that a transport needs beside the libraries of frames and the standard library."""
-    return tuple(sorted(entry.modules - _FRAMES - set(sys.stdlib_module_names)))
+def built_in(entry: Transport) -> bool:
+    """Say whether a transport is a call of the frame's own library."""
+    return _BUILT_IN.search(inspect.getsource(entry.function)) is not None
 
 
 @cache
@@ -196,11 +229,6 @@ def lines(transport: str) -> int:
     )
 
 
-def _connections(entry: Transport) -> bool:
-    first = next(iter(inspect.signature(entry.function).parameters), "")
-    return first == "connections"
-
-
 def _effort(figure: Figure) -> tuple[bool, int, int, float]:
-    """Order by what a person has to take on: several connections, packages, lines."""
-    return figure.connections, len(figure.packages), figure.lines, figure.seconds
+    """Order by what a person has to take on: what pip cannot install, lines of code, packages."""
+    return bool(figure.beyond), figure.lines, len(figure.installs), figure.seconds

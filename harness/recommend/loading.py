@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -29,17 +31,30 @@ _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data of a program come from: a file, or a query to the database that it writes to."""
+    """Where the data of a program come from: a file, or a query to the database that it writes to.
+
+    A file is named as it is found from the folder of the program, `beside`; so are the files of a `pattern`.
+    """
 
     file: Path | None = None
     query: str = ""
     pattern: str = ""
+    beside: Path = Path()
 
     @property
     def constant(self) -> str:
         """The line of the program that names it."""
-        where = self.pattern or (str(self.file.absolute()) if self.file else "")
-        return f"DATA = {where!r}" if where else f"QUERY = {self.query!r}"
+        if self.file is None:
+            return f"QUERY = {self.query!r}"
+        here = "os.path.dirname(os.path.abspath(__file__))"
+        return f"DATA = os.path.join({f'glob.escape({here})' if self.pattern else here}, {self._named!r})"
+
+    @property
+    def _named(self) -> str:
+        beside = str(self.beside.absolute())
+        if self.pattern:
+            return os.path.relpath(self.pattern, glob.escape(beside))
+        return os.path.relpath(self.file or "", beside)
 
     @property
     def table(self) -> str:
@@ -47,7 +62,7 @@ class Source:
         return self.file.name.partition(".")[0] if self.file else "frame"
 
     def __str__(self) -> str:
-        return str(self.file) if self.file else "the rows of a query"
+        return self._named if self.file else "the rows of a query"
 
 
 def load(frame: str, data: OwnData, source: Source) -> str:
@@ -80,8 +95,6 @@ def _read(source: Source, data: OwnData) -> list[str]:
     lines = [*_one_file(data, "path"), *(in_folders if hive else []), "frames.append(frame)"]
     return [
         *(["import os", "from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
-        "import glob",
-        "",
         "frames = []",
         "for path in sorted(glob.glob(DATA, recursive=True)):",
         *(f"    {line}" for line in lines),

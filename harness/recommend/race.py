@@ -7,14 +7,15 @@ on all.
 
 Where so many are near-equal that their passes do not fit into what is left of the budget, the field is cut by rank, as
 sequential halving does with a fixed budget (Karnin, Koren & Somekh, ICML 2013), but no more sharply than the budget
-asks. Those are left behind: not out, for they are not shown to be slower.
+asks. Those are left behind: not out, for they are not shown to be slower. Once the finalists have had their passes,
+each of them runs on all rows while there is time, before near ties are looked into, and more often after that.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
@@ -75,6 +76,8 @@ class Race:
         """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
         for rows, following in zip(self.stages, [*self.stages[1:], None], strict=True):
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
+                if following is None and number == LAST_PASSES + 1:
+                    yield from self._late_passes(1)
                 if not (self._goes_on(number) if following is None else self._worth_a_pass(rows, following)):
                     break
                 scouts = self._scouts() if following is None and number == 1 else []
@@ -85,6 +88,33 @@ class Race:
                 chosen = self._undecided() if number > LAST_PASSES else self._still_in(rows, number)
                 yield self._shuffled([name for name in chosen if name not in scouts], rows, number)
                 self._drop(rows)
+        yield from self._late_passes(LAST_PASSES)
+
+    def _late_passes(self, most: int) -> Iterator[list[Turn]]:
+        """Yield passes of those who were left behind, until each has so many runs on all rows or no other run fits."""
+        while late := self._late(most):
+            number = self._runs(late[0]) + 1
+            yield self._shuffled(late, self.rows, number)
+            self._drop(self.rows)
+            self.behind -= {name for name in late if self._runs(name) >= LAST_PASSES}
+
+    def _late(self, most: int) -> list[str]:
+        """Return who was left behind and runs on all rows now: as many of those with the fewest runs as there is time.
+
+        The first by their ranks; nobody where no other run fits.
+        """
+        fewest = min(map(self._runs, self.behind), default=most)
+        if fewest >= most or not self.told.get(self.rows):
+            return []
+        left = self._left_for_contenders(MOST_PASSES)
+        found = []
+        for name in self._ranked(self.behind):
+            if self._runs(name) == fewest and (left := left - self.prices.of(name, self.rows)) >= 0:
+                found.append(name)
+        return found
+
+    def _runs(self, name: str) -> int:
+        return len(self.told.get(self.rows, {}).get(name, ()))
 
     def _shuffled(self, names: list[str], rows: int, number: int) -> list[Turn]:
         chance = random.Random(f"{self.seed}/{rows}/{number}")
@@ -99,6 +129,7 @@ class Race:
         """Take in that a run was not ok: who changes or refuses a value is out, whoever it is."""
         self.out[turn.transport] = reason
         self.kept = self.kept - {turn.transport}
+        self.behind.discard(turn.transport)
         for times in self.told.values():
             times.pop(turn.transport, None)
 
@@ -171,13 +202,13 @@ class Race:
         others = sum(self.prices.of(name, self.rows) for name in usual) * (USUAL_PASSES + 1 - number)
         return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
 
-    def _ranked(self) -> list[str]:
-        """Return the contenders by their means at the most rows that most have run; nobody before anybody has run."""
+    def _ranked(self, among: Iterable[str] = ()) -> list[str]:
+        """Return contenders, or others, by their means at the most rows that most have run; nobody before any run."""
         runs = {rows: len(times) for rows, times in self.told.items() if times}
         if not runs:
             return []
         times = self.told[max(runs, key=lambda rows: (runs[rows] > FEWEST, rows))]
-        return sorted(self.contenders, key=lambda name: mean(times.get(name, [math.inf])))
+        return sorted(among or self.contenders, key=lambda name: (mean(times.get(name, [math.inf])), name))
 
     def _scouts(self) -> list[str]:
         """Return the few most promising, who tell what a run on all rows costs before it is said who can have one."""

@@ -44,8 +44,9 @@ class _UsedUp(Exception):
 class Asked:
     """What a person asked for: a wish, the data, the lab, and the seconds that it may take.
 
-    `max_memory` are the bytes that a transport may take, `usual` are transports whose times are wanted in any case,
-    `run_id` is a race to go on with in `folder`. `started` is when the budget began, by the monotonic clock.
+    `max_memory` are the bytes that a transport may take, `usual` are transports whose times are wanted in any case, the
+    default of a direction first, `run_id` is a race to go on with in `folder`. `started` is when the budget began, by
+    the monotonic clock.
     """
 
     wish: Wish
@@ -53,7 +54,7 @@ class Asked:
     lab: str
     budget: float
     max_memory: int | None = None
-    usual: frozenset[str] = frozenset()
+    usual: Sequence[str] = ()
     run_id: str | None = None
     folder: Path | None = None
     started: float = field(default_factory=time.monotonic)
@@ -113,7 +114,8 @@ class Racing:
         left = Counter((turn.transport, turn.rows) for turn in self.waiting)
         bounds = BOUND_PASSES
         if self.turn and self.turn.transport in self.race.transports:
-            for rows, count in self.race.to_come(self.turn.rows, self.turn.number):
+            late = self.turn.transport in self.race.behind
+            for rows, count in () if late else self.race.to_come(self.turn.rows, self.turn.number):
                 left.update({(name, rows): count for name in self.race.contenders})
         elif self.turn:
             bounds -= self.turn.number

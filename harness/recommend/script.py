@@ -1,23 +1,28 @@
-"""The winner of a race as a complete program for one table: data, columns and address are in it, nothing of the lab."""
+"""A transport as a complete program for one table: its data and columns are in it, nothing of the lab."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
+import sys
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from harness import registry, show
 from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
-from harness.lab.packages import package_of
+from harness.lab.packages import PROJECT, asked_for, beyond_pypi, package_of
+from harness.machine.inventory import describe_machine
 from harness.model import LabError, Operation, Transport, printable
 from harness.recommend.loading import Source, load
-from harness.report.recommendation import Recommendation
+from harness.report.cells import significant
+from harness.report.markdown import machine
+from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_WITH_BINARIES = {"psycopg": "psycopg[binary]"}  # without which it looks for libpq on the machine
 _OURS = "arrow_wire"  # over whose connection the table is made
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
@@ -35,27 +40,29 @@ def require_place(path: Path) -> None:
         )
 
 
-def write(path: Path, found: Recommendation, data: OwnData, source: Source, table: str) -> None:
-    """Write the fastest transport as a program; see `program`. Raises LabError."""
+def write(path: Path, figure: Figure, data: OwnData, source: Source, table: str) -> None:
+    """Write a transport as a program; see `program`. Raises LabError."""
     try:
-        path.write_text(program(found, data, source, table), encoding="utf-8")
+        beside = replace(source, beside=path.absolute().parent)
+        path.write_text(program(figure, data, beside, table), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the script {path}: {error.strerror}") from None
 
 
-def program(found: Recommendation, data: OwnData, source: Source, table: str = "") -> str:
-    """Return Python source that moves data into a table, or a table into a frame, as the fastest transport does.
+def program(figure: Figure, data: OwnData, source: Source, table: str = "") -> str:
+    """Return Python source that moves data into a table, or a table into a frame, as a transport does.
 
-    It is called without arguments; the address stands in the environment. `table` is as the file is called if not
-    given. Raises LabError for a transport that needs more than addresses: see `needed`.
+    It is called without arguments; the address is in the environment. `table` is as the file is called if not given.
+    Raises LabError for a transport that needs more than addresses: see `needed`.
     """
-    entry = registry.one(found.fastest.transport)
+    entry = registry.one(figure.transport)
     if more := needed(entry):
         raise LabError(f"{entry.id} needs {more}: lab show {entry.id} prints it with its arguments")
     table = table or re.sub(r"\W+", "_", source.table).lower()
-    packages = _packages(entry, found, source)
-    body = _brief(show.body(entry, ("", "os"), called_with=False))
-    parts = [f"{_header(entry, packages)}\n{_docstring(entry, found, source, table)}\n\n{body}"]
+    packages = _packages(entry, source)
+    imported = [("", "os"), *([("", "glob")] if source.pattern else [])]
+    body = _brief(show.body(entry, *imported, called_with=False))
+    parts = [f"{_header(entry, packages)}\n{_docstring(entry, figure, source, table)}\n\n{body}"]
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
@@ -64,9 +71,9 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 
 
-def _packages(entry: Transport, found: Recommendation, source: Source) -> set[str]:
+def _packages(entry: Transport, source: Source) -> set[str]:
     """Return the modules that a program needs and Python does not bring."""
-    packages = {*found.fastest.packages, entry.frame}
+    packages = {*entry.modules - set(sys.stdlib_module_names), entry.frame}
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
         packages.update(making.PACKAGES, ("polars",), ("pyarrow",) if entry.frame == "pandas" else ())
@@ -77,9 +84,10 @@ def _packages(entry: Transport, found: Recommendation, source: Source) -> set[st
 def _header(entry: Transport, packages: set[str]) -> str:
     """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
     instead = SYSTEMS[entry.system].script.BY_ARROW_WIRE if _OURS in packages else {}
-    named = {instead.get(name, name) for name in map(package_of, packages)} - {""}
-    listed = ", ".join(f'"{_WITH_BINARIES.get(name, name)}"' for name in sorted(named))
-    return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]", "# ///"])
+    named = {instead.get(name, asked_for(name)) for name in map(package_of, packages)} - {""}
+    listed = ", ".join(f'"{name}"' for name in sorted(named))
+    more = "".join(f"  # {what}" for what in beyond_pypi(entry))  # a comment of TOML
+    return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]{more}", "# ///"])
 
 
 def _brief(source: str) -> str:
@@ -92,24 +100,42 @@ def _brief(source: str) -> str:
     return "\n".join(lines)
 
 
-def _docstring(entry: Transport, found: Recommendation, source: Source, table: str) -> str:
-    variables = {show.variable(entry)}
-    if entry.operation is Operation.WRITE:
-        variables.add(SYSTEMS[entry.system].script.VARIABLE)
-    what = f"{source} into the table {table}" if entry.operation is Operation.WRITE else f"the table {table}"
+def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> str:
+    """Say what the program does, what was measured where, what it needs, and how to undo what it does."""
+    writes = entry.operation is Operation.WRITE
+    what = f"{source} into the table {table}" if writes else f"the table {table} into a frame"
+    runs = f"{figure.runs} run{'s' if figure.runs != 1 else ''}"
+    measured = f"{significant(figure.seconds)} s of {figure.rows:,} such rows, the median of {runs}"
+    by = f"{PROJECT} {version(PROJECT)} on {machine(describe_machine())}"
+    made = f"The table is made where there is none. To undo: DROP TABLE {table}; rows added to a table of yours stay."
     lines = (
-        f"Move {what}.",
+        f"Move {what} as {entry.id} does: {measured}, by {by}.",
         "",
-        f"As {entry.id} does: the fastest exact transport of {found.rows:,} such rows.",
-        f"The address stands in the environment: {' and '.join(sorted(variables))}.",
+        made if writes else "It only reads: there is nothing to undo.",
     )
     shown = "\n".join(printable(line) for part in lines for line in part.split("\n")).replace("\\", "\\\\")
     text = re.sub(r'"(?=")|(?<=")"', r'\\"', shown)  # a name or query may have as many in a row as it likes
-    return f'"""{text}\n"""'
+    return f'"""{text}"""'
+
+
+def _require_addresses(entry: Transport) -> str:
+    """Return the lines of a program that end it where it does not know an address."""
+    known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
+    said = {name: f"{name} is not set: expected an address such as {known[name]}" for name in _variables(entry)}
+    return "".join(
+        f'    if not os.environ.get("{name}"):\n        raise SystemExit("{text}")\n' for name, text in said.items()
+    )
+
+
+def _variables(entry: Transport) -> list[str]:
+    """Return the names of the variables in which a program expects addresses."""
+    making = SYSTEMS[entry.system].script.VARIABLE if entry.operation is Operation.WRITE else show.variable(entry)
+    return sorted({show.variable(entry), making})
 
 
 def _constants(entry: Transport, data: OwnData, source: Source, table: str) -> list[str]:
-    found = [f"TABLE = {table!r}"]
+    known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
+    found = [f"TABLE = {table!r}", f"ADDRESSES = { ({name: known[name] for name in _variables(entry)})!r}"]
     if entry.operation is not Operation.WRITE:
         return found
     system = SYSTEMS[entry.system]
@@ -141,4 +167,4 @@ def _main(entry: Transport) -> str:
         frame = {wait}{name}(connection, TABLE)
     print(frame)"""
     call = "asyncio.run(main())" if wait else "main()"
-    return f'{keyword}def main():\n{body}\n\n\nif __name__ == "__main__":\n    {call}'
+    return f'{keyword}def main():\n{_require_addresses(entry)}{body}\n\n\nif __name__ == "__main__":\n    {call}'

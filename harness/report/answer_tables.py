@@ -6,7 +6,8 @@ from typing import Protocol
 from harness.model import Operation, Status
 from harness.report import stability
 from harness.report.answers import EXACT, Leaders, Rival, answers
-from harness.report.cells import LOSES, megabytes, significant, times
+from harness.report.cells import called as short
+from harness.report.cells import legend, marked, megabytes, significant, times
 from harness.report.intervals import Interval, called, leaves_out_one
 from harness.report.summary import Summary
 from harness.report.text_tables import TITLES, TextTable
@@ -34,7 +35,7 @@ _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "range", "peak MB"))
 _EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its bootstrap interval"
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
-_MARKED = f"{LOSES.strip()} loses some kinds of values (nulls, quotes ...) that these data do not have"
+_MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
 _CONVERTED = "converted: values came back in other dtypes, which is work left to you"
 
@@ -51,14 +52,20 @@ def by_frame(found: Sequence[Leaders]) -> list[TextTable]:
     return [_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
 
 
-def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES) -> TextTable:
-    """Return one table of all answers, of transports in these roles only."""
-    return _table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles)
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> TextTable:
+    """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
+    return _table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
 
 
-def _table(found: Sequence[Leaders], title: str, roles: Collection[str] = ROLES, explained: bool = True) -> TextTable:
+def _table(
+    found: Sequence[Leaders],
+    title: str,
+    roles: Collection[str] = ROLES,
+    explained: bool = True,
+    ids: bool = True,
+) -> TextTable:
     """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
-    rows = [row for one in found for row in _rows(one, roles)]
+    rows = [row for one in found for row in _rows(one, roles, ids)]
     shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
     interval = called(case.n for case in shown if case.n)
@@ -114,7 +121,7 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
     return found
 
 
-def _rows(one: Leaders, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
+def _rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
     if one.fastest is None:
         yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
     for beside, names in _in_roles(one, roles).values():
@@ -124,7 +131,7 @@ def _rows(one: Leaders, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
         yield (
             route(one),
             ", ".join(names),
-            case.transport + (LOSES if case.lossy else ""),  # its id, by which `lab show` prints it
+            marked(case.transport if ids else short(case.transport), case.lossy),  # `lab show` prints its id
             significant(case.median_seconds) + (stability.MARK if case.unstable else ""),
             interval,
             *(("", _ties(one)) if case is one.fastest else factor(beside)),
@@ -144,7 +151,7 @@ def _explained(cases: Sequence[Summary]) -> str:
 
 
 def _notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
-    if any(case.lossy for case in cases):
-        yield _MARKED + (_NONE_LOST if WHOLE in roles else "")
+    if said := legend(case.lossy for case in cases):
+        yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
     if any(case.fidelity not in ("", EXACT) for case in cases):
         yield _CONVERTED

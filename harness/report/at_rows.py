@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.report.answer_tables import route
-from harness.report.cells import LOSES, significant
+from harness.report.cells import legend, marked, significant
 from harness.report.costs import STRAIGHT, costs
 from harness.report.crossings import not_slower
 from harness.report.curves import Curve, Direction
@@ -68,13 +68,16 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
 
 def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> TextTable:
     """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
+    listed = list(found)
     lines = tuple(
-        (route(one.direction), _named(one), significant(one.seconds), one.told_by, _beside(one)) for one in found
+        (route(one.direction), _named(one), significant(one.seconds), one.told_by, _beside(one)) for one in listed
     )
     of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
     over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
     title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
-    return TextTable(title, _HEAD, lines, (_NOTE,), wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+    said = legend(of_size.case.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
+    notes = (_NOTE, *([said] if said else []))
+    return TextTable(title, _HEAD, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 
 def _told_by(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
@@ -110,5 +113,5 @@ def _beside(one: AtRows) -> str:
 
 
 def _named(one: AtRows) -> str:
-    lossy = any(one_size.case.lossy for one_size in one.direction.curves[one.transport].values())
-    return one.transport + (LOSES if lossy else "")
+    every = one.direction.curves[one.transport].values()
+    return marked(one.transport, {kind: fate for of_size in every for kind, fate in of_size.case.lossy.items()})

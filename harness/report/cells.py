@@ -1,12 +1,55 @@
 """Figures as texts, for every table: what is missing is an empty text, never 0."""
 
 import math
+import re
+from collections.abc import Iterable, Mapping
 
-from harness.model import CONTROL, Origin
+from harness.model import CONTROL, Fate, Origin
 from harness.report import ranks, stability
 from harness.report.summary import Summary
 
-LOSES = " †"
+CHANGES, REFUSES = "†", "‡"
+_MEANING = {CHANGES: "silently changes", REFUSES: "refuses"}
+
+
+def marks(lossy: Mapping[str, str]) -> str:
+    """Return the marks of what a transport is declared to lose: a silent change and a refusal are never one mark.
+
+    A call that hangs or crashes hands nothing over either: it is marked as a refusal.
+    """
+    fates = set(lossy.values())
+    return (CHANGES if Fate.CHANGED in fates else "") + (REFUSES if fates - {Fate.CHANGED} else "")
+
+
+def marked(name: str, lossy: Mapping[str, str]) -> str:
+    """Return the name of a transport with its marks."""
+    return f"{name} {marks(lossy)}".rstrip()
+
+
+def legend(of: Iterable[Mapping[str, str]]) -> str:
+    """Say what the marks of these transports mean; empty where none has a mark."""
+    found = {mark for lossy in of for mark in marks(lossy)}
+    said = ", ".join(f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in found)
+    return said and f"{said} some kinds of values"
+
+
+def apart(transport: str) -> str:
+    """Return what sets a transport apart from its client's others in its direction: the end of its id."""
+    return transport.rpartition(".")[2].split("_", 2)[-1]
+
+
+def spelled(transport: str, summary: str) -> str:
+    """Return the call that people write, as the summary of its transport spells it: `insert_df` of `write_pandas_df`.
+
+    The name of the function ends as the call does; where its summary has no such word, that end is the name.
+    """
+    found = re.search(rf"\b\w*{apart(transport)}\b", summary)
+    return found[0] if found else apart(transport)
+
+
+def called(transport: str, summary: str = "") -> str:
+    """Return a transport's client and its call, where its direction is known: `psycopg tuned`."""
+    return f"{transport.split('.')[1]} {spelled(transport, summary)}"
 
 
 def cells(summary: Summary) -> dict[str, str]:
@@ -23,7 +66,7 @@ def cells(summary: Summary) -> dict[str, str]:
         "rows/s": _number(summary.mean_rows_per_s, ",.0f"),
         "min": _number(summary.min_rows_per_s, ",.0f"),
         "max": _number(summary.max_rows_per_s, ",.0f"),
-        "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
+        "peak MB": "<1" if peak is not None and peak < 1e6 else _number(None if peak is None else peak / 1e6, ",.0f"),
         "of limit": _number(summary.share_of_limit, ".0%"),
         "published": _number(summary.published_mean_rows_per_s, ",.0f"),
         "published s": significant(summary.published_mean_seconds),
@@ -35,12 +78,12 @@ def cells(summary: Summary) -> dict[str, str]:
 def name(summary: Summary) -> str:
     """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
 
-    A control is called so wherever it stands: it is no transport of its own. A mark at the end of a name says that it
-    is declared to lose some kinds of values; see `losses`.
+    A control is called so wherever it stands: it is no transport of its own. Marks at the end of a name say what it is
+    declared to lose; see `marks`.
     """
     if summary.origin == Origin.CONTROL:
         return f"A/A control of {summary.transport.removesuffix(CONTROL)}"
-    return (summary.published_row or summary.transport) + (LOSES if summary.lossy else "")
+    return marked(summary.published_row or summary.transport, summary.lossy)
 
 
 def in_words(case: Summary) -> str:
@@ -78,8 +121,8 @@ def times(value: float | None, digits: int = 2) -> str:
 
 
 def megabytes(value: float | None) -> str:
-    """Return bytes as MB (10^6) to three significant digits."""
-    return significant(None if value is None else value / 1e6)
+    """Return bytes as MB (10^6) to three significant digits; less than one is not told."""
+    return "<1" if value is not None and value < 1e6 else significant(None if value is None else value / 1e6)
 
 
 def gigabytes(value: float | None) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 
 from harness.report import answer_tables, recommendation
 from harness.report.answers import answers
@@ -15,7 +15,7 @@ from harness.report.page_tables import PageTable, leaders
 from harness.report.recommendation import Recommendation
 from harness.report.shown import sentences
 from harness.report.summary import Summary
-from harness.report.tables import printable, tables
+from harness.report.tables import Sentence, fits, printable, tables
 from harness.report.text_tables import TextTable
 from harness.results.row import Row
 from harness.suites.suite import Suite
@@ -53,23 +53,27 @@ def closing(
     """
     said = sentences(suite, rows, summaries, cores)
     texts = list(_shapes(suite, rows, summaries))
-    shapes = [printable(table, width) for table in texts]
+    shapes = [printable(table, width) for table in [one for one in texts if fits(one, width)] or texts[-1:]]
     if not short:
         whole = [*tables(summaries, width, suite.published), *shapes[:1]]
         # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.
         if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines(said, width) <= room:
             return Closing(whole, said)
     left = room - min(lines(said, width), room // 2)
-    fitting = (shape for shape in shapes if _heights([shape], width) <= left)
+    fitting = (shape for least in (left, room - 1) for shape in shapes if _heights([shape], width) <= least)
     kept = [next(fitting, None) or _shortened(texts[-1], width, left)] if texts else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
 
 
 def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing:
-    """Return the screen of a race: its table, and as much of what else there is to say as fits."""
-    table = printable(recommendation.table(found), width)
+    """Return the screen of a race: the answer, its table, and as much of what else there is to say as fits."""
+    answer, pip, *more = recommendation.opening(found)
+    title = Sentence(recommendation.title(found), "bold")
+    opened: list[RenderableType] = [title, "", Sentence(answer, "bold")]
+    opened += [Padding(Sentence(pip), (0, 0, 0, 5), expand=False), *map(Sentence, more)]
+    table = Group(*opened, printable(recommendation.table(found), width))
     left = room - _heights([table], width)
-    return Closing([table], _cut(recommendation.sentences(found), width, left, recommendation.FILE))
+    return Closing([table], _cut(recommendation.sentences(found), width, left, "report.md"))
 
 
 def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[TextTable]:
@@ -81,9 +85,8 @@ def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> 
     if not (found_answers := answers(suite.answers, rows, summaries)):
         return
     for roles in _FEWER_ROLES:
-        *_, smallest = shapes = list(_ever_smaller(answer_tables.in_one(found_answers, roles)))
-        yield from shapes
-    yield _without(smallest, [0])  # ids say it, too: what comes from where and goes to what
+        for ids in (True, False):
+            yield from _ever_smaller(answer_tables.in_one(found_answers, roles, ids))
 
 
 def _ever_smaller(table: TextTable) -> Iterator[TextTable]:
@@ -123,14 +126,14 @@ def _without(table: TextTable, places: Sequence[int]) -> TextTable:
     )
 
 
-def _heights(tables: Sequence[Group], width: int) -> int:
+def _heights(tables: Sequence[RenderableType], width: int) -> int:
     console = Console(width=width, file=io.StringIO())
     return sum(len(console.render_lines(table, pad=False)) for table in tables)
 
 
 def lines(sentences: Sequence[str], width: int) -> int:
     """Return how many lines of a terminal some sentences take."""
-    return sum(math.ceil(len(sentence) / width) for sentence in sentences)
+    return _heights([Sentence(text) for text in sentences], width)
 
 
 def _cut(sentences: Sequence[str], width: int, room: int, file: str) -> list[str]:

@@ -190,7 +190,8 @@ def _fastest(found: Curves) -> TextTable:
     unsure = any(span.unsure for one in found.winners for span in one.spans)
     notes = (*_SPANS, *(["? fewer than 3 runs of a size: by the medians alone"] if unsure else []))
     head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
-    return TextTable("Which transport is fastest at which rows", head, tuple(rows), notes, wide=frozenset(range(6)))
+    title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
+    return TextTable(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
 
 def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:

@@ -1,23 +1,14 @@
-"""What each transport is declared to lose, as results tell: a mark at its name, a note below, a table of all."""
+"""What each transport is declared to lose, as results tell: a table of all; `cells` has the marks at its name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from harness.model import Fate
+from harness.report.cells import CHANGES, REFUSES
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
 
-CHANGES, REFUSES = "†", "‡"
 _FATES = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
 _NOTE = "which kinds of values these are, docs/catalogue.md says; `lab verify` tries all of them"
-
-
-def marks(lossy: Mapping[str, str]) -> str:
-    """Return the marks of what a transport is declared to lose: a silent change and a refusal are never one mark.
-
-    A call that hangs or crashes hands nothing over either: it is marked as a refusal.
-    """
-    fates = set(lossy.values())
-    return (CHANGES if Fate.CHANGED in fates else "") + (REFUSES if fates - {Fate.CHANGED} else "")
 
 
 def losses(summaries: Sequence[Summary]) -> list[TextTable]:
@@ -33,5 +24,11 @@ def losses(summaries: Sequence[Summary]) -> list[TextTable]:
         return []
     wide = frozenset(range(len(heads) + 1))
     return [
-        TextTable("What each transport loses (†)", ("transport", *map(str, heads)), rows, notes=(_NOTE,), wide=wide)
+        TextTable(
+            f"What each transport loses ({CHANGES}{REFUSES})",
+            ("transport", *map(str, heads)),
+            rows,
+            notes=(_NOTE,),
+            wide=wide,
+        )
     ]

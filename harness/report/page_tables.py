@@ -215,5 +215,5 @@ def _values(case: Summary) -> Cell:
 
 def _number(text: str) -> float | None:
     """Return the number that a text begins with, a multiple's too, or None."""
-    found = re.match(r"×?(-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?)", text)
+    found = re.match(r"[×<]?(-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?)", text)
     return float(found[1].replace(",", "")) if found else None

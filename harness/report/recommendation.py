@@ -10,19 +10,19 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from harness.model import LabError
-from harness.report.answer_tables import NO_DIFFERENCE, ratio, route
+from harness.model import Fate, LabError, Operation, Status
+from harness.report.answer_tables import NO_DIFFERENCE, route
 from harness.report.answers import EXACT
-from harness.report.cells import megabytes, significant
+from harness.report.cells import called, legend, marked, megabytes, significant
 from harness.report.intervals import leaves_out_one
 from harness.report.text_tables import TextTable
 
 FILE = "recommendation.json"
-FASTEST, CONVERTED, SIMPLEST = "fastest exact", "fastest, converted", "simplest"
-LEANEST, USUAL, BOUND = "leanest", "usual", "the server alone"
-SIMPLE_WITHIN = 1.3  # times as long as the fastest
-_HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
-_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told on the screen; all stand in recommendation.json
+FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
+BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
+SHORT_WITHIN = 2.0  # times as long as the fastest may the one of the least code take
+_HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
+_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told in the report; all stand in recommendation.json
 _MOST_NAMES = 3  # of transports that were left behind; all stand in recommendation.json
 
 
@@ -30,10 +30,11 @@ _MOST_NAMES = 3  # of transports that were left behind; all stand in recommendat
 class Figure:
     """What one transport took for so many rows, in so many runs.
 
-    `seconds` is the geometric mean, `factor` how many times as long as the fastest at the same rows takes; their
-    intervals are those of the race (95 %, moderated t). `how` says in a sentence what it does. `packages` are what it
-    needs beside the library of the frame, `lines` the lines of its code, `connections` whether it opens several.
-    `values` says how they came back: `exact`, or `converted` with the columns that were of other types.
+    `seconds` is the median and `range` goes from the shortest to the longest; `factor` is how many times the median of
+    the fastest at the same rows it is, `factor_interval` the interval of that by which the race decides (95 %,
+    moderated t). `how` says in a sentence what it does. `installs` are the packages of PyPI that it takes beside the
+    library of the frame, `beyond` what PyPI does not have, `lines` the lines of its code, `lossy` what it is declared
+    to lose. `values` says how they came back: `exact`, or `converted` with the columns that were of other types.
     """
 
     transport: str
@@ -41,20 +42,26 @@ class Figure:
     rows: int
     runs: int
     seconds: float
-    interval: tuple[float, float]
+    range: tuple[float, float]
     rows_per_s: float
     peak_rss_bytes: int | None
     factor: float
     factor_interval: tuple[float, float] | None
-    packages: tuple[str, ...]
+    installs: tuple[str, ...]
+    beyond: tuple[str, ...]
     lines: int
-    connections: bool
+    lossy: dict[str, str]
     values: str = EXACT
 
     @property
     def differs(self) -> bool:
         """Whether the interval of the factor leaves out 1."""
         return leaves_out_one(self.factor_interval)
+
+    @property
+    def name(self) -> str:
+        """Its client and its call: its direction is known."""
+        return called(self.transport, self.how)
 
 
 @dataclass(frozen=True)
@@ -72,13 +79,18 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer of a race: who is the fastest exact transport for a frame, and what stands beside it.
+    """The answer of a race: who is the fastest exact transport for a frame, and what else there is to choose from.
 
+    `from_pypi` is the fastest of those that take packages of PyPI alone, `built_in` the fastest that is a call of the
+    frame's own library; both are None where none came through. `least_code` has the fewest lines of those that take at
+    most SHORT_WITHIN times as long as the fastest, and is from PyPI where one of them is.
+
+    `default` is the transport that most code takes, `usual` are the figures of it and of others that are usual.
     `columns` maps the columns of the data to their logical types, `values` the kinds of values that were found in them
     to the columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
     nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
-    passes; empty where it did not. `seconds` is what all of it took. `compared` says how much of the data was compared
-    before the race, and with what; empty for a frame of polars, which is its own source.
+    passes; empty where it did not. `seconds` is what all of it took of `budget`. `compared` says how much of the data
+    was compared before the race, and with what; empty for a frame of polars, which is its own source.
     """
 
     system: str
@@ -90,16 +102,35 @@ class Recommendation:
     columns: dict[str, str]
     values: dict[str, tuple[str, ...]]
     fastest: Figure
+    from_pypi: Figure | None
+    least_code: Figure
+    built_in: Figure | None
     ties: tuple[str, ...]
-    simplest: Figure
-    leanest: Figure
+    default: str
     usual: tuple[Figure, ...]
     bound: Figure | None
     ruled_out: tuple[RuledOut, ...]
     ended: str
     seconds: float
+    budget: float
     left_behind: tuple[str, ...] = ()
     compared: str = ""
+
+    @property
+    def taken(self) -> Figure:
+        """The one to take: the fastest that pip can install, or the fastest."""
+        return self.from_pypi or self.fastest
+
+    @property
+    def beside(self) -> Figure | None:
+        """What the one to take is set against: the default, or else what is built in; None where there is neither."""
+        others = (one for one in (self.of_default, self.built_in) if one and one.rows == self.taken.rows)
+        return next((one for one in others if one.transport != self.taken.transport), None)
+
+    @property
+    def of_default(self) -> Figure | None:
+        """The figure of the default; None where it has none."""
+        return next((one for one in self.usual if one.transport == self.default), None)
 
     def _repr_html_(self) -> str:
         """Return the screen as a table, which is how a notebook shows it."""
@@ -108,8 +139,10 @@ class Recommendation:
         shown = table(self)
         head = "".join(f"<th>{escape(name)}</th>" for name in shown.head)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in shown.rows)
-        notes = "".join(f"<li>{escape(line)}</li>" for line in sentences(self))
-        return f"<p>{escape(shown.title)}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table><ul>{notes}</ul>"
+        said = "".join(f"<p>{escape(line)}</p>" for line in opening(self))
+        notes = "".join(f"<li>{escape(line)}</li>" for line in (*sentences(self), *details(self)))
+        body = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><ul>{notes}</ul>"
+        return f"<p>{escape(title(self))}</p>{said}{body}"
 
 
 _ADAPTER = TypeAdapter(Recommendation)
@@ -146,67 +179,166 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
         return None, f"{error}; this report is made of the rows of the race alone"
 
 
+def title(found: Recommendation) -> str:
+    """Say what was asked: from where to where, how much, and of which lab."""
+    return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
+
+
 def screen(found: Recommendation) -> TextTable:
     """Return the whole screen as one table, with what else there is to say below it."""
-    return replace(table(found), notes=tuple(sentences(found)))
+    return replace(table(found), title=title(found), notes=(*opening(found), *sentences(found), *details(found)))
+
+
+def opening(found: Recommendation) -> list[str]:
+    """Return the answer: which call to take, how fast it is, against what, how to get it, and what more there is."""
+    one, other = found.taken, found.beside
+    where = "from PyPI" if not one.beyond else f"with {' and '.join(one.beyond)}"
+    against = ""
+    if other:
+        ratio = other.seconds / one.seconds
+        how = f"{significant(ratio, 2)} times faster than" if ratio > 1 else "no faster than"
+        against = f", {how} {other.name}"
+    lines = [f"Take {one.name}: {significant(one.seconds)} s, {where}{against}."]
+    lines.append(f"pip install {' '.join(map(_quoted, one.installs))}" if one.installs else "Nothing to install.")
+    fastest = found.fastest
+    if fastest.transport != one.transport:
+        with_ = f", with {' and '.join(fastest.beyond)}" if fastest.beyond else ""
+        share = 1 - fastest.seconds / one.seconds
+        alike = one.transport in found.ties or share < 0.005
+        more = "Perhaps faster, not shown: " if alike else f"Need the last {share:.0%}? "
+        lines.append(f"{more}{fastest.name}: {significant(fastest.seconds)} s{with_}.")
+    return lines
+
+
+def _quoted(package: str) -> str:
+    return f'"{package}"' if "[" in package else package
 
 
 def table(found: Recommendation) -> TextTable:
-    """Return the screen's table: a row for each transport, with all that it is."""
-    first = FASTEST if found.fastest.values == EXACT else CONVERTED
-    played = [(first, found.fastest), (f"{SIMPLEST} within {SIMPLE_WITHIN:g} x", found.simplest)]
-    played += [(LEANEST, found.leanest), *((USUAL, one) for one in found.usual)]
-    played += [(BOUND, found.bound)] if found.bound else []
-    roles: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
-    for role, figure in played:
-        roles.setdefault((figure.transport, figure.rows), (figure, []))[1].append(role)
-    rows = tuple(_row(found, figure, names) for figure, names in roles.values())
+    """Return the screen's table: a row for each choice, of which one transport may be several."""
+    played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
+    played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
+    choices: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
+    for choice, figure in played:
+        if figure:
+            choices.setdefault((figure.transport, figure.rows), (figure, []))[1].append(choice)
+    rows = [_row(found, figure, names) for figure, names in choices.values()]
+    if found.default and not found.of_default:
+        rows.append((DEFAULT, called(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
+    if found.bound:
+        rows.append(_row(found, found.bound, [BOUND]))
     return TextTable(
-        title=f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}",
+        title="",
         head=_HEAD,
-        rows=rows,
-        notes=(),
-        wide=frozenset({0, 1, 5, 7}),
+        rows=tuple(rows),
+        wide=frozenset({0, 1, 6}),
         names=frozenset({1}),
-        droppable=((8,), (7,), (3,), (5,)),
+        droppable=((3,), (4,)),
     )
 
 
+def _row(found: Recommendation, figure: Figure, choices: list[str]) -> tuple[str, ...]:
+    of_rows = "" if figure.rows == found.rows else f" of {figure.rows:,} rows"
+    bound = choices == [BOUND]
+    return (
+        ", ".join(choices) + of_rows,
+        "" if bound else marked(figure.name, figure.lossy),
+        significant(figure.seconds),
+        "-".join(significant(end) for end in figure.range) if figure.runs > 1 else "",
+        megabytes(figure.peak_rss_bytes),
+        str(figure.lines) if figure.lines else "",
+        "" if bound else needs(figure),
+    )
+
+
+def without_time(found: Recommendation) -> str:
+    """Say why the default has no time: it `cannot` move these data, was `left out` as was asked, or is `not timed`."""
+    out = next((one.reason for one in found.ruled_out if one.transport == found.default), None)
+    if out is None:
+        return "not timed"
+    return "cannot" if out.partition(":")[0] in {*Status, *Fate} else "left out"
+
+
+def needs(figure: Figure) -> str:
+    """Return what a transport takes: what pip installs, and what PyPI does not have."""
+    return ", ".join((*figure.installs, *figure.beyond)) or "nothing else"
+
+
 def sentences(found: Recommendation) -> list[str]:
-    """Return what the table does not say: what the fastest does, who may be as fast, what rules transports out."""
+    """Return what else a person has to know on one screen: all of `details` stands in the report."""
     return list(_sentences(found))
 
 
 def _sentences(found: Recommendation) -> Iterator[str]:
-    yield f"{found.fastest.transport}: {found.fastest.how}"
+    if found.ended:
+        yield f"Not final: {found.ended}; figures are of {_runs(found.fastest.runs)}. A larger --budget tells more."
+    for one in [one for one in found.ruled_out if one.transport == found.default]:
+        yield f"{called(one.transport)}, the default, {without_time(found).replace('left', 'is left')}: {one.reason}"
+    if found.bound and found.bound.seconds > found.fastest.seconds:
+        takes = "taking in" if found.operation == Operation.WRITE else "sending"
+        yield f"The server alone is slower: its own statement costs more than {takes} these rows."
     if found.fastest.values != EXACT:
-        yield f"no transport gives the canonical types; here {found.fastest.values}: what is left to do is not timed"
+        yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
+    else:
+        yield f"Checked: all {found.rows:,} rows arrived identical in every run.{_would_change(found)}"
+    if said := legend(one.lossy for one in _shown(found)):
+        yield f"{said}: your data have none."
+    if ties := [name for name in found.ties if name != found.taken.transport]:
+        more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
+        names = ", ".join(map(called, ties[:_MOST_NAMES]))
+        yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}{more}."
+    if many := len(found.left_behind):
+        it = "it" if many == 1 else "they"
+        yield (
+            f"{_many(many)} not timed on all rows (the race used {found.seconds:.0f} of {found.budget:.0f} s); {it} "
+            f"could be as fast. A larger --budget times {'it' if many == 1 else 'them'}."
+        )
+
+
+def _shown(found: Recommendation) -> list[Figure]:
+    every = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
+    return [one for one in every if one]
+
+
+def _would_change(found: Recommendation) -> str:
+    lost = len({one.transport for one in found.ruled_out if one.kind})
+    would = "would change or refuse something"
+    return f" {_many(lost, would, would)}: see the report." if lost else ""
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
+
+
+def details(found: Recommendation) -> list[str]:
+    """Return what the report says below the table: what the fastest does, who may be as fast, who is out and why."""
+    return list(_details(found))
+
+
+def _details(found: Recommendation) -> Iterator[str]:
+    yield f"{found.fastest.transport}: {found.fastest.how}"
+    if found.taken.transport != found.fastest.transport:
+        yield f"{found.taken.transport}: {found.taken.how}"
     if found.ties:
         more = f" and {len(found.ties) - _MOST_TIES} more: see {FILE}" if len(found.ties) > _MOST_TIES else ""
-        yield f"{NO_DIFFERENCE} between it and {', '.join(found.ties[:_MOST_TIES])}{more}"
+        yield f"{NO_DIFFERENCE} between the fastest and {', '.join(found.ties[:_MOST_TIES])}{more}"
     if found.left_behind:
-        several = len(found.left_behind) > 1
-        yield (
-            f"{len(found.left_behind)} transport{'s were' if several else ' was'} left behind by the budget, not shown "
-            f"to be slower: {_first(found.left_behind)}; a larger --budget lets {'them' if several else 'it'} go on"
-        )
-    if found.ended:
-        yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
+        yield f"not timed on all rows: {_first(found.left_behind)}"
     kinds: dict[str, list[RuledOut]] = {}
     for one in found.ruled_out:
         if one.usual:
             by = f" by {one.kind}" if one.kind else ""
-            yield f"{one.transport}, which is {USUAL}, is ruled out{by}: {one.reason}"
+            yield f"{one.transport}, the default, is ruled out{by}: {one.reason}"
         else:
             kinds.setdefault(one.kind, []).append(one)
     by_values = sorted(((kind, out) for kind, out in kinds.items() if kind), key=lambda pair: -len(pair[1]))
     for kind, out in by_values[:_MOST_VALUES]:
         where = ", ".join(found.values.get(kind, ())[:3])
         reason = out[0].reason.partition(" (column")[0]
-        yield f"{_count(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
+        yield f"{_many(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
     if len(by_values) > _MOST_VALUES:
         rest, others = sum(len(out) for _, out in by_values[_MOST_VALUES:]), len(by_values) - _MOST_VALUES
-        yield f"{_count(rest)} ruled out by {others} other kind{'s' if others > 1 else ''} of values: see {FILE}"
+        yield f"{_many(rest)} ruled out by {others} other kind{'s' if others > 1 else ''} of values: see {FILE}"
     yield from _others(kinds.get("", []))
 
 
@@ -217,10 +349,10 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
         reasons.setdefault(one.reason, []).append(one)
     of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for reason, those in of_most[:_MOST_OTHERS]:
-        yield f"{_count(len(those))} out, such as {those[0].transport}: {reason}"
+        yield f"{_many(len(those))} out, such as {those[0].transport}: {reason}"
     if rest := sum(len(those) for _, those in of_most[_MOST_OTHERS:]):
         others = len(of_most) - _MOST_OTHERS
-        yield f"{_count(rest)} out for {others} other reason{'s' if others > 1 else ''}: see {FILE}"
+        yield f"{_many(rest)} out for {others} other reason{'s' if others > 1 else ''}: see {FILE}"
 
 
 def _first(names: Sequence[str]) -> str:
@@ -228,20 +360,5 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(told) + (f" and {rest} more (see {FILE})" if rest > 0 else "")
 
 
-def _count(number: int) -> str:
-    return "1 transport is" if number == 1 else f"{number} transports are"
-
-
-def _row(found: Recommendation, figure: Figure, roles: list[str]) -> tuple[str, ...]:
-    of_rows = "" if figure.rows == found.rows else f" of {figure.rows:,} rows"
-    best = figure.transport == found.fastest.transport
-    return (
-        ", ".join(roles) + of_rows,
-        figure.transport,
-        significant(figure.seconds),
-        "-".join(significant(end) for end in figure.interval),
-        *(("", "") if best else ratio(figure.factor, figure.factor_interval)),
-        megabytes(figure.peak_rss_bytes),
-        ", ".join(figure.packages) or "nothing else",
-        str(figure.lines) if figure.lines else "",
-    )
+def _many(number: int, one: str = "is", several: str = "are") -> str:
+    return f"1 transport {one}" if number == 1 else f"{number} transports {several}"

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
 
 from rich import box
-from rich.console import Group
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +17,11 @@ from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
 from harness.suites.suite import PublishedFigure
 
-_NAMES = (24, 18, 12)  # columns that a transport's name gets at least: the first of these with which a table fits
+# After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
+# be too wide without all that it can do without. All other texts are broken at spaces alone.
+_IN_IDS, _IN_LONG_IDS = " .", " ._"
+_FEW = 24  # rows of a table for which widths with the fewest lines are looked for, and its columns of words
+_WORDS = (2, 3)
 _HEAD = 9  # a line of a head that is longer is broken at its spaces
 
 
@@ -28,15 +35,32 @@ _BEST = "bold"
 
 def printable(table: TextTable, width: int) -> Group:
     """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
-    shown, widths = _fitted(table, width)
+    shown, widths, breaks = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
     notes = [*([f"no room here for: {'; '.join(left_out)}"] if left_out else []), *table.notes]
     # Not the table's own title and caption: those would be as narrow as it is.
-    title = Text(f"\n{harmless(table.title)}", style="bold")
-    return Group(title, _rich(table, shown, widths), *(Text(harmless(note)) for note in notes))
+    titled = [Sentence(f"\n{table.title}", "bold")] if table.title else []
+    return Group(*titled, _rich(table, shown, widths, breaks), *(Sentence(note) for note in notes))
 
 
-def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence for rich to print: a word that is longer than a line, such as a path, has a line of its own, whole."""
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield parts that rich may break at their spaces, and words that it may not break."""
+        for line in harmless(self.text, keep="\n").split("\n"):
+            for too_long, words in groupby(line.split(" "), lambda word: cell_len(word) > options.max_width):
+                if too_long:
+                    yield from (Text(word, self.style, no_wrap=True, overflow="ignore") for word in words)
+                else:
+                    yield Text(" ".join(words), self.style)
+
+
+def _rich(table: TextTable, shown: list[int], widths: dict[int, int], breaks: str) -> Table:
     result = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place in shown:
         wide = place in table.wide
@@ -47,7 +71,8 @@ def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
         result.add_row(
             *(
                 Text(
-                    _broken(harmless(row[place]), widths[place]), style="bold" if (number, place) in table.best else ""
+                    _broken(harmless(row[place]), widths[place], breaks if _is_name(table, place) else " "),
+                    style="bold" if (number, place) in table.best else "",
                 )
                 for place in shown
             )
@@ -55,29 +80,73 @@ def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
     return result
 
 
-def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int]]:
-    """Return the columns that are shown and the width of each: figures are whole, words get what is left."""
+def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int], str]:
+    """Return the columns that are shown, the width of each, and after which characters ids may be broken.
+
+    Words get what figures leave. Where nothing is left to do without, figures and their intervals take two lines.
+    """
     longest = {place: _longest(table, place) for place in range(len(table.head))}
-    shown, least = next(
-        (found for found in _narrower(table, longest) if _total(*found) <= width), list(_narrower(table, longest))[-1]
-    )
+    shapes = list(_narrower(table, longest))
+    fitting = (found for found in shapes if _total(*found[:2]) <= width)
+    shown, least, breaks = next(fitting, None) or shapes[-1]
     room = width - _total(shown, least)
     widths = dict(least)
-    for place in sorted(table.wide & set(shown)):
+    for place in sorted(shown, key=lambda place: (place not in table.wide, place)):
         more = max(0, min(room, longest[place] - least[place]))
         widths[place] += more
         room -= more
-    return shown, widths
+    if room > 0 or len(table.rows) > _FEW or len(table.wide & set(shown)) not in _WORDS:
+        return shown, widths, breaks
+    return shown, _lowest(table, least, widths, breaks), breaks
 
 
-def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int]]]:
-    """Yield ever fewer columns with the least width of each, then ever narrower names."""
+def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], breaks: str) -> dict[int, int]:
+    """Return the widths of the same sum with which a table of few rows has the fewest lines."""
+    wide = [place for place in widths if place in table.wide]
+    room = sum(widths[place] - least[place] for place in wide)
+
+    def lines(place: int, width: int) -> list[int]:
+        return [_broken(row[place], width, breaks if _is_name(table, place) else " ").count("\n") for row in table.rows]
+
+    tall = {place: [lines(place, least[place] + more) for more in range(room + 1)] for place in wide}
+    but_last = (share for share in product(range(room + 1), repeat=len(wide) - 1) if sum(share) <= room)
+    shares = ((*share, room - sum(share)) for share in but_last)
+
+    def height(share: tuple[int, ...]) -> int:
+        return sum(map(max, zip(*(tall[place][more] for place, more in zip(wide, share, strict=True)), strict=True)))
+
+    best = min(shares, key=height)
+    return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
+
+
+def fits(table: TextTable, width: int) -> bool:
+    """Say whether a table has room with all of its columns and no id that is broken."""
+    whole = {place: _least(table, place, " ") for place in range(len(table.head)) if place in table.wide}
+    figures = {place: _longest(table, place) for place in range(len(table.head)) if place not in table.wide}
+    return _total(list(range(len(table.head))), whole | figures) <= width
+
+
+def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int], str]]:
+    """Yield ever fewer columns with the least width of each, then ever narrower names and figures."""
     shown = list(longest)
+
+    def least(breaks: str, figures: bool = False) -> dict[int, int]:
+        whole = frozenset() if figures else frozenset(longest) - table.wide
+        return {p: longest[p] if p in whole else _least(table, p, breaks if _is_name(table, p) else " ") for p in shown}
+
     for group in ((), *table.droppable):
         shown = [place for place in shown if place not in group]
-        yield shown, {place: _least(table, place, longest[place], _NAMES[0]) for place in shown}
-    for name in _NAMES[1:]:
-        yield shown, {place: _least(table, place, longest[place], name) for place in shown}
+        yield shown, least(_IN_IDS), _IN_IDS
+    yield shown, least(_IN_IDS, figures=True), _IN_IDS
+    yield shown, least(_IN_LONG_IDS), _IN_LONG_IDS
+    while len(shown) > 2:  # the last ones say the least
+        yield shown, least(_IN_LONG_IDS, figures=True), _IN_LONG_IDS
+        shown = shown[:-1]
+    yield shown, least(_IN_LONG_IDS, figures=True), _IN_LONG_IDS
+
+
+def _is_name(table: TextTable, place: int) -> bool:
+    return table.head[place] == "transport" or place in table.names
 
 
 def _total(shown: list[int], widths: dict[int, int]) -> int:
@@ -93,12 +162,13 @@ def _longest(table: TextTable, place: int) -> int:
     return max(len(line) for text in _texts(table, place) for line in text.split("\n"))
 
 
-def _least(table: TextTable, place: int, longest: int, name: int) -> int:
-    if place not in table.wide:
-        return longest
-    if table.head[place] == "transport" or place in table.names:
-        return min(longest, name)
-    return max(len(word) for text in _texts(table, place) for word in (text.split() or [""]))
+def _least(table: TextTable, place: int, breaks: str) -> int:
+    return max(len(piece.rstrip()) for text in _texts(table, place) for piece in _pieces(text, f"{breaks}\n"))
+
+
+def _pieces(text: str, breaks: str) -> list[str]:
+    """Return a text in pieces, each with the character after which it may be broken."""
+    return re.findall(f"[^{re.escape(breaks)}]*[{re.escape(breaks)}]|.+$", text) or [""]
 
 
 def _head(text: str) -> str:
@@ -118,12 +188,12 @@ def _words(line: str) -> list[str]:
     return pieces
 
 
-def _broken(text: str, width: int) -> str:
-    """Break a text that is too long after a space, dot, underscore or comma, so that ids stay readable."""
+def _broken(text: str, width: int, breaks: str) -> str:
+    """Break a text that is too long, at these characters alone: a word is never broken."""
     if len(text) <= width:
         return text
     lines = [""]
-    for piece in re.findall(r"[^ ._,]*[ ._,]?", text):
+    for piece in _pieces(text, breaks):
         if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
             lines.append("")
         lines[-1] += piece

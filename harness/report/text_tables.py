@@ -10,7 +10,7 @@ from itertools import groupby
 
 from harness.model import Operation, Status
 from harness.report import ranks, stability
-from harness.report.cells import cells, megabytes, name, significant, times, volume
+from harness.report.cells import cells, legend, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
 from harness.report.intervals import called
@@ -31,7 +31,7 @@ _OF_ENGINES = (
     "above its start and, with an engine, of all processes that it started"
 )
 _SET_OFF = "set off at a point: the transports of rank 1, none of which is shown to be faster than another there"
-MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each transport loses"
+MARKED = "{}: the report's table of what each transport loses names them"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
@@ -133,7 +133,8 @@ def _of_engines(group: list[Summary]) -> tuple[str, ...]:
 
 
 def _marked(group: list[Summary]) -> tuple[str, ...]:
-    return (MARKED,) if any(case.lossy for case in group) else ()
+    said = legend(case.lossy for case in group)
+    return (MARKED.format(said),) if said else ()
 
 
 def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTable]:

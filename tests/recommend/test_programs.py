@@ -23,10 +23,10 @@ from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Operation, Transport
-from harness.recommend import eligible, judging, script
+from harness.recommend import eligible, script
 from harness.recommend.eligible import Wish
 from harness.recommend.loading import Source
-from harness.report.recommendation import Recommendation
+from harness.report.recommendation import Figure
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
@@ -117,11 +117,10 @@ def programs(
     for number, entry in enumerate(eligible.divided(wish, own)[0]):
         if entry.id in without or "pg_parquet" in entry.needs or entry.settings.get("async_insert") == "1":
             continue  # the embedded servers have no such extension, and collect no inserts
-        won = SimpleNamespace(transport=entry.id, packages=judging.packages(entry))
-        found = cast(Recommendation, SimpleNamespace(fastest=won, rows=ROWS))
+        won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
         path = folder / f"program_{number}.py"
         table = TO_READ if wish.operation is Operation.READ else path.stem
-        path.write_text(script.program(found, own, source, table))
+        path.write_text(script.program(won, own, replace(source, beside=folder), table))
         written[path] = entry
         if few and len(written) == few:
             break
@@ -289,8 +288,8 @@ def drop(system: str, made: Made, tables: list[str]) -> None:
 def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Wish, made: Made) -> None:
     own, file = made.data[PLAIN_DATA]
     [entry] = [entry for entry in eligible.divided(wish, own)[0] if entry.function.__name__.endswith("_tuned")]
-    won = SimpleNamespace(transport=entry.id, packages=judging.packages(entry))
-    text = script.program(cast(Recommendation, SimpleNamespace(fastest=won, rows=ROWS)), own, Source(file))
+    won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
+    text = script.program(won, own, Source(file))
     assert text.count("\n") < 60
     needs = "arrow-wire[postgres]" if wish.system == "postgres" else "arrow-wire"
     assert f'# dependencies = ["{needs}", ' in text

@@ -219,3 +219,34 @@ def test_a_slice_whose_pass_is_no_cheaper_than_one_of_all_rows_has_one_pass_or_n
     cheap, dear = Clock(10, 300_000, 20.0, math.inf), Clock(10, 300_000, 0.2, math.inf)
     assert [rows for rows, _ in cheap.fields[:5]] == [10_000, 10_000, 100_000, 100_000, 300_000]
     assert [rows for rows, _ in dear.fields[:2]] == [10_000, 300_000]
+
+
+def after_finalists(many: int, budget: float, fails: bool = False) -> tuple[Race, float]:
+    """Hold a race whose leader is soon decided, on slices and all rows; return it and what is left of its budget."""
+    left = [budget]
+    race = Race([f"t{place:02d}" for place in range(many)], 100_000, 1, left=lambda: left[0])
+    for turns in race.passes():
+        for turn in turns:
+            place = int(turn.transport[1:])
+            assert race.affords(turn)
+            seconds = (0.1 if place < 2 else 0.16 if place < 4 else 0.3) * turn.rows / 100_000
+            left[0] -= seconds + 2.0
+            if fails and turn.rows == 100_000 and place > 3:
+                race.fail(turn, "mismatch: it changed something")
+            else:
+                race.tell(turn, seconds, seconds + 2.0)
+    return race, left[0]
+
+
+def test_who_was_left_behind_runs_on_all_rows_while_there_is_time_and_only_then_nothing_is_known() -> None:
+    race, left = after_finalists(20, 140.0)
+    timed = {name for name, times in race.told[100_000].items() if times}
+    assert {f"t{place:02d}" for place in range(20)} - timed <= race.behind
+    assert 0 <= left < 20
+    assert len(race.behind) < 3
+
+
+def test_one_that_fails_where_it_runs_at_last_is_out_and_is_not_asked_again() -> None:
+    race, left = after_finalists(20, 140.0, fails=True)
+    assert left >= 0
+    assert not race.behind & race.out.keys()

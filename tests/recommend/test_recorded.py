@@ -1,5 +1,6 @@
 """Races over recorded runs of the five examples, within the usual budget: do they find who is fastest, and in time?"""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,17 +36,16 @@ def test_in_95_of_100_races_the_winner_is_within_a_tenth_of_the_best_and_finalis
     "folder", [path for path in FOLDERS if (path / results.FILE).exists()], ids=lambda folder: folder.name
 )
 def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded_runs(folder: Path) -> None:
-    found, record = results.read(folder), record_of(folder)
-    assert found is not None
+    found, record = json.loads((folder / results.FILE).read_text()), record_of(folder)
     of_all_rows = {
         name: mean([row.took for row in runs if row.ok])
         for (name, rows), runs in record.runs.items()
         if rows == record.rows and all(row.fidelity == EXACT for row in runs)
     }
-    assert (found.rows, found.ended) == (record.rows, "")
-    assert found.seconds < BUDGET
-    assert found.fastest.runs >= LAST_PASSES
-    assert of_all_rows[found.fastest.transport] <= 1.1 * min(of_all_rows.values())
+    assert (found["rows"], found["ended"]) == (record.rows, "")
+    assert found["seconds"] < BUDGET
+    assert found["fastest"]["runs"] >= LAST_PASSES
+    assert of_all_rows[found["fastest"]["transport"]] <= 1.1 * min(of_all_rows.values())
 
 
 def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_shown_of_them() -> None:
@@ -56,9 +56,9 @@ def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_s
     assert found.ended == ""
     assert len(found.left_behind) > 3
     assert found.left_behind[0] not in {found.fastest.transport, *found.ties, *ended.racing.race.contenders}
-    told = [line for line in results.sentences(found) if "left behind by the budget, not shown to be slower" in line]
-    assert told[0].startswith(f"{len(found.left_behind)} transports were")
-    assert f"and {len(found.left_behind) - 3} more" in told[0]
+    told = [line for line in results.sentences(found) if "not timed on all rows" in line]
+    assert told[0].startswith(f"{len(found.left_behind)} transports are")
+    assert ended.seconds > 45  # of 60: the budget is spent before anything is said to be unknown
 
 
 def test_there_are_runs_of_every_example() -> None:

@@ -50,4 +50,10 @@ def test_a_volume_has_the_unit_that_suits_it(value, text):
 
 def test_megabytes_and_gigabytes_are_decimal_and_missing_ones_are_empty():
     assert (megabytes(81_600_000), gigabytes(5_040_000_000)) == ("81.6", "5.04")
-    assert (megabytes(0), megabytes(None), gigabytes(None)) == ("0", "", "")
+    assert (megabytes(0), megabytes(999_999), megabytes(1e6), megabytes(None), gigabytes(None)) == (
+        "<1",
+        "<1",
+        "1.00",
+        "",
+        "",
+    )

@@ -52,7 +52,7 @@ def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():
 def test_what_is_left_out_is_counted():
     assert closing._cut(["a" * 80] * 5, 80, 5, "report.md") == ["a" * 80] * 5
     assert closing._cut(["a" * 80] * 6, 80, 5, "a.md")[4:] == ["what else this run shows, in 2 sentences: a.md"]
-    assert closing._cut(["a" * 81] * 3, 80, 2, "a.md") == ["what else this run shows, in 3 sentences: a.md"]
+    assert closing._cut(["a " * 41] * 3, 80, 2, "a.md") == ["what else this run shows, in 3 sentences: a.md"]
     assert closing._cut([], 80, -3, "a.md") == []
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.report.losses import losses, marks
+from harness.report.cells import marks
+from harness.report.losses import losses
 from harness.report.markdown import tables
 from harness.report.summarising import summarise
 from harness.report.text_tables import MARKED, text_tables
@@ -33,8 +34,8 @@ def test_a_run_whose_ways_declare_nothing_has_no_table_no_mark_and_no_note():
 
 def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
     (table,) = text_tables(SUMMARIES)
-    assert [line[1] for line in table.rows] == ["postgres.c.write", "postgres.b.write †", "postgres.a.write †"]
-    assert MARKED in table.notes
+    assert [line[1] for line in table.rows] == ["postgres.c.write", "postgres.b.write ‡", "postgres.a.write †‡"]
+    assert MARKED.format("† silently changes, ‡ refuses some kinds of values") in table.notes
 
 
 def test_the_report_has_the_table_and_an_extract_of_it_has_not():

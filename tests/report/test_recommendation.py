@@ -1,11 +1,13 @@
 """The screen of a race: what stands on it, what is cut off where there is too much, and that it is one screen."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from harness.cli.recommend import show
 from harness.datasets.hostile.kinds import KINDS
 from harness.report import closing, recommendation
 from harness.report.recommendation import Figure, Recommendation, RuledOut
@@ -16,22 +18,48 @@ FASTEST = Figure(
     rows=1_000,
     runs=7,
     seconds=0.1,
-    interval=(0.09, 0.11),
+    range=(0.09, 0.11),
     rows_per_s=10_000.0,
     peak_rss_bytes=50_000_000,
     factor=1.0,
     factor_interval=None,
-    packages=("psycopg",),
+    installs=("psycopg[binary]",),
+    beyond=("arrow-wire (not on PyPI: make wheel)",),
     lines=90,
-    connections=False,
+    lossy={},
 )
 SLOWER = replace(
     FASTEST,
     transport="postgres.sqlalchemy.write_polars_write_database",
+    how="Append the frame to the table with polars.DataFrame.write_database over SQLAlchemy.",
     seconds=0.9,
-    interval=(0.8, 1.0),
+    range=(0.8, 1.0),
     factor=9.0,
     factor_interval=(8.0, 10.0),
+    installs=("pandas", "psycopg[binary]", "pyarrow", "sqlalchemy"),
+    beyond=(),
+    lossy={"decimals": "refused"},
+)
+PGPQ = replace(
+    FASTEST,
+    transport="postgres.pgpq.write_polars_copy_binary_sorted",
+    seconds=0.125,
+    range=(0.12, 0.15),
+    factor=1.25,
+    factor_interval=(1.2, 1.3),
+    peak_rss_bytes=400_000,
+    installs=("pgpq", "psycopg[binary]", "pyarrow"),
+    beyond=(),
+    lines=153,
+    lossy={"nan": "changed", "arrays": "refused"},
+)
+BOUND = replace(
+    FASTEST,
+    transport="postgres.asyncpg.write_insert_select",
+    how="Let the server copy an unlogged table, in its own order: no client, no wire.",
+    seconds=0.2,
+    range=(0.2, 0.2),
+    lines=0,
 )
 FOUND = Recommendation(
     system="postgres",
@@ -43,14 +71,17 @@ FOUND = Recommendation(
     columns={"id": "int64", "note": "text"},
     values={},
     fastest=FASTEST,
+    from_pypi=PGPQ,
+    least_code=PGPQ,
+    built_in=SLOWER,
     ties=(),
-    simplest=FASTEST,
-    leanest=FASTEST,
+    default=SLOWER.transport,
     usual=(SLOWER,),
     bound=None,
     ruled_out=(),
     ended="",
     seconds=60.0,
+    budget=180.0,
 )
 
 
@@ -58,33 +89,128 @@ def said(**more: object) -> list[str]:
     return recommendation.sentences(replace(FOUND, **more))  # type: ignore[arg-type]
 
 
+def detailed(**more: object) -> list[str]:
+    """What the report says below the table, without what the transports do."""
+    return recommendation.details(replace(FOUND, **more))[2:]  # type: ignore[arg-type]
+
+
+def opened(**more: object) -> list[str]:
+    return recommendation.opening(replace(FOUND, **more))  # type: ignore[arg-type]
+
+
 def rows(found: Recommendation) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in recommendation.table(found).rows]
 
 
-def test_one_transport_in_several_roles_has_them_in_one_row() -> None:
-    assert rows(FOUND) == [
-        ("fastest exact, simplest within 1.3 x, leanest", FASTEST.transport),
-        ("usual", SLOWER.transport),
+def screen(found: Recommendation, width: int, last: Sequence[str] = ()) -> str:
+    """What a person has on a terminal of this width."""
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
+    show(console, found, last)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_first_sentences_say_what_to_take_from_where_how_fast_and_what_the_fastest_would_need() -> None:
+    assert opened() == [
+        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 7.2 times faster than sqlalchemy write_database.",
+        'pip install pgpq "psycopg[binary]" pyarrow',
+        "Need the last 20%? psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel).",
     ]
-    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[1][0] == "usual of 100 rows"
-    (_, usual) = recommendation.table(FOUND).rows
-    assert usual[4:6] == ("×9.0", "8.0-10")
+
+
+def test_where_the_fastest_is_from_pypi_nothing_else_is_offered() -> None:
+    assert opened(fastest=PGPQ) == opened()[:2]
+
+
+def test_where_nothing_from_pypi_came_through_the_fastest_is_taken_with_what_it_needs() -> None:
+    assert opened(from_pypi=None)[0] == (
+        "Take psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel), 9.0 times faster than "
+        "sqlalchemy write_database."
+    )
+
+
+def test_without_a_figure_of_the_default_it_is_set_against_what_is_built_in_and_without_either_against_nothing() -> (
+    None
+):
+    adbc = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
+    assert "4.0 times faster than adbc write_database." in opened(usual=(), built_in=adbc)[0]
+    assert opened(usual=(), built_in=None)[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
+    assert "against" not in opened(from_pypi=SLOWER, built_in=SLOWER)[0]
+
+
+def test_a_fastest_that_is_not_shown_to_be_faster_is_not_said_to_be() -> None:
+    assert opened(ties=(PGPQ.transport,))[2].startswith("Perhaps faster, not shown: psycopg tuned")
+    assert not [line for line in said(ties=(PGPQ.transport,)) if "No difference" in line]
+
+
+def test_there_is_a_row_a_choice_at_most_six_and_one_for_a_transport_that_is_several() -> None:
+    assert rows(FOUND) == [
+        ("fastest", "psycopg tuned"),
+        ("from PyPI, least code", "pgpq copy_binary_sorted †‡"),
+        ("built in, default", "sqlalchemy write_database ‡"),
+    ]
+    four = [replace(PGPQ, transport=f"postgres.a.write_polars_{name}") for name in ("b", "c", "d", "e")]
+    most = replace(FOUND, from_pypi=four[0], least_code=four[1], built_in=four[2], default=four[3].transport)
+    assert [choice for choice, _ in rows(replace(most, usual=(four[3], SLOWER), bound=BOUND))] == [
+        *("fastest", "from PyPI", "least code", "built in", "default", "server alone")
+    ]
+    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default of 100 rows"
+
+
+def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None:
+    table = recommendation.table(FOUND)
+    assert table.head == ("choice", "call", "median s", "range", "peak MB", "lines", "install")
+    assert [row[2:] for row in table.rows][:2] == [
+        ("0.100", "0.0900-0.110", "50.0", "90", "psycopg[binary], arrow-wire (not on PyPI: make wheel)"),
+        ("0.125", "0.120-0.150", "<1", "153", "pgpq, psycopg[binary], pyarrow"),
+    ]
+
+
+@pytest.mark.parametrize(("out", "cell"), [((RuledOut(SLOWER.transport, "refused: x", "decimals", True),), "cannot")])
+def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why(
+    out: tuple[RuledOut, ...], cell: str
+) -> None:
+    found = replace(FOUND, usual=(), built_in=None, ruled_out=out)
+    assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
+    assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
+    assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
+    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", usual=True),))
+    assert recommendation.table(unwanted).rows[-1][2] == "left out"
+    assert "sqlalchemy write_database, the default, is left out: its style is sync" in recommendation.sentences(
+        unwanted
+    )
+
+
+def test_a_server_alone_that_is_slower_than_the_fastest_is_explained_and_one_that_is_faster_is_not() -> None:
+    because = "The server alone is slower: its own statement costs more than taking in these rows."
+    assert said(bound=BOUND)[0] == because
+    assert not [line for line in said(bound=replace(BOUND, seconds=0.05)) if "server alone" in line]
+
+
+def test_marks_are_explained_where_a_row_has_one() -> None:
+    assert "† silently changes, ‡ refuses some kinds of values: your data have none." in said()
+    plain = replace(PGPQ, lossy={})
+    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, usual=()))
+
+
+def test_what_the_budget_did_not_do_for_is_counted_with_how_much_of_it_was_used() -> None:
+    assert said(left_behind=("postgres.a.b", "postgres.a.c"))[-1] == (
+        "2 transports are not timed on all rows (the race used 60 of 180 s); they could be as fast. "
+        "A larger --budget times them."
+    )
 
 
 def test_who_is_not_shown_to_be_slower_is_named_where_there_is_one() -> None:
-    assert said() == [f"{FASTEST.transport}: {FASTEST.how}"]
-    assert said(ties=("a.b.c", "a.b.d"))[1:] == ["no difference shown between it and a.b.c, a.b.d"]
-    assert said(ties=tuple("abcdefg"))[1:] == [
-        "no difference shown between it and a, b, c, d, e and 2 more: see recommendation.json"
-    ]
+    ties = tuple(f"postgres.{name}.write_polars_copy" for name in "abcdefg")
+    assert said(ties=ties[:2])[-1] == "No difference shown between psycopg tuned and a copy, b copy."
+    assert said(ties=ties)[-1] == "No difference shown between psycopg tuned and a copy, b copy, c copy and 4 more."
+    assert detailed(ties=ties)[0].endswith(f"{', '.join(ties[:5])} and 2 more: see recommendation.json")
 
 
 def test_the_values_that_rule_transports_out_are_named_with_their_columns_those_that_rule_out_most_first() -> None:
     nulls = [RuledOut(f"n{place}", 'changed: null (column "a")', "nulls") for place in range(2)]
     tabs = [RuledOut("t", 'refused: tabs (column "b")', "tab")]
-    found = said(values={"tab": ("b",), "nulls": ("a", "b", "c", "d")}, ruled_out=(*tabs, *nulls))
-    assert found[1:] == [
+    found = detailed(values={"tab": ("b",), "nulls": ("a", "b", "c", "d")}, ruled_out=(*tabs, *nulls))
+    assert found == [
         "2 transports are ruled out by nulls (a, b, c): changed: null",
         "1 transport is ruled out by tab (b): refused: tabs",
     ]
@@ -96,48 +222,64 @@ def test_a_usual_transport_that_is_ruled_out_is_named_with_its_reason():
         RuledOut("write_database", "refused: digits are lost", "decimals", usual=True),
         RuledOut("x", "refused: digits are lost", "decimals"),
     ]
-    assert said(ruled_out=tuple(out))[1:] == [
-        "to_sql, which is usual, is ruled out: its style is sync",
-        "write_database, which is usual, is ruled out by decimals: refused: digits are lost",
+    assert detailed(ruled_out=tuple(out)) == [
+        "to_sql, the default, is ruled out: its style is sync",
+        "write_database, the default, is ruled out by decimals: refused: digits are lost",
         "1 transport is ruled out by decimals: refused: digits are lost",
     ]
 
 
 def test_other_reasons_are_told_by_how_many_they_concern() -> None:
     out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
-    assert said(ruled_out=tuple(out))[1:] == [
+    assert detailed(ruled_out=tuple(out)) == [
         "2 transports are out, such as b: its style is sync",
         "1 transport is out, such as a: without numba",
     ]
     more = [RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4)]
-    assert said(ruled_out=(*out, *more))[-1] == "3 transports are out for 3 other reasons: see recommendation.json"
+    assert detailed(ruled_out=(*out, *more))[-1] == "3 transports are out for 3 other reasons: see recommendation.json"
 
 
 def test_a_race_that_was_ended_and_values_that_are_converted_are_said() -> None:
     converted = replace(FASTEST, values="converted: id")
-    assert said(ended="the budget of 9 s was used up", fastest=converted)[1:] == [
-        "no transport gives the canonical types; here converted: id: what is left to do is not timed",
-        "the budget of 9 s was used up before all finalists had their runs: figures are of 7",
-    ]
-    assert rows(replace(FOUND, fastest=converted, simplest=converted, leanest=converted))[0][0].startswith(
-        "fastest, converted"
+    found = said(ended="the budget of 9 s was used up", fastest=converted)
+    assert found[0] == (
+        "Not final: the budget of 9 s was used up; figures are of 7 runs. A larger --budget tells more."
     )
+    assert "No transport gives the canonical types. Here converted: id: converting them is not timed." in found
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_screen_has_no_line_above_its_width_no_broken_word_and_never_goes_without_what_to_install(width: int) -> None:
+    """Read back: every word of every cell and sentence, and of an id every part between its dots, is there whole."""
+    found = replace(FOUND, bound=BOUND, ties=("postgres.asyncpg.write_polars_copy_binary_sorted_parallel",))
+    path = f"/home/somebody/{'a-long-folder/' * 12}report.html"
+    shown = screen(found, width, [f"Report: {path}"])
+    lines = shown.splitlines()
+    assert [line for line in lines if len(line) > width and line.strip() != path] == []
+    assert path in [line.strip() for line in lines[-1:]]
+    words = set(shown.split())
+    cells = [cell for row in recommendation.table(found).rows for place, cell in enumerate(row) if place not in (3, 4)]
+    assert {word for text in (*opened(), *said(bound=BOUND), *cells) for word in text.split()} <= words
+    assert ("0.0900-0.110" in words) == (width == 200)
+    assert len(lines) <= 34
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
     name = "postgres.sqlalchemy_with_a_long_name.write_polars_write_database_in_many_words"
     figures = [
-        replace(SLOWER, transport=f"{name}_{place}", packages=("pyarrow", "psycopg", "numba", "sqlalchemy"))
+        replace(SLOWER, transport=f"{name}_{place}", installs=("pyarrow", "psycopg", "numba", "sqlalchemy"))
         for place in range(6)
     ]
     columns = tuple(f"{'long name ' * 6}{place}" for place in range(3))
     out = [RuledOut(f"{name}_{kind}", f"changed: {KINDS[kind].meaning}", kind) for kind in KINDS]
     found = replace(
         FOUND,
-        simplest=figures[0],
-        leanest=figures[1],
-        usual=tuple(figures[2:5]),
+        from_pypi=figures[0],
+        least_code=figures[1],
+        built_in=figures[2],
+        default=figures[3].transport,
+        usual=tuple(figures[3:5]),
         bound=figures[5],
         ties=tuple(figure.transport for figure in figures) * 5,
         values=dict.fromkeys(KINDS, columns),
@@ -149,5 +291,4 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
     console.print(*ending.tables)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert len(printed.splitlines()) + closing.lines(ending.sentences, width) <= 40
-    assert FASTEST.how in ending.sentences[0]
-    assert "recommendation.json" in ending.sentences[-1]
+    assert "Take " in printed

@@ -104,5 +104,5 @@ def test_the_lock_has_what_daft_is_asked_for_with() -> None:
 def test_what_transports_require_is_locked_from_pypi_unless_it_is_said_not_to_be_there():
     locked = {package for path in ROOT.glob("requirements*.lock") for package in entries(path.name)}
     asked = {package_of(module) for entry in catalogue().values() for module in entry.modules}
-    assert asked - locked - sys.stdlib_module_names == NOT_ON_PYPI
-    assert set(PROJECT["tool"]["uv"]["sources"]) == NOT_ON_PYPI
+    assert asked - locked - sys.stdlib_module_names == set(NOT_ON_PYPI)
+    assert set(PROJECT["tool"]["uv"]["sources"]) == set(NOT_ON_PYPI)

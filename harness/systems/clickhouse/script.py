@@ -1,6 +1,6 @@
 """Parts of a printed program for one ClickHouse table, next to its transport: create the table, run a query."""
 
-VARIABLE, PACKAGES = "CLICKHOUSE_URL", ()
+VARIABLE, PACKAGES = "LAB_CLICKHOUSE_HTTP_URL", ()
 BY_ARROW_WIRE: dict[str, str] = {}
 CREATE_TABLE = '''\
 def create_table():
@@ -8,7 +8,7 @@ def create_table():
     import http.client
     from urllib.parse import unquote, urlsplit
 
-    url = urlsplit(os.environ["CLICKHOUSE_URL"])
+    url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
     secure = url.scheme == "https"
     server = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(url.hostname, url.port or 8123)
     user = {"X-ClickHouse-User": unquote(url.username or "default"), "X-ClickHouse-Key": unquote(url.password or "")}
@@ -25,7 +25,7 @@ def select():
 
     import clickhouse_connect
 
-    url = urlsplit(os.environ["CLICKHOUSE_URL"])
+    url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
     settings = dict(parse_qsl(url.query))
     database = settings.pop("database", "") or unquote(url.path.strip("/"))
     client = clickhouse_connect.get_client(

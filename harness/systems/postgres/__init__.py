@@ -16,7 +16,6 @@ SYSTEM = System(
             "postgres",
             "postgres_uri",
             "Postgres for --external: postgresql://user:password@host:port/db",
-            "POSTGRES_URI",
             ("postgresql", "postgres"),
             5432,
             _TLS,

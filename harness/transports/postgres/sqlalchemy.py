@@ -136,8 +136,8 @@ def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", 100 rows an INSERT.
 
     SQLAlchemy makes an object of every value and names it, which takes most of the time. The most rows that the
-    protocol allows (65,535 values) take about a quarter more time than 100. SQLAlchemy would cast every string to VARCHAR, so
-    the transport declares the uuid columns. A NaN arrives as NULL.
+    protocol allows (65,535 values) take about a quarter more time than 100. SQLAlchemy would cast every string to
+    VARCHAR, so the transport declares the uuid columns. A NaN arrives as NULL.
     """
     types = uuid_types(engine, table)
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=types, method="multi", chunksize=STATEMENT_ROWS)

@@ -1,0 +1,129 @@
+"""Every screen at 80 and at 200 columns, read back: no line is wider, and no word is broken."""
+
+import io
+import re
+from collections.abc import Iterable
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+import typer
+from rich.console import Console
+
+from harness import registry
+from harness.cli import catalogue, labs, newest, runs
+from harness.cli.app import echo, say
+from harness.lab import doctor
+from harness.lab import labs as opened
+from harness.lab.doctor import Diagnosis
+from harness.report import answer_tables, closing, tables, text_tables
+from harness.report.answers import answers
+from harness.report.summarising import summarise
+from harness.report.text_tables import TextTable
+from harness.results import folder as folders
+from harness.settings import ROOT, Settings
+from harness.suites import suite_files
+
+WIDTHS = pytest.mark.parametrize("width", [80, 200])
+NAMES = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
+LONG = f"/home/somebody/{'folder/' * 20}report.html"
+
+
+def terminal(width: int) -> Console:
+    """A terminal of this width that keeps what is printed."""
+    return Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
+
+
+def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
+    """Return what is on a terminal, whose lines fit but for a word that is alone; `said` is on it word by word."""
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert [line for line in text.splitlines() if len(line) > width and len(line.split()) > 1] == []
+    words = text.split()
+    for one in said:
+        asked = one.split()
+        assert any(words[place : place + len(asked)] == asked for place in range(len(words))), one
+    return text
+
+
+def parts(table: TextTable, width: int) -> set[str]:
+    """Return the words of the cells of the columns that are shown, of an id the parts between dots and underscores."""
+    shown, *_ = tables._fitted(table, width)
+    return {part for row in table.rows for place in shown for part in re.findall(r"[^\s._]+", row[place])}
+
+
+@WIDTHS
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_no_table_of_a_reference_run_is_wider_and_none_has_a_broken_word(name: str, width: int) -> None:
+    known = suite_files.load(ROOT / "suites", name)
+    run = folders.read(ROOT / "results" / "reference" / name)
+    summaries = summarise(run.rows, known.published)
+    for table in (*text_tables.text_tables(summaries), *answer_tables.opening(known, run.rows, summaries)):
+        console = terminal(width)
+        console.print(tables.printable(table, width), crop=False)
+        assert parts(table, width) <= set(re.findall(r"[^\s._]+", read(console, width)))
+
+
+@WIDTHS
+@pytest.mark.long
+def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) -> None:
+    known = suite_files.load(ROOT / "suites", "matrix")
+    run = folders.read(folders.reference(ROOT / "results", "matrix"))
+    summaries = summarise(run.rows, known.published)
+    console = terminal(width)
+    last = [f"results: {LONG}", "all tables: lab report 20260101T000000Z-host --tables"]
+    room = closing.LINES - closing.lines(last, width)
+    runs._print(console, closing.closing(known, run.rows, summaries, width, room, short=True), last)
+    shown = read(console, width, last)
+    assert LONG in shown
+    assert known.answers
+    for one in answers(known.answers, run.rows, summaries):
+        for word in answer_tables.route(one).split():
+            assert word in shown
+    assert shown.count("×") >= 8
+
+
+@WIDTHS
+def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = terminal(width)
+    monkeypatch.setattr(catalogue, "new_console", lambda: console)
+    monkeypatch.setattr(catalogue, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    catalogue.list_("*.write_*")
+    entries = registry.select("*.write_*")
+    read(console, width, [*(entry.id for entry in entries), *(entry.summary for entry in entries)])
+
+    console = terminal(width)
+    found = [Diagnosis("s3", False, f"no server: {'set LAB_S3_ENDPOINT or ' * 9}{LONG}"), Diagnosis("x", True, "18.4")]
+
+    @contextmanager
+    def lab(chosen: Settings):
+        yield SimpleNamespace(name="embedded")
+
+    monkeypatch.setattr(labs, "new_console", lambda: console)
+    monkeypatch.setattr(doctor, "examine", lambda chosen, lab: found)
+    monkeypatch.setattr(opened, "OPENED", {"embedded": lab})
+    with pytest.raises(typer.Exit):
+        labs.doctor()
+    assert LONG in read(console, width, [f"FAIL s3: {found[0].found}", "ok x: 18.4"])
+
+
+@WIDTHS
+def test_what_cannot_be_done_is_said_without_a_broken_word(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f'lab: expected a file at {LONG}: {"give it one of these, " * 9}or "-"'
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    echo(said, err=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert " ".join(lines) == said
+    assert [line for line in lines if len(line) > width and line != f"{LONG}:"] == []
+
+
+@WIDTHS
+def test_the_answers_without_data_are_no_wider(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = terminal(width)
+    said = f"no run of this machine has answers yet: {'these are of the reference run, ' * 5}see {LONG}"
+    say(console, said)
+    assert newest.say is say
+    read(console, width, [said])

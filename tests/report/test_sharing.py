@@ -1,0 +1,35 @@
+"""What `lab recommend --share` prints: five lines of Markdown that a table and a quotation are made of."""
+
+from dataclasses import replace
+
+from harness.report import sharing
+from harness.report.recommendation import Recommendation, RuledOut
+from tests.report.cases import environment
+from tests.report.test_recommendation import FOUND, PGPQ, SLOWER
+
+FACTS = environment(
+    packages={"polars": "2.1.0", "pgpq": "0.12.0", "psycopg": "3.3.9", "pyarrow": "26.0.1", "duckdb": "1.5.5"},
+    servers={"postgres": {"version": "18.4"}},
+)
+
+
+def lines(found: Recommendation) -> list[str]:
+    return sharing.lines(found, FACTS)
+
+
+def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and_the_command() -> None:
+    assert lines(FOUND) == [
+        "| polars to Postgres, 1,000 rows × 2 columns | median | peak | pip install |",
+        "|---|---:|---:|---|",
+        "| pgpq copy_binary_sorted | 0.125 s | <1 MB | pgpq, psycopg[binary], pyarrow |",
+        "| sqlalchemy write_database | 0.900 s | 50.0 MB | pandas, psycopg[binary], pyarrow, sqlalchemy |",
+        "> Every value compared; 2 cores of A CPU, 8 GiB, Linux 6.1; postgres 18.4 (embedded), polars 2.1.0, "
+        "pgpq 0.12.0, psycopg 3.3.9, pyarrow 26.0.1; `lab recommend --data FILE --to postgres --frame polars`",
+    ]
+
+
+def test_a_default_that_cannot_is_in_the_table_and_so_is_the_fastest_where_nothing_else_is_known() -> None:
+    out = (RuledOut(SLOWER.transport, "refused: decimals", "decimals", True),)
+    alone = replace(FOUND, fastest=PGPQ, usual=(), built_in=None, ruled_out=out)
+    assert lines(alone)[3] == "| sqlalchemy write_database | cannot |  |  |"
+    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, usual=(), built_in=None))[3]
