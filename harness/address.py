@@ -39,30 +39,37 @@ class Address:
     """An address of a database.
 
     `name` is its name in transports. `setting` is the variable (`LAB_...`, without the prefix and in lower case) in
-    which a user names theirs, and `meaning` the line that explains it. `variable` is the variable in which a printed
-    script expects it. `schemes` are the schemes of its URIs, and `port` is the default port; files have no port. `tls`
-    is None if no known client uses TLS.
+    which a user names theirs, and `meaning` the line that explains it. `schemes` are the schemes of its URIs, and
+    `port` is the default port; files have no port. `tls` is None if no known client uses TLS.
     """
 
     name: str
     setting: str
     meaning: str
-    variable: str
     schemes: tuple[str, ...]
     port: int = 0
     tls: Tls | None = None
 
+    @property
+    def variable(self) -> str:
+        """The variable in which a person names it, for the lab and for a printed script."""
+        return f"LAB_{self.setting.upper()}"
+
+    @property
+    def example(self) -> str:
+        """What such a URI looks like."""
+        return f"{self.schemes[0]}://user:password@127.0.0.1:{self.port}"
+
 
 def split(uri: str, address: Address) -> SplitResult:
     """Parse a URI. Raises LabError naming the setting if scheme or host is missing or the port is not a number."""
-    example = f"{address.schemes[0]}://user:password@127.0.0.1:{address.port}"
     try:
         parts = urlsplit(uri)
         valid = parts.scheme in address.schemes and bool(parts.hostname) and (parts.port or address.port) > 0
     except ValueError:
         valid = False
     if not valid:
-        raise LabError(f"LAB_{address.setting.upper()}: expected a URI like {example}; check the scheme, host and port")
+        raise LabError(f"{address.variable}: expected a URI like {address.example}; check the scheme, host and port")
     return parts
 
 

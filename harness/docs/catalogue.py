@@ -19,8 +19,7 @@ from harness.lab.packages import package_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
 from harness.report.answers import competing
-from harness.report.cells import megabytes, significant, times
-from harness.report.losses import marks
+from harness.report.cells import marks, megabytes, significant, times
 from harness.report.markdown import table
 from harness.report.summary import Summary
 from harness.systems import SYSTEMS
@@ -30,8 +29,9 @@ A transport moves a dataframe, and is one function of a client. Each client has 
 `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
 """
 _LOSES = """\
-Each page lists the kinds of values that a transport is known to lose: `changed` without a word, `refused` with an
-error, or the call `hangs`. [Kinds of values](reference/values.md) explains each kind.
+Each page lists the kinds of values that a transport is known to lose: † `changed` silently, ‡ `refused` with an error,
+or the call `hangs`. [Kinds of values](reference/values.md) explains each kind. A transport with "nothing" declares no
+loss, and the tests hold each to its declarations.
 """
 _KINDS = """\
 `lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists
@@ -184,7 +184,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "origin", _ORIGINS.get(entry.origin, "")
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
-    yield "[loses](../reference/values.md)", fidelity.loses(entry.lossy)
+    yield "[loses](../reference/values.md)", _loses(entry)
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
@@ -193,6 +193,13 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
 def _packages(entry: Transport) -> list[str]:
     """Return what has to be installed for a transport."""
     return sorted({package_of(module) for module in entry.modules - sys.stdlib_module_names})
+
+
+def _loses(entry: Transport) -> str:
+    """Return a transport's declared losses with their marks, or that there are none; empty if it moves no frame."""
+    if entry.lossy:
+        return f"{marks(entry.lossy)} {fidelity.loses(entry.lossy)}"
+    return "nothing that `lab verify` tries" if entry.moves_a_frame and entry.system in SYSTEMS else ""
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:

@@ -4,7 +4,6 @@ A row is a direction. Its columns are the most common code, the fastest transpor
 fastest of all. Each factor is relative to the most common code.
 """
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -16,7 +15,7 @@ from harness.model import LabError, Status
 from harness.report import markdown
 from harness.report.answer_tables import route
 from harness.report.answers import EXACT, Leaders, answers, competing, is_exact
-from harness.report.cells import significant
+from harness.report.cells import apart, legend, marks, significant, spelled
 from harness.report.crossing_tables import Curves, curves, many
 from harness.report.crossings import Winners
 from harness.report.summary import Summary
@@ -85,12 +84,8 @@ def fastest_from_pypi(cases: Sequence[Summary]) -> Summary | None:
 
 
 def call(case: Summary) -> str:
-    """Return the call that users write, as spelled in its transport's summary: `insert_df` for `write_pandas_df`.
-
-    The function's name ends like the call. If the summary has no such word, that end is the name.
-    """
-    spelled = re.search(rf"\w*{_apart(case)}\b", registry.one(case.transport).summary)
-    return f"`{spelled[0] if spelled else _apart(case)}`"
+    """Return the call that users write."""
+    return f"`{spelled(case.transport, registry.one(case.transport).summary)}`"
 
 
 def factor(case: Summary, usual: Summary) -> float:

@@ -3,6 +3,7 @@
 The lab's base dependencies include what the matrix of databases needs. Extras add everything else (pyproject.toml).
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
@@ -18,7 +19,7 @@ from harness.settings import CHECKOUT
 PROJECT = "dataframe-io-lab"
 # Module -> the lab's package that contains or requires it, if the names differ.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
-NOT_ON_PYPI = frozenset({"arrow-wire"})  # in no lock: `make install` builds it from arrow-wire/
+NOT_ON_PYPI = {"arrow-wire": "make wheel"}  # in no lock; and the command that builds it in a checkout of the lab
 # Extras outside "all", because each has its own lock; and the install command, by where the lab runs.
 _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
@@ -56,7 +57,28 @@ def from_pypi(entry: Transport) -> bool:
     Each module that it requires is in the standard library or in a PyPI package (DuckDB's extensions are, as wheels).
     It needs no server extension, no folder or bucket shared with the server, and no workers.
     """
-    return not entry.needs and NOT_ON_PYPI.isdisjoint(map(package_of, entry.modules))
+    return not beyond_pypi(entry)
+
+
+def beyond_pypi(entry: Transport) -> tuple[str, ...]:
+    """Return what a transport takes that PyPI does not have, each with what makes it, where the lab knows that."""
+    packages = sorted({package_of(module) for module in entry.modules} & set(NOT_ON_PYPI))
+    needs = (f"{need} of the server" for need in entry.needs)
+    return *(f"{package} (not on PyPI: {NOT_ON_PYPI[package]})" for package in packages), *needs
+
+
+def installed(entry: Transport) -> tuple[str, ...]:
+    """Return the packages of PyPI that a transport takes beside the library of its frame, as pip is given them."""
+    has = {entry.frame, "numpy"} if entry.frame == "pandas" else {entry.frame}
+    names = {package_of(module) for module in entry.modules - has - set(sys.stdlib_module_names)}
+    return tuple(sorted(map(asked_for, names - set(NOT_ON_PYPI))))
+
+
+def asked_for(package: str) -> str:
+    """Return a package with the extras that the lab itself asks for: `psycopg[binary]`."""
+    asked = (one for one in map(Requirement, _declared()[0]) if canonicalize_name(one.name) == package)
+    extras = sorted(next((one.extras for one in asked), ()))
+    return f"{package}[{','.join(extras)}]" if extras else package
 
 
 def remedy(

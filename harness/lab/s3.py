@@ -11,7 +11,7 @@ from harness import address
 from harness.model import LabError, ObjectStore, Server
 
 REQUIRES = ("boto3",)  # required modules beyond the lab's base dependencies
-_ADDRESS = address.Address("s3", "s3_endpoint", "", "", ("http", "https"), 9000)
+_ADDRESS = address.Address("s3", "s3_endpoint", "", ("http", "https"), 9000)
 
 
 def check(store: ObjectStore) -> Server:

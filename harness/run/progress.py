@@ -8,12 +8,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
 
 from harness.model import Status, printable
 from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
+_FIGURES = 20  # columns for the count of runs and the ETA
 _BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that shows it
 
 
@@ -47,8 +49,8 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
             if row.key not in work:
                 return
             if row.status not in _FINE:
-                progress.console.print(line(row), style="red", markup=False, highlight=False)
-            progress.update(task, advance=1, description=_short(row), eta=eta(row))
+                progress.console.print(Text(line(row), style="red", overflow="ignore"), crop=False)
+            progress.update(task, advance=1, description=_short(row, console.width - _FIGURES), eta=eta(row))
 
         yield on_row
 
@@ -60,9 +62,12 @@ def line(row: Row) -> str:
     return printable(f"{row.transport}  {row.status}: {row.error}")
 
 
-def _short(row: Row) -> str:
-    """Return the main part of a row for a short line."""
-    return f"{row.took:.4f} s {row.transport}" if row.ok else f"{row.status} {row.transport}"
+def _short(row: Row, room: int) -> str:
+    """Return the main part of a row, with as much of the transport's id as fits: at least its end."""
+    said = f"{row.took:.4f} s" if row.ok else str(row.status)
+    parts = row.transport.split(".")
+    names = [".".join(parts[place:]) for place in range(len(parts))]
+    return f"{said} {next((name for name in names if len(name) + len(said) < room), names[-1])}"
 
 
 def clock(seconds: float) -> str:

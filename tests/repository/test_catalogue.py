@@ -1,5 +1,6 @@
 """The catalogue: every transport once, on the page of its client, and an index that counts them."""
 
+import inspect
 import re
 from collections import Counter
 from types import SimpleNamespace
@@ -51,6 +52,15 @@ def test_every_transport_that_the_reference_run_measured_is_once_in_a_table_with
         for function, median in re.findall(r"^\| \[(\w+)\]\(#\w+\)[ †‡]* \| (\S+) \|", text, re.MULTILINE)
     )
     assert found == wanted
+
+
+@every(entry for entry in registry.select("postgres.*,clickhouse.*") if entry.moves_a_frame)
+def test_what_a_transport_loses_is_said_by_its_declarations_alone_with_the_mark_of_how(entry):
+    (line,) = re.findall(r"^- \[loses\]\(../reference/values.md\): (.*)$", section(entry), re.MULTILINE)
+    assert ("†" in line) == ("changed" in entry.lossy.values())
+    assert ("‡" in line) == bool(set(entry.lossy.values()) - {"changed"})
+    assert (line == "nothing that `lab verify` tries") == (not entry.lossy)
+    assert "No value is lost" not in (inspect.getdoc(entry.function) or "")
 
 
 def test_no_page_has_anything_else():

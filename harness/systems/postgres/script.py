@@ -1,6 +1,6 @@
 """Parts of a printed program for one Postgres table, next to its transport: create the table, run a query."""
 
-VARIABLE, PACKAGES = "POSTGRES_URI", ("psycopg",)
+VARIABLE, PACKAGES = "LAB_POSTGRES_URI", ("psycopg",)
 # The requirement of a program that uses arrow-wire, instead of a package.
 BY_ARROW_WIRE = {"psycopg": "", "arrow-wire": "arrow-wire[postgres]"}
 CREATE_TABLE = '''\
@@ -8,7 +8,7 @@ def create_table():
     """Create the table where there is none."""
     import psycopg
 
-    with psycopg.connect(os.environ["POSTGRES_URI"], autocommit=True) as connection:
+    with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(CREATE_TABLE)'''
 CREATE_BY_ARROW_WIRE = "connection[0].execute(CREATE_TABLE)"
 SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
@@ -17,7 +17,7 @@ def select():
     """Return the rows of the query as an Arrow table."""
     from adbc_driver_postgresql import dbapi
 
-    with dbapi.connect(os.environ["POSTGRES_URI"]) as connection, connection.cursor() as cursor:
+    with dbapi.connect(os.environ["LAB_POSTGRES_URI"]) as connection, connection.cursor() as cursor:
         cursor.execute("SET client_encoding = 'UTF8'")  # which ADBC takes all strings for
         cursor.execute(QUERY)
         return cursor.fetch_arrow_table()'''
