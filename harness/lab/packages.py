@@ -18,7 +18,14 @@ from harness.settings import CHECKOUT
 
 PROJECT = "dataframe-io-lab"
 # Module -> the lab's package that contains or requires it, if the names differ.
-_PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
+_PACKAGES = {
+    "_ch_core": "clickhouse-connect-core",
+    "botocore": "boto3",
+    "lance": "pylance",
+    "psycopg2": "psycopg2-binary",
+    "py4j": "pyspark",
+    "s3transfer": "boto3",
+}
 NOT_ON_PYPI = {"arrow-wire": "make wheel"}  # in no lock; and the command that builds it in a checkout of the lab
 # Extras outside "all", because each has its own lock; and the install command, by where the lab runs.
 _ENGINES = ("ray", "spark")

@@ -146,7 +146,9 @@ def own_of(path: Path) -> str:
     return below[0] if room in ("systems", "transports") and below[0] in SYSTEMS else ""
 
 
-OF_STORES = [ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py", "lab/extras.py")]
+OF_STORES = [
+    ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py", "lab/extras.py", "lab/packages.py")
+]
 
 
 def names_engines(path: Path) -> bool:
