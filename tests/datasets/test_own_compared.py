@@ -1,6 +1,8 @@
 """Files of columns and frames of somebody's: two readers agree on every value, or the column and the row are named."""
 
 import datetime as dt
+import glob
+import os
 import io
 import os
 import sys
@@ -39,8 +41,8 @@ FRAME = pl.DataFrame(
 
 def program(path: Path, own: data.OwnData) -> pl.DataFrame:
     """Return the frame that the program of a file reads."""
-    made: dict[str, Any] = {}
-    source = loading.Source(path, pattern=own.program.pattern)
+    made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(path.parent / "program.py")}
+    source = loading.Source(path, pattern=own.program.pattern, beside=path.parent)
     exec(source.constant + "\n" + loading.load("polars", own, source), made)
     found = made["load"]()
     assert isinstance(found, pl.DataFrame)
