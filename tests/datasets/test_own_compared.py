@@ -2,7 +2,6 @@
 
 import datetime as dt
 import glob
-import os
 import io
 import os
 import sys
@@ -41,8 +40,9 @@ FRAME = pl.DataFrame(
 
 def program(path: Path, own: data.OwnData) -> pl.DataFrame:
     """Return the frame that the program of a file reads."""
-    made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(path.parent / "program.py")}
-    source = loading.Source(path, pattern=own.program.pattern, beside=path.parent)
+    folder = next(parent for parent in path.parents if parent.is_dir())  # a pattern has folders that do not exist
+    made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(folder / "program.py")}
+    source = loading.Source(path, pattern=own.program.pattern, beside=folder)
     exec(source.constant + "\n" + loading.load("polars", own, source), made)
     found = made["load"]()
     assert isinstance(found, pl.DataFrame)
