@@ -198,6 +198,9 @@ def opening(found: Recommendation) -> list[str]:
         ratio = other.seconds / one.seconds
         how = f"{significant(ratio, 2)} times faster than" if ratio > 1 else "no faster than"
         against = f", {how} {other.name}"
+    elif (default := found.of_default) and default.rows != one.rows and default.factor > 1:
+        slower = f"{significant(default.factor, 2)} times slower than the fastest"
+        against = f"; the default is {slower} at {default.rows:,} rows"
     lines = [f"Take {one.name}: {significant(one.seconds)} s, {where}{against}."]
     lines.append(f"pip install {' '.join(map(_quoted, one.installs))}" if one.installs else "Nothing to install.")
     fastest = found.fastest

@@ -137,6 +137,14 @@ def test_without_a_figure_of_the_default_it_is_set_against_what_is_built_in_and_
     assert "against" not in opened(from_pypi=SLOWER, built_in=SLOWER)[0]
 
 
+def test_a_default_that_was_measured_at_fewer_rows_is_set_against_the_fastest_there() -> None:
+    few = replace(SLOWER, transport=FOUND.default, rows=10_000, factor=44.0)
+    assert opened(usual=(few,), built_in=None)[0] == (
+        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI; the default is 44 times slower than the fastest at "
+        "10,000 rows."
+    )
+
+
 def test_a_fastest_that_is_not_shown_to_be_faster_is_not_said_to_be() -> None:
     assert opened(ties=(PGPQ.transport,))[2].startswith("Perhaps faster, not shown: psycopg tuned")
     assert not [line for line in said(ties=(PGPQ.transport,)) if "No difference" in line]
