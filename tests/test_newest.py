@@ -156,10 +156,10 @@ def curves(chosen: Settings, name: str, machine: dict[str, Any], **of_strong: An
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (100, (QUICK, "0.0110", "runs of this size")),
-        (150, (QUICK, "0.0160", "runs of 100 and 10,000 rows, straight between")),
-        (5_000, (STRONG, "0.0310", "runs of 100 and 10,000 rows, straight between")),
-        (20_000_000, (STRONG, "40.0", "the line of its costs, up to 1,000,000 rows: EXTRAPOLATED, not measured")),
+        (100, (QUICK, "0.0110", "this size")),
+        (150, (QUICK, "0.0160", "100 and 10,000 rows, interpolated")),
+        (5_000, (STRONG, "0.0310", "100 and 10,000 rows, interpolated")),
+        (20_000_000, (STRONG, "40.0", "up to 1,000,000 rows, EXTRAPOLATED")),
     ],
 )
 def test_with_rows_it_is_who_is_the_fastest_at_so_many_and_what_tells_so(
@@ -183,7 +183,7 @@ def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a
     run_folder(chosen.results_dir / about["run_id"], rows, facts)
     newest.show_at(chosen, Console(width=220), 2_000_000, "", "", "polars")
     text = re.sub(" {2,}", "  ", capsys.readouterr().out)
-    assert f"{QUICK}  runs of 1,000,000 rows, the most: nobody costs as a line says" in text
+    assert f"{QUICK}  1,000,000 rows, the most; no transport follows a line" in text
 
 
 def test_with_rows_only_what_is_asked_for_and_exact_is_told_and_too_few_runs_are_said(

@@ -1,8 +1,8 @@
-"""Which transport is the fastest at a number of rows that was perhaps not run, from the curves of a run. Pure.
+"""The fastest transport at a number of rows that was perhaps not measured, from the curves of a run. Pure.
 
-At a size that was run it is the one with the smallest median; between two sizes seconds are taken to be straight
-between the medians, as where crossings are looked for; beyond the largest it is who has the least by the line of fixed
-and marginal cost, or, where nobody costs as a line says, the fastest at the largest.
+At a measured size, the smallest median wins. Between two sizes, seconds are interpolated linearly between the medians,
+as for crossings. Beyond the largest size, the line of fixed and marginal cost decides; if no transport follows such a
+line, the fastest at the largest size wins.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from harness.report.curves import Curve, Direction
 from harness.report.points import described
 from harness.report.text_tables import TextTable
 
-_HEAD = ("from, to", "fastest", "s", "told by", "not shown slower there")
-_LINE = "the line of its costs, up to {:,} rows: EXTRAPOLATED, not measured"
-_MOST = "runs of {:,} rows, the most: nobody costs as a line says"
-_NOTE = "the fastest of those whose values all came back exact; not shown slower: at the sizes that it is told by"
+_HEAD = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
+_LINE = "up to {:,} rows, EXTRAPOLATED"
+_MOST = "{:,} rows, the most; no transport follows a line"
+_NOTE = "the fastest transport whose values all came back exact; could be as fast: at the sizes of these runs"
 
 
 @dataclass(frozen=True)
 class AtRows:
-    """The fastest transport of a direction at some rows: its seconds, what they are told by, who else it may be.
+    """The fastest transport of a direction at some rows: its seconds, the runs they come from, and its equals.
 
-    `seconds` are None where it is the fastest at the most rows that were run, and nothing tells of more.
-    `alike` are those that are not shown to be slower at the sizes it is told by; `unsure` says that there were too few
+    `seconds` are None if the transport is the fastest at the most rows measured, and nothing is known beyond. `alike`
+    are the transports that are not shown to be slower at the sizes of `runs`; `unsure` says that there were too few
     runs to show anything.
     """
 
     direction: Direction
     transport: str
     seconds: float | None
-    told_by: str
+    runs: str
     alike: tuple[str, ...]
     unsure: bool
 
 
 def at_rows(direction: Direction, rows: int) -> AtRows | None:
-    """Return who is the fastest at so many rows; None where no transport is exact, or nobody can say."""
+    """Return the fastest at so many rows; None if no transport is exact, or if it is not known."""
     curves = direction.exact
     sizes = sorted({size for curve in curves.values() for size in curve})
     if not sizes:
         return None
-    beside, told_by = _told_by(rows, sizes)
+    beside, runs = _sizes_for(rows, sizes)
     seconds = {
         name: _between(rows, curve, beside) for name, curve in curves.items() if all(one in curve for one in beside)
     }
     if rows > sizes[-1]:
         lines = _lines(direction, rows, sizes[-1])
-        told_by = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
+        runs = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
         seconds = lines or seconds
     if not seconds:
         return None
@@ -62,15 +62,15 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     leading = [case for size in beside for case in not_slower([of[size].case for of in curves.values() if size in of])]
     alike = sorted({case.transport for case in leading} - {best})
     unsure = any(case.interval is None for case in leading)
-    known = told_by != _MOST.format(sizes[-1])
-    return AtRows(direction, best, seconds[best] if known else None, told_by, tuple(alike), unsure)
+    known = runs != _MOST.format(sizes[-1])
+    return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
 
 def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> TextTable:
     """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
     listed = list(found)
     lines = tuple(
-        (route(one.direction), _named(one), significant(one.seconds), one.told_by, _beside(one)) for one in listed
+        (route(one.direction), _named(one), significant(one.seconds), one.runs, _beside(one)) for one in listed
     )
     of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
     over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
@@ -80,17 +80,17 @@ def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str])
     return TextTable(title, _HEAD, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 
-def _told_by(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
-    """Return the sizes that tell about some rows, one or two, and how they do."""
+def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
+    """Return the one or two sizes that some rows are read from, and how."""
     if rows in sizes:
-        return [rows], "runs of this size"
+        return [rows], "this size"
     after = bisect_right(sizes, rows)
     if not after:
-        return [sizes[0]], f"runs of {sizes[0]:,} rows, the fewest"
+        return [sizes[0]], f"{sizes[0]:,} rows, the fewest"
     if after == len(sizes):
         return [sizes[-1]], ""
     low, high = sizes[after - 1], sizes[after]
-    return [low, high], f"runs of {low:,} and {high:,} rows, straight between"
+    return [low, high], f"{low:,} and {high:,} rows, interpolated"
 
 
 def _lines(direction: Direction, rows: int, largest: int) -> dict[str, float]:
