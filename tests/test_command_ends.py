@@ -99,7 +99,8 @@ def test_too_few_processes_or_files_are_one_line(limit, environment: dict[str, s
 
 
 def test_ctrl_c_while_the_commands_are_imported_is_one_line(environment: dict[str, str]) -> None:
-    for seconds in (0.1, 0.2, 0.3, 0.5, 0.8):
+    interrupted = 0
+    for seconds in (0.1, 0.2, 0.3, 0.5, 0.8, 5):
         with subprocess.Popen(
             (*LAB, "recommend"), env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE
         ) as lab:
@@ -109,5 +110,9 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(environment: dict[st
             time.sleep(seconds)
             lab.send_signal(signal.SIGINT)
             _, said = lab.communicate(timeout=30)
+        if b"Traceback" in said and b"harness" not in said:
+            continue  # Python itself had not begun: on a busy machine it takes longer than this
+        interrupted += 1
         assert b"Traceback" not in said, said
         assert lab.returncode in (130, 2, 0)
+    assert interrupted
