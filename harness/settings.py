@@ -135,7 +135,7 @@ def setting_of_workers(address: Address) -> str:
 
 def _fields_of(address: Address) -> dict[str, Any]:
     """Return the settings' fields for an address."""
-    as_seen = f"The same address as the workers of a cluster see it, if different from LAB_{address.setting.upper()}"
+    as_seen = f"The same address as the workers of a cluster see it, if different from {address.variable}"
     return {
         address.setting: (str | None, Field(None, description=address.meaning)),
         setting_of_workers(address): (str | None, Field(None, description=as_seen)),

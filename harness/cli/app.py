@@ -58,7 +58,7 @@ def new_console() -> Console:
 def say(console: Console, text: str) -> None:
     """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
 
-    A word that is longer than a line, such as a path, has a line of its own. Elsewhere a sentence is one line.
+    A word that is longer than a line, such as a path, is alone on its line. Elsewhere a sentence is one line.
     """
     if console.is_terminal:
         from harness.report.tables import Sentence

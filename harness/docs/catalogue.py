@@ -3,9 +3,7 @@
 import importlib
 import importlib.util
 import inspect
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 from itertools import groupby
 
@@ -15,10 +13,10 @@ from harness.datasets.hostile.kinds import KINDS
 from harness.docs import readme, reference
 from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held
-from harness.lab.packages import package_of
+from harness.lab.packages import packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
-from harness.report.answers import competing
+from harness.report.answers import competing, usual_among
 from harness.report.cells import marks, megabytes, significant, times
 from harness.report.markdown import table
 from harness.report.summary import Summary
@@ -162,8 +160,7 @@ def _measured() -> list[tuple[Summary, Summary | None]]:
     found: list[tuple[Summary, Summary | None]] = []
     for cell in competing(suite.answers, summaries).values():
         ran = [case for case in cell if case.n]
-        named = (case for pattern in suite.answers.usual for case in ran if fnmatchcase(case.transport, pattern))
-        default = next(named, None)
+        default = next(iter(usual_among(ran, suite.answers.usual)), None)
         found += [(case, default) for case in ran]
     return found
 
@@ -177,7 +174,7 @@ def _section(entry: Transport) -> str:
 
 def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "frame", entry.frame
-    yield "packages", ", ".join(f"`{name}`" for name in _packages(entry))
+    yield "packages", ", ".join(f"`{name}`" for name in sorted(packages_of(entry)))
     yield "path", entry.path
     yield "payload", entry.payload
     yield "published as", entry.published or ""
@@ -188,11 +185,6 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
-
-
-def _packages(entry: Transport) -> list[str]:
-    """Return what has to be installed for a transport."""
-    return sorted({package_of(module) for module in entry.modules - sys.stdlib_module_names})
 
 
 def _loses(entry: Transport) -> str:

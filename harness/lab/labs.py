@@ -103,7 +103,7 @@ def compose(settings: Settings) -> Iterator[Lab]:
 
 def variables(system: System) -> str:
     """Name the variables with which a user sets a database's addresses."""
-    return " and ".join(f"LAB_{address.setting.upper()}" for address in system.addresses)
+    return " and ".join(address.variable for address in system.addresses)
 
 
 OPENED = {"embedded": embedded, "external": external, "compose": compose}

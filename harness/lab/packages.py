@@ -58,6 +58,11 @@ def package_of(module: str) -> str:
     return _PACKAGES.get(module, canonicalize_name(module))
 
 
+def packages_of(entry: Transport) -> set[str]:
+    """Return the packages that a transport imports, beyond the standard library."""
+    return {package_of(module) for module in entry.modules - set(sys.stdlib_module_names)}
+
+
 def from_pypi(entry: Transport) -> bool:
     """Return whether a transport needs only packages from PyPI, with an unmodified database.
 
@@ -69,7 +74,7 @@ def from_pypi(entry: Transport) -> bool:
 
 def beyond_pypi(entry: Transport) -> tuple[str, ...]:
     """Return what a transport takes that PyPI does not have, each with what makes it, where the lab knows that."""
-    packages = sorted({package_of(module) for module in entry.modules} & set(NOT_ON_PYPI))
+    packages = sorted(packages_of(entry) & set(NOT_ON_PYPI))
     needs = (f"{need} of the server" for need in entry.needs)
     return *(f"{package} (not on PyPI: {NOT_ON_PYPI[package]})" for package in packages), *needs
 
@@ -77,10 +82,10 @@ def beyond_pypi(entry: Transport) -> tuple[str, ...]:
 def installed(entry: Transport) -> tuple[str, ...]:
     """Return the packages of PyPI that a transport takes beside the library of its frame, as pip is given them."""
     has = {entry.frame, "numpy"} if entry.frame == "pandas" else {entry.frame}
-    names = {package_of(module) for module in entry.modules - has - set(sys.stdlib_module_names)}
-    return tuple(sorted(map(asked_for, names - set(NOT_ON_PYPI))))
+    return tuple(sorted(map(asked_for, packages_of(entry) - has - set(NOT_ON_PYPI))))
 
 
+@cache  # a race calls this for every package of every transport
 def asked_for(package: str) -> str:
     """Return a package with the extras that the lab itself asks for: `psycopg[binary]`."""
     asked = (one for one in map(Requirement, _declared()[0]) if canonicalize_name(one.name) == package)

@@ -134,8 +134,7 @@ def _variables(entry: Transport) -> list[str]:
 
 
 def _constants(entry: Transport, data: OwnData, source: Source, table: str) -> list[str]:
-    known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
-    found = [f"TABLE = {table!r}", f"ADDRESSES = { ({name: known[name] for name in _variables(entry)})!r}"]
+    found = [f"TABLE = {table!r}"]
     if entry.operation is not Operation.WRITE:
         return found
     system = SYSTEMS[entry.system]

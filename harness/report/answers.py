@@ -97,7 +97,6 @@ def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
     lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
-    named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
     return Leaders(
         cases[0].system,
         cases[0].operation,
@@ -106,9 +105,15 @@ def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -
         fastest,
         sum(_not_slower(case, fastest) for case in exact[1:]) if fastest else 0,
         _beside(whole, fastest, seconds) if whole and whole is not fastest else None,
-        tuple(_beside(case, fastest, seconds) for case in named.values()),
+        tuple(_beside(case, fastest, seconds) for case in usual_among(cases, usual)),
         _beside(lean, fastest, seconds) if lean else None,
     )
+
+
+def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]:
+    """Return the cases of usual transports, in the order of the ids and globs that name these, each once."""
+    named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
+    return list(named.values())
 
 
 def is_exact(case: Summary) -> bool:

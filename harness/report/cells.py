@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import CONTROL, Fate, Origin
 from harness.report import ranks, stability
@@ -66,7 +66,7 @@ def cells(summary: Summary) -> dict[str, str]:
         "rows/s": _number(summary.mean_rows_per_s, ",.0f"),
         "min": _number(summary.min_rows_per_s, ",.0f"),
         "max": _number(summary.max_rows_per_s, ",.0f"),
-        "peak MB": "<1" if peak is not None and peak < 1e6 else _number(None if peak is None else peak / 1e6, ",.0f"),
+        "peak MB": megabytes(peak, lambda value: _number(value, ",.0f")),
         "of limit": _number(summary.share_of_limit, ".0%"),
         "published": _number(summary.published_mean_rows_per_s, ",.0f"),
         "published s": significant(summary.published_mean_seconds),
@@ -120,9 +120,9 @@ def times(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"×{significant(value, digits)}"
 
 
-def megabytes(value: float | None) -> str:
-    """Return bytes as MB (10^6) to three significant digits; less than one is not told."""
-    return "<1" if value is not None and value < 1e6 else significant(None if value is None else value / 1e6)
+def megabytes(value: float | None, shown: Callable[[float | None], str] = significant) -> str:
+    """Return bytes as MB (10^6), to three significant digits or as `shown` has it; below one it is "<1"."""
+    return "<1" if value is not None and value < 1e6 else shown(None if value is None else value / 1e6)
 
 
 def gigabytes(value: float | None) -> str:

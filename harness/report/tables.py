@@ -45,7 +45,7 @@ def printable(table: TextTable, width: int) -> Group:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence for rich to print: a word that is longer than a line, such as a path, has a line of its own, whole."""
+    """A sentence for rich to print: a word that is longer than a line, such as a path, is alone on its line, whole."""
 
     text: str
     style: str = ""

@@ -1,4 +1,4 @@
-r"""psycopg2, the Postgres driver that most programs still use: https://www.psycopg.org/docs/
+"""psycopg2, the Postgres driver before psycopg 3: https://www.psycopg.org/docs/
 
 It sends every value as text within the statement. Its COPY takes and gives a file object: `copy_expert`.
 """
@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 from harness.registry import phase, transport
 from harness.transports.postgres.sql import identifier, identifiers, literal
+from harness.transports.postgres.tables import rows_of_pandas
 
 PAGE_ROWS = 1_000  # of one INSERT; the default is 100
 
@@ -82,12 +83,7 @@ def write_pandas_execute_values(connection, frame, table):
     psycopg2 writes every value as text into the statement, and the server parses it again: -0.0 there is the number 0.
     A missing value goes as NULL, except NaN in a float column.
     """
-    columns = []
-    for _, values in frame.items():
-        if values.hasnans and values.dtype not in ("float64", "float32"):
-            values = values.astype(object).where(values.notna(), None)
-        columns.append(values.tolist())
-    _insert(connection, table, list(frame.columns), zip(*columns, strict=True))
+    _insert(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
 @transport(

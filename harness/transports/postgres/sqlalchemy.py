@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from harness.registry import transport
 from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.tables import sqlalchemy_engine
 from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
 from harness.transports.sqlalchemy import for_text
 
@@ -17,14 +18,8 @@ STATEMENT_ROWS = 100
 @contextmanager
 def connect(uri):
     """Yield an engine over psycopg 3 whose pool already holds one open connection."""
-    import sqlalchemy as sa
-
-    engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"))
-    try:
-        engine.connect().close()  # an engine connects at first use; the connection returns to the pool
+    with sqlalchemy_engine(uri, "psycopg") as engine:
         yield engine
-    finally:
-        engine.dispose()
 
 
 @transport(

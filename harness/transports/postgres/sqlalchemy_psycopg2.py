@@ -1,13 +1,14 @@
 """SQLAlchemy over psycopg2, which SQLAlchemy 2.0 takes for an address that begins with `postgresql://`.
 
-What most programs do: the calls of pandas and polars on an engine of a plain address, with no option beyond those that
-name the table. https://docs.sqlalchemy.org/en/20/dialects/postgresql.html#module-sqlalchemy.dialects.postgresql.psycopg2
+The calls of pandas and polars on an engine of a plain address, with no option beyond those that name the table.
+ https://docs.sqlalchemy.org/en/20/dialects/postgresql.html#module-sqlalchemy.dialects.postgresql.psycopg2
 """
 
 from contextlib import contextmanager
 
 from harness.registry import transport
 from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.tables import sqlalchemy_engine
 from harness.transports.sqlalchemy import for_text
 
 STATEMENT_ROWS = 100
@@ -16,15 +17,9 @@ STATEMENT_ROWS = 100
 @contextmanager
 def connect(uri):
     """Yield an engine over psycopg2 whose pool already holds one open connection."""
-    import sqlalchemy as sa
-
     # By name, because SQLAlchemy 2.1 takes psycopg 3 for the same address.
-    engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg2"))
-    try:
-        engine.connect().close()  # an engine connects at its first use; the connection goes back to the pool
+    with sqlalchemy_engine(uri, "psycopg2") as engine:
         yield engine
-    finally:
-        engine.dispose()
 
 
 @transport(

@@ -1,4 +1,4 @@
-"""What several Postgres clients ask about a table, and how several connections share one."""
+"""What several Postgres clients ask about a table, send of a frame, and how several connections share one table."""
 
 import os
 from contextlib import ExitStack, contextmanager
@@ -26,6 +26,19 @@ def psycopg_connection(uri):
 
     with psycopg.connect(uri, autocommit=True) as connection:
         yield connection
+
+
+@contextmanager
+def sqlalchemy_engine(uri, driver):
+    """Yield a SQLAlchemy engine over a driver, whose pool already holds one open connection."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(sa.make_url(uri).set(drivername=f"postgresql+{driver}"))
+    try:
+        engine.connect().close()  # an engine connects at its first use; the connection returns to the pool
+        yield engine
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -61,3 +74,13 @@ def page_ranges(table, pages, number):
         f"SELECT * FROM {identifier(table)} WHERE ctid >= '({start},0)'{end}"
         for start, end in zip(starts, ends, strict=True)
     ]
+
+
+def rows_of_pandas(frame):
+    """Return the rows as tuples with None for missing values; NaN in a float column stays NaN."""
+    columns = []
+    for _, values in frame.items():
+        if values.hasnans and values.dtype not in ("float64", "float32"):
+            values = values.astype(object).where(values.notna(), None)
+        columns.append(values.tolist())
+    return zip(*columns, strict=True)

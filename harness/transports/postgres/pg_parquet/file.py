@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.registry import phase, transport
 from harness.transports.postgres.sql import identifier, identifiers, literal
+from harness.transports.postgres.tables import sqlalchemy_engine
 from harness.transports.sqlalchemy import for_text
 
 
@@ -22,14 +23,8 @@ def connect(uri, io):
     `io.here` is the folder's path in this process, `io.there` its path on the server. Both must run as the same user
     (or this process as root), because Postgres creates every file with mode 0600.
     """
-    import sqlalchemy as sa
-
-    engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"))
-    try:
-        engine.connect().close()  # an engine connects at first use; the connection returns to the pool
+    with sqlalchemy_engine(uri, "psycopg") as engine:
         yield engine, io
-    finally:
-        engine.dispose()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from numbers import Integral
 from uuid import UUID
 
 from harness.registry import transport
+from harness.transports.postgres.tables import rows_of_pandas
 
 LARGEST_FLOAT4 = 3.4028234663852886e38
 
@@ -113,14 +114,9 @@ def write_pandas_copy_binary(connection, frame, table):
     types = _types(connection, table, list(frame.columns))
     _refuse_beyond(connection, frame, types)
     dates = [name for name, oid in types.items() if oid == connection.adapters.types["date"].oid]
-    columns = []
-    for name, values in frame.items():
-        if name in dates and values.dtype.kind == "M":
-            values = values.dt.date
-        if values.hasnans and values.dtype not in ("float64", "float32"):
-            values = values.astype(object).where(values.notna(), None)
-        columns.append(values.tolist())
-    _copy_rows(connection, table, types, zip(*columns, strict=True))
+    dates = [name for name in dates if frame[name].dtype.kind == "M"]
+    frame = frame.assign(**{name: frame[name].dt.date for name in dates})
+    _copy_rows(connection, table, types, rows_of_pandas(frame))
 
 
 @transport(

@@ -6,6 +6,7 @@ binary, or in portions through a server-side cursor.
 
 from harness.registry import phase, transport
 from harness.transports.postgres.sql import identifier, identifiers
+from harness.transports.postgres.tables import rows_of_pandas
 
 BATCH_ROWS = 10_000
 
@@ -21,16 +22,6 @@ def _select(table):
     from psycopg import sql
 
     return sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))
-
-
-def _pandas_rows(frame):
-    """Return the rows as tuples with None for missing values; NaN in a float column stays NaN."""
-    columns = []
-    for _, values in frame.items():
-        if values.hasnans and values.dtype not in ("float64", "float32"):
-            values = values.astype(object).where(values.notna(), None)
-        columns.append(values.tolist())
-    return zip(*columns, strict=True)
 
 
 def _send_many(connection, table, columns, rows):
@@ -76,7 +67,7 @@ def write_pandas_executemany(connection, frame, table):
     psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. Missing
     values are sent as NULL, except NaN in a float column. A datetime64 is sent as a timestamp, which the server casts.
     """
-    _send_many(connection, table, list(frame.columns), _pandas_rows(frame))
+    _send_many(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
 @transport(
@@ -111,7 +102,7 @@ def write_pandas_pipeline(connection, frame, table):
     internally. Missing values are sent as NULL, except NaN in a float column. A datetime64 is sent as a timestamp,
     which the server casts.
     """
-    _send_in_pipeline(connection, table, list(frame.columns), _pandas_rows(frame))
+    _send_in_pipeline(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
 @transport(
