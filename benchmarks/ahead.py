@@ -16,7 +16,7 @@ from harness import settings
 from harness.report.conclusions import Ratio, ratio
 from harness.run import plan as plans
 from harness.run import runner
-from harness.run.ahead import Ahead
+from harness.run.prefork import Ahead
 from harness.run.suite_run import RunRequest, open_run
 from harness.suites import suite_files
 

@@ -20,7 +20,7 @@ from statistics import fmean, median
 from benchmarks import replay
 from harness import settings
 from harness.datasets import examples
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import Case, Experiment, Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
@@ -41,13 +41,13 @@ WITHIN, HOPELESS = 1.1, 10.0
 def record(name: str, system: str, operation: str, frame: str, rows: int = 100_000, passes: int = 5) -> None:
     """Record an example and print where."""
     chosen = settings.load()
-    own = data.from_frame(examples.example(name, rows, chosen.seed), examples.EXAMPLES[name][0])
-    eligible, _ = divided(Wish(system, Operation(operation), frame), own)
+    user_data = data.from_frame(examples.example(name, rows, chosen.seed), examples.EXAMPLES[name][0])
+    eligible, _ = divided(Wish(system, Operation(operation), frame), user_data)
     entries = [entry for entry in eligible if not entry.needs]
     sizes = stages(rows)
     experiment = Experiment(EXPERIMENT, ",".join(entry.id for entry in entries), data.NAME, {"rows": [*sizes]})
     plan = Plan(SUITE, name, "*", (experiment,), passes, chosen.seed, 30.0)
-    with open_run(chosen, RunRequest(plan, "databases", chosen.name, own=own), print) as opened:
+    with open_run(chosen, RunRequest(plan, "databases", chosen.name, user_data=user_data), print) as opened:
         seconds: dict[str, list[float]] = {}
         order = 0
         for size in sizes:
@@ -88,8 +88,8 @@ def simulate(folder: str, races: int = 100, budget: float = BUDGET) -> None:
 def real(folder: str, budget: float = BUDGET) -> None:
     """Hold the race of a recorded example on engines, within a budget of seconds, and keep what it recommends."""
     record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
-    own = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
-    asked = asking.asked(chosen, record.wish, own, budget=budget)
+    user_data = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
+    asked = asking.asked(chosen, record.wish, user_data, budget=budget)
     found, _ = asking.answered(chosen, asked, print, asking.silent)
     recommendation.write(Path(folder), found)
     for line in (*recommendation.opening(found), *recommendation.sentences(found)):

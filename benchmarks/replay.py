@@ -20,7 +20,7 @@ from statistics import fmean
 
 from harness import registry, settings
 from harness.datasets import examples
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
@@ -165,6 +165,6 @@ def race(record: Record, example: str, seed: int, budget: float = BUDGET) -> End
     )
 
 
-def _data(example: str) -> data.OwnData:
+def _data(example: str) -> data.UserData:
     """Return a few rows of the example: the race only asks them for what is told of the columns."""
     return data.from_frame(examples.example(example, 100, 1))

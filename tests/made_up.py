@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import registry, transports
-from harness.run import ahead
+from harness.run import prefork
 from harness.run.execution import execute, getting_ready
 from harness.worker.messages import AnswerT, Failed, Job
 
@@ -68,7 +68,7 @@ class MadeUp:
             monkeypatch.delitem(sys.modules, name)
         for module in starters:
             monkeypatch.setattr(module, "execute", self._by_its_command(execute))
-        monkeypatch.setattr(ahead, "getting_ready", self._by_its_command(getting_ready))
+        monkeypatch.setattr(prefork, "getting_ready", self._by_its_command(getting_ready))
 
     def _by_its_command(self, starter: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments, **named: starter(*arguments, **named | {"command": self.command})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
-from harness.datasets.hostile.kinds import KINDS, PLAIN, Kind
+from harness.datasets.hostile.common_kinds import KINDS, PLAIN, Kind
 from harness.fidelity import tables, witness
 from harness.fidelity.witness import Witness
 from harness.lab.embedded import EmbeddedLab

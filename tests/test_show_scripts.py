@@ -13,13 +13,13 @@ import pytest
 from harness import registry
 from harness.check import stores, sums, unloaded
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.lineitem import Layout
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.fidelity import tables
 from harness.lab.availability import missing_package
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
 from harness.show import TYPE, ZONE, script
@@ -125,9 +125,9 @@ def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone
     entry: Transport, embedded_lab: EmbeddedLab, tmp_path: Path
 ) -> None:
     """In a process of its own: clients remember the first zone that they find."""
-    own = data.from_frame(tables.one(KINDS[ZONE], entry.system).rows)
-    dataset = own.dataset(tmp_path, own.rows, bytes(32))
-    of_lab = Tables(References(embedded_lab.endpoints), own.specification, dataset, dataset)
+    user_data = data.from_frame(tables.one(KINDS[ZONE], entry.system).rows)
+    dataset = user_data.dataset(tmp_path, user_data.rows, bytes(32))
+    of_lab = Tables(References(embedded_lab.endpoints), user_data.specification, dataset, dataset)
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     path, (table, _) = tmp_path / "moving.py", of_lab.for_write(entry.system)
     path.write_text(script(entry))

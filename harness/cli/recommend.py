@@ -15,14 +15,14 @@ from rich.table import Column
 
 from harness import settings
 from harness.cli import network, newest
-from harness.cli import own as own_options
+from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, explained, new_console, put, say
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.datasets.own.data import OwnData
+    from harness.datasets.user_data.data import UserData
     from harness.recommend.racing import Racing
     from harness.report.recommendation import Recommendation
     from harness.results.row import Row
@@ -64,13 +64,13 @@ def recommend(
     share: Annotated[bool, typer.Option("--share", help="Print the answer as five lines of Markdown")] = False,
     table: Annotated[str, typer.Option(help="Table of the script [default: the file's name, or frame]")] = "",
     resume: Annotated[str | None, typer.Option(help="Go on with this race (id or folder) on the same data")] = None,
-    separator: own_options.Separator = "",
-    encoding: own_options.Encoding = "",
-    decimal: own_options.DecimalMark = "",
-    skip_rows: own_options.SkipRows = 0,
-    null_values: own_options.NullValues = "",
-    date_format: own_options.DateFormat = "",
-    schema: own_options.Schema = "",
+    separator: user_data_options.Separator = "",
+    encoding: user_data_options.Encoding = "",
+    decimal: user_data_options.DecimalMark = "",
+    skip_rows: user_data_options.SkipRows = 0,
+    null_values: user_data_options.NullValues = "",
+    date_format: user_data_options.DateFormat = "",
+    schema: user_data_options.Schema = "",
 ) -> None:
     """Find the fastest transport for your data by measuring it here.
 
@@ -82,7 +82,7 @@ def recommend(
         return
     if over:
         raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
-    from harness.datasets.own import options
+    from harness.datasets.user_data import options
     from harness.recommend import asking
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
@@ -92,8 +92,8 @@ def recommend(
         if file is not None:
             _require_writable(option, file, data, query, of, table)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
-    own = own_options.own_data(chosen, data, query, key, rows, names, wish.system, csv)
-    asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
+    user_data = user_data_options.user_data(chosen, data, query, key, rows, names, wish.system, csv)
+    asked = asking.asked(chosen, wish, user_data, external, budget, _bytes(max_memory), resume, started)
     try:
         found, folder = asking.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
     except asking.Stopped as stop:
@@ -104,7 +104,7 @@ def recommend(
             [f"go on with: {command_line()} recommend --resume {stop.folder.name} and the same {source}"],
         )
         raise
-    last = _written(found, scripts, own, data, table)
+    last = _written(found, scripts, user_data, data, table)
     show(console, found, [*last, f"Report: {_short(folder / 'report.html')}"])
     if share:
         from harness.report import sharing
@@ -130,19 +130,19 @@ def _without_data(
 
 
 def _written(
-    found: "Recommendation", scripts: Mapping[str, Path | None], own: "OwnData", data: Path | None, table: str
+    found: "Recommendation", scripts: Mapping[str, Path | None], user_data: "UserData", data: Path | None, table: str
 ) -> list[str]:
     """Write the programs that are asked for, and say which one is where."""
     from harness.recommend.loading import Source
     from harness.recommend.script import write
 
-    source, said = Source(data, own.query, own.program.pattern), []
+    source, said = Source(data, user_data.query, user_data.program.pattern), []
     for option, figure in {"--script": found.from_pypi, "--script-fastest": found.fastest}.items():
         file = scripts[option]
         if file is not None and figure is None:
             said.append(f"Script: none from PyPI moves these data, so {file} is not written; see --script-fastest")
         elif file is not None and figure is not None:
-            write(file, figure, own.with_names(), source, table)
+            write(file, figure, user_data.with_names(), source, table)
             said.append(f"Script: {file} ({figure.name})")
     return said
 

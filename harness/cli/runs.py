@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from harness import registry, settings
-from harness.cli import own as own_options
+from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, explained, new_console, put, say
 from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.datasets.own.data import OwnData
+    from harness.datasets.user_data.data import UserData
     from harness.report.closing import Closing
     from harness.results.row import Row
     from harness.run.estimate import Judge
@@ -34,7 +34,7 @@ _BESIDE_RESUME = (
     "query_from",
     "key",
     "names",
-    *own_options.CSV_OPTIONS,
+    *user_data_options.CSV_OPTIONS,
 )  # own data are not kept: they are read again
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
@@ -64,16 +64,16 @@ def run(
     query_from: Annotated[str, typer.Option(help="Database that answers the query")] = next(iter(SYSTEMS)),
     key: Annotated[str, typer.Option(help="Key columns, comma-separated [default: none]")] = "",
     names: Annotated[bool, typer.Option("--names/--no-names", help="Keep the names of your columns in results")] = True,
-    separator: own_options.Separator = "",
-    encoding: own_options.Encoding = "",
-    decimal: own_options.DecimalMark = "",
-    skip_rows: own_options.SkipRows = 0,
-    null_values: own_options.NullValues = "",
-    date_format: own_options.DateFormat = "",
-    schema: own_options.Schema = "",
+    separator: user_data_options.Separator = "",
+    encoding: user_data_options.Encoding = "",
+    decimal: user_data_options.DecimalMark = "",
+    skip_rows: user_data_options.SkipRows = 0,
+    null_values: user_data_options.NullValues = "",
+    date_format: user_data_options.DateFormat = "",
+    schema: user_data_options.Schema = "",
 ) -> None:
     """Run a suite and leave its results in results/."""
-    from harness.datasets.own import options
+    from harness.datasets.user_data import options
     from harness.run import plan as plans
     from harness.run.suite_run import resume_request
     from harness.suites import suite_files
@@ -81,35 +81,35 @@ def run(
     chosen = settings.load()
     if resume is not None:
         _refuse_beside_resume(context)
-    own = None
+    user_data = None
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     if data is not None or query is not None:
-        own = own_options.own_data(chosen, data, query, key, rows, names, query_from, csv)
+        user_data = user_data_options.user_data(chosen, data, query, key, rows, names, query_from, csv)
     elif given := csv.given():
         raise LabError(f"{', '.join(given)}: only with --data FILE")
     if resume is not None:
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
-        request = replace(request, own=own)
+        request = replace(request, user_data=user_data)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
-        known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
-        if own:
-            origin = plans.origins_on_own_data(known, origin)
+        known, rows = suite_files.load(chosen.suites_dir, suite), user_data.rows if user_data else rows
+        if user_data:
+            origin = plans.origins_on_user_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        request = _new(plan, known, "external" if external else chosen.name, own)
+        request = _new(plan, known, "external" if external else chosen.name, user_data)
     if not perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 
 
-def _new(plan: "Plan", suite: "Suite", lab: str, own: "OwnData | None") -> "RunRequest":
+def _new(plan: "Plan", suite: "Suite", lab: str, user_data: "UserData | None") -> "RunRequest":
     """Return what is asked for by a run that no earlier one has begun, of a suite or of a person's own data."""
-    from harness.datasets.own.data import NAME
+    from harness.datasets.user_data.data import NAME
     from harness.run import plan as plans
     from harness.run.suite_run import RunRequest
 
-    if own:
-        plan = plans.on_own_data(plan, NAME)
-    return RunRequest(plan, suite.rig, lab, own=own)
+    if user_data:
+        plan = plans.on_user_data(plan, NAME)
+    return RunRequest(plan, suite.rig, lab, user_data=user_data)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
@@ -148,7 +148,7 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
         with open_run(chosen, request, tell) as suite_run:
             _announce(suite_run, request.plan, tell)
             session, work = suite_run.session, {run.key for run in suite_run.work}
-            folder, again = session.folder, " with the same --data or --query" if request.own else ""
+            folder, again = session.folder, " with the same --data or --query" if request.user_data else ""
             go_on = f"go on with: {command_line()} run --resume {session.name}{again}"
             pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
             try:

@@ -20,7 +20,8 @@ class Column:
     `name` is its name, `logical_type` its logical type (see `harness.check.logical_types`), `nullable` whether a value
     is missing. `low` and `high` are the first and last day of dates and timestamps, or None. `odd` are kinds of values
     in it that a database may not hold (see `harness.datasets.hostile`). `rows` are the rows (from 0) of their first
-    occurrences: see `harness.datasets.own.values` and `nested`. `labels` are a category's distinct strings, if known.
+    occurrences: see `harness.datasets.user_data.values` and `nested`. `labels` are a category's distinct strings, if
+    known.
     """
 
     name: str

@@ -8,8 +8,8 @@ from functools import cache
 from itertools import groupby
 
 from harness import registry
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind, Own
-from harness.datasets.hostile.kinds import KINDS
 from harness.docs import readme, reference
 from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held

@@ -15,7 +15,7 @@ kernel stops the service of a keeper that was itself killed by `kill -9`. On oth
 (`folders.py`).
 
 The file is run by its path in an isolated interpreter (`python -I -S`), which starts in about 40 ms. It imports only
-the standard library, and nothing of the harness. The lab's side is in `keepers.py`.
+the standard library, and nothing of the harness. The lab's side is in `launch.py`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from harness import registry
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
-from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity.tables import held
 from harness.lab import labs
 from harness.lab.availability import reason_unavailable
@@ -34,7 +34,7 @@ _NOTICED_SECONDS = 5.0  # seconds within which a keeper notices that its service
 class Examination:
     """Everything prepared for the pairs: servers, S3 (or why there is none), and the selected transports.
 
-    `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.sitting`.
+    `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.batch`.
     """
 
     lab: Lab

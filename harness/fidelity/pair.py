@@ -8,8 +8,8 @@ import polars as pl
 
 from harness.address import redact
 from harness.check import equality
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
-from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.service import Service
 from harness.fidelity import tables
 from harness.fidelity.examination import Examination

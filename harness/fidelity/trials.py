@@ -20,9 +20,9 @@ from queue import SimpleQueue
 from typing import TypeVar
 from zoneinfo import TZPATH
 
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
-from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import pair, sitting, witness
+from harness.fidelity import batch, pair, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.pair import CONTROL
 from harness.fidelity.witness import Witness
@@ -222,7 +222,7 @@ def _in_sittings(
         entry.system,
         of_system,
         process,
-        lambda: sitting.findings(exam, entry, kinds, of_system, process.worker, process.folder),
+        lambda: batch.findings(exam, entry, kinds, of_system, process.worker, process.folder),
     )
     return [] if isinstance(found, _Loss) else found
 

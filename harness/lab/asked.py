@@ -12,18 +12,18 @@ from harness.settings import Settings
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.datasets.own.data import OwnData
+    from harness.datasets.user_data.data import UserData
 
 # A second result may have other rows, by random() or LIMIT, and costs the server as much.
 ROUND_TRIP = "by a round trip of the answer of the query, which was asked once"
 
 
-def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> OwnData:
+def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> UserData:
     """Return the rows of a query to a database that the environment names as data source, with the original query.
 
     Raises LabError.
     """
-    from harness.datasets.own import data, memory
+    from harness.datasets.user_data import data, memory
 
     with labs.OPENED["external"](settings) as lab:
         if system not in lab.systems:

@@ -25,7 +25,7 @@ from typing import Self
 
 from harness.embedded.folders import end_processes_in, new_lab_folder
 from harness.embedded.keeper import ServiceError, Task, remove_folder
-from harness.embedded.keepers import ask_to_stop, close, launch
+from harness.embedded.launch import ask_to_stop, close, launch
 from harness.embedded.service import Files, Service
 from harness.systems import SYSTEMS
 

@@ -16,7 +16,7 @@ from harness.check.logical_types import FLOATS, stored
 from harness.check.sums import Sums
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.model import Dataset, LabError, Value
 from harness.systems import SYSTEMS
 
@@ -83,7 +83,7 @@ class Tables:
     def for_changing(self, system: str) -> tuple[str, str]:
         """Return the names of two freshly loaded tables; the first may be changed while it is read."""
         self._loaded.pop((system, "_loaded"), None)
-        tables = self._filled(system, "_loaded", SYSTEMS[system].meanwhile.PROFILE, ())
+        tables = self._filled(system, "_loaded", SYSTEMS[system].concurrent_changes.PROFILE, ())
         del self._loaded[system, "_loaded"]  # the next read gets new tables
         return tables
 

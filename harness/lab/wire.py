@@ -1,6 +1,6 @@
 """A wire: two network devices, one here and one in a separate namespace, with a delay and a limited rate between them.
 
-A process of the lab carries the packets and adds the delay (`carrier.py`). The kernel's token bucket filter at both
+A process of the lab carries the packets and adds the delay (`delay_relay.py`). The kernel's token bucket filter at both
 ends limits the rate, tc-tbf(8). Inside the namespace, the route to the servers' ports leads over the wire, although the
 servers listen only on 127.0.0.1, so clients keep their addresses. The carrier is a service of the lab, which its keeper
 ends. Both devices end with it, so a killed lab leaves nothing behind. Loopback is another device and does not change.
@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from harness.embedded.keeper import Command, Task
 from harness.embedded.service import Service
-from harness.lab.carrier import DELAY, DELAY_BYTES, DEVICE, TUN, far
+from harness.lab.delay_relay import DELAY, DELAY_BYTES, DEVICE, TUN, far
 from harness.machine import network_namespace, variables
 from harness.machine.network_namespace import ADDRESSES
 from harness.model import LabError
@@ -67,7 +67,7 @@ def service() -> Service:
             folder=str(folder),
             log=str(folder / "server.log"),
             prepare=[],
-            service=Command([sys.executable, "-m", "harness.lab.carrier", str(folder)]),
+            service=Command([sys.executable, "-m", "harness.lab.delay_relay", str(folder)]),
             stop=[("SIGTERM", 3.0)],
             environment=variables.environment_of_a_server(folder),
         )

@@ -45,13 +45,13 @@ def recommend(
     import time
 
     from harness import settings
-    from harness.datasets.own import data
+    from harness.datasets.user_data import data
     from harness.recommend import asking
 
     started, chosen = time.monotonic(), settings.load()
     library = "pandas" if type(frame).__module__.partition(".")[0] == "pandas" else "polars"
     wish = asking.wish(to, of, library, without, style)
-    own = data.from_memory(frame, key, names=names)
-    asked = asking.asked(chosen, wish, own, external, budget, max_memory, started=started)
+    user_data = data.from_memory(frame, key, names=names)
+    asked = asking.asked(chosen, wish, user_data, external, budget, max_memory, started=started)
     found, _ = asking.answered(chosen, asked, lambda said: None, asking.silent)
     return found

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from harness.check.canonical import NotConvertible
-from harness.datasets.own.data import OwnData
+from harness.datasets.user_data.data import UserData
 from harness.lab import interpreters
 from harness.lab.tables import MOST, Tables
 from harness.machine import scratch
@@ -28,7 +28,7 @@ _LIMIT = 10.0  # seconds of one call
 
 
 def failing(
-    rig: DatabaseRig, data: OwnData, entries: Sequence[Transport], columns: Sequence[str], deadline: float
+    rig: DatabaseRig, data: UserData, entries: Sequence[Transport], columns: Sequence[str], deadline: float
 ) -> dict[str, set[str]]:
     """Return the transports with the columns at each of which alone they fail: as far as it is known at a deadline.
 
@@ -53,7 +53,7 @@ def failing(
     return found
 
 
-def _tables(rig: DatabaseRig, data: OwnData, folder: Path) -> Tables:
+def _tables(rig: DatabaseRig, data: UserData, folder: Path) -> Tables:
     folder.mkdir()
     dataset = data.dataset(folder, data.rows, _KEY)
     return Tables(rig.references, data.specification, dataset, dataset, MOST)  # which the next run drops, too

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.datasets.own.data import OwnData
+from harness.datasets.user_data.data import UserData
 from harness.model import LabError, Operation
 from harness.recommend import judging, racing
 from harness.recommend.budget import BUDGET
@@ -48,7 +48,7 @@ def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str =
 def asked(
     chosen: Settings,
     what: Wish,
-    data: OwnData,
+    data: UserData,
     external: bool = False,
     budget: float = BUDGET,
     max_memory: int | None = None,

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from harness.check.logical_types import plain
-from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import each_lost
+from harness.datasets.user_data.data import UserData
+from harness.datasets.user_data.losses import each_lost
 from harness.model import Status, Transport
-from harness.run.discretion import of_server
+from harness.run.redaction import of_server
 
 _LIMITED = f"{Status.TIMEOUT}: "
 
 
-def by_declaration(entry: Transport, data: OwnData) -> set[str]:
+def by_declaration(entry: Transport, data: UserData) -> set[str]:
     """Return the columns with values that a transport declares to lose."""
     return {name for hostile in each_lost(entry, data) for name in data.found[hostile]}
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness import registry
-from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import lost, why
+from harness.datasets.user_data.data import UserData
+from harness.datasets.user_data.losses import lost, why
 from harness.model import LabError, Operation, Origin, Transport, unknown
 from harness.recommend.blamed import by_declaration, most, nobody
 from harness.recommend.script import needed
@@ -56,7 +56,7 @@ def bounds_of(wish: Wish) -> list[Transport]:
     ]
 
 
-def divided(wish: Wish, data: OwnData) -> tuple[list[Transport], list[LeftOut]]:
+def divided(wish: Wish, data: UserData) -> tuple[list[Transport], list[LeftOut]]:
     """Return who may race on these data, and who may not and why. Raises LabError where nobody may."""
     entries = all_of(wish)
     _require_known(wish, entries)
@@ -68,7 +68,7 @@ def divided(wish: Wish, data: OwnData) -> tuple[list[Transport], list[LeftOut]]:
     return eligible, left_out
 
 
-def _nobody(left_out: Sequence[LeftOut], data: OwnData) -> str:
+def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
     """Say why nobody may race: the values of the data, what the person will not have, or both."""
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]
@@ -90,7 +90,7 @@ def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
         raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')
 
 
-def _first_reason(entry: Transport, wish: Wish, data: OwnData) -> Iterable[tuple[str, str]]:
+def _first_reason(entry: Transport, wish: Wish, data: UserData) -> Iterable[tuple[str, str]]:
     """Yield at most one reason, with the kind of values that it is about."""
     unwanted = [name for name in wish.without if name in {entry.client, *entry.modules}]
     if unwanted:

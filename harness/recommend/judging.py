@@ -21,7 +21,7 @@ from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
-from harness.run.discretion import of_server
+from harness.run.redaction import of_server
 
 # A call of pandas or of polars itself that takes a connection.
 _BUILT_IN = re.compile(r"\b(?:frame|pandas|polars|pd|pl)\.(?:(?:to|read)_sql|(?:write|read)_database)\w*\(")

@@ -11,7 +11,7 @@ from textwrap import indent
 import polars as pl
 
 from harness.check.logical_types import is_wide, items, pandas_dtype, plain, polars_dtype
-from harness.datasets.own.data import OwnData
+from harness.datasets.user_data.data import UserData
 
 _AS_TEXTS = """\
 for name in {!r}:  # polars has no decimals of so many digits
@@ -65,7 +65,7 @@ class Source:
         return self._named if self.file else "the rows of a query"
 
 
-def load(frame: str, data: OwnData, source: Source) -> str:
+def load(frame: str, data: UserData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
     lines = _read(source, data)
     if casts := [cast for name in data.logical_types if (cast := _cast(name, data, bool(source.query)))]:
@@ -81,7 +81,7 @@ def load(frame: str, data: OwnData, source: Source) -> str:
     return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
 
 
-def _read(source: Source, data: OwnData) -> list[str]:
+def _read(source: Source, data: UserData) -> list[str]:
     """Return the lines that read the data, as they were read."""
     if source.file is None:
         return [f"frame = {_ASKED}"]
@@ -103,13 +103,13 @@ def _read(source: Source, data: OwnData) -> list[str]:
     ]
 
 
-def _columns(data: OwnData) -> list[str]:
+def _columns(data: UserData) -> list[str]:
     if not data.program.columns:
         return []
     return ["frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(data.program.columns))]
 
 
-def _one_file(data: OwnData, path: str) -> list[str]:
+def _one_file(data: UserData, path: str) -> list[str]:
     """Return the lines that read a file: through Arrow where polars does not know a zone or so many digits."""
     program = data.program
     lines = [line.format(path) for line in program.lines]
@@ -136,7 +136,7 @@ def _one_file(data: OwnData, path: str) -> list[str]:
     ]
 
 
-def _cast(name: str, data: OwnData, asked: bool) -> str:
+def _cast(name: str, data: UserData, asked: bool) -> str:
     """Return what makes a column canonical, empty where it is.
 
     The driver may bring bytes that were `asked` for as texts: a String of ClickHouse says nothing of what is in it.
@@ -175,7 +175,7 @@ def _source(dtype: pl.DataType) -> str:
     return f"polars.{dtype!r}"
 
 
-def _as_pandas(data: OwnData) -> list[str]:
+def _as_pandas(data: UserData) -> list[str]:
     dtypes = {name: pandas_dtype(logical, data.has_nulls(name)) for name, logical in data.logical_types.items()}
     listed = _on_few_lines([f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object"])
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from harness.datasets.own import data as own
-from harness.datasets.own.losses import undeclared
+from harness.datasets.user_data import data as user_data
+from harness.datasets.user_data.losses import undeclared
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
 from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS
@@ -50,7 +50,7 @@ class Asked:
     """
 
     wish: Wish
-    data: own.OwnData
+    data: user_data.UserData
     lab: str
     budget: float
     max_memory: int | None = None
@@ -215,7 +215,7 @@ class Racing:
         return ""
 
     def _run(self, turn: Turn, order: int) -> Run:
-        case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
+        case = Case(self.entries[turn.transport], EXPERIMENT, user_data.NAME, {"rows": turn.rows})
         return Run(case, turn.number, order)
 
 
@@ -240,13 +240,15 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     bounds = bounds_of(asked.wish)
     plan = _plan(settings, asked, race, bounds)
     # Where the servers refuse the data, more time is of no help.
-    request = RunRequest(plan, "databases", asked.lab, asked.run_id, asked.folder, own=asked.data, ready=require_budget)
+    request = RunRequest(
+        plan, "databases", asked.lab, asked.run_id, asked.folder, user_data=asked.data, ready=require_budget
+    )
     with open_run(settings, request, say) as suite_run:
         rig = suite_run.session.rig
         say(rig.headline)
 
         def missing(entry: Transport) -> str | None:
-            return rig.unavailable(Case(entry, EXPERIMENT, own.NAME, {"rows": race.rows}))
+            return rig.unavailable(Case(entry, EXPERIMENT, user_data.NAME, {"rows": race.rows}))
 
         reasons = {entry.id: reason for entry in eligible if (reason := missing(entry))}
         left_out += [
@@ -280,6 +282,6 @@ def deadline(asked: Asked) -> float:
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:
     """Return the plan of a race: every transport at every size, of which it runs what it needs."""
     select = ",".join([*race.transports, *(entry.id for entry in bounds)])
-    experiment = Experiment(EXPERIMENT, select, own.NAME, {"rows": list(race.stages)})
+    experiment = Experiment(EXPERIMENT, select, user_data.NAME, {"rows": list(race.stages)})
     limit = max(10.0, asked.budget * _SHARE_OF_ONE)
     return Plan(SUITE, "race", "*", (experiment,), 1, settings.seed, limit)

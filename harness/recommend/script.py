@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness import registry, show
-from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
+from harness.datasets.user_data.data import UserData
 from harness.lab.packages import PROJECT, asked_for, beyond_pypi, package_of
 from harness.machine.inventory import describe_machine
 from harness.model import LabError, Operation, Transport, printable
@@ -40,7 +40,7 @@ def require_place(path: Path) -> None:
         )
 
 
-def write(path: Path, figure: Figure, data: OwnData, source: Source, table: str) -> None:
+def write(path: Path, figure: Figure, data: UserData, source: Source, table: str) -> None:
     """Write a transport as a program; see `program`. Raises LabError."""
     try:
         beside = replace(source, beside=path.absolute().parent)
@@ -49,7 +49,7 @@ def write(path: Path, figure: Figure, data: OwnData, source: Source, table: str)
         raise LabError(f"cannot write the script {path}: {error.strerror}") from None
 
 
-def program(figure: Figure, data: OwnData, source: Source, table: str = "") -> str:
+def program(figure: Figure, data: UserData, source: Source, table: str = "") -> str:
     """Return Python source that moves data into a table, or a table into a frame, as a transport does.
 
     It is called without arguments; the address is in the environment. `table` is as the file is called if not given.
@@ -133,7 +133,7 @@ def _variables(entry: Transport) -> list[str]:
     return sorted({show.variable(entry), making})
 
 
-def _constants(entry: Transport, data: OwnData, source: Source, table: str) -> list[str]:
+def _constants(entry: Transport, data: UserData, source: Source, table: str) -> list[str]:
     found = [f"TABLE = {table!r}"]
     if entry.operation is not Operation.WRITE:
         return found

@@ -33,8 +33,8 @@ def describe(
     """Return the environment of a run as plain values, without addresses, users or passwords.
 
     `transports` are those of the run. `folder` is on the disk in use. `built_from` is the code's commit without a
-    checkout; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`. `emulated` says which processor
-    is emulated on which; every report names it with the machine.
+    checkout; it ends in -dirty if files were changed. `ahead`: see `harness.run.prefork`. `emulated` says which
+    processor is emulated on which; every report names it with the machine.
     """
     transports = list(transports)
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))

@@ -87,7 +87,7 @@ def of_size(
     """Return the plan of a suite's size, changed by the user's options. Raises LabError.
 
     Without transports (`only`), origins or experiments, the suite's own choice for its experiments applies. With `all`
-    origins alone, every transport runs, but no experiment that the suite runs only by name. `on_own_data` replaces the
+    origins alone, every transport runs, but no experiment that the suite runs only by name. `on_user_data` replaces the
     suite's data with the user's.
     """
     chosen = suite.size(size)
@@ -104,7 +104,7 @@ def of_size(
     )
 
 
-def origins_on_own_data(suite: Suite, origins: str | None) -> str:
+def origins_on_user_data(suite: Suite, origins: str | None) -> str:
     """Return the origins of a run on a user's own data: all by default.
 
     The contenders were determined on the lab's own table, and so were a size's origins. Raises LabError for a suite
@@ -117,7 +117,7 @@ def origins_on_own_data(suite: Suite, origins: str | None) -> str:
     return ALL if origins is None else origins
 
 
-def on_own_data(plan: Plan, dataset: str) -> Plan:
+def on_user_data(plan: Plan, dataset: str) -> Plan:
     """Return a plan with the user's own data instead of the suite's."""
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
 

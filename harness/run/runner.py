@@ -27,10 +27,10 @@ from harness.model import Case, LabError, Outcome, Run, Status, label
 from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
-from harness.run import blame
-from harness.run.ahead import Ahead
-from harness.run.discretion import of_types, without_values
+from harness.run import fault_attribution
 from harness.run.execution import Execution, Worker, execute, measurement
+from harness.run.prefork import Ahead
+from harness.run.redaction import of_types, without_values
 from harness.run.rigs.rig import LIMIT, NotNow, Rig, Stop, Unavailable
 from harness.run.together import execute_together
 from harness.worker.measure import cores_used
@@ -47,11 +47,11 @@ class SuiteSession:
 
     With `traces` the session stores each ok run's cores over time. `places` are the other folders that runs use. `name`
     is the folder's name for resuming if it differs from the id. `excused` are the keys of runs that were excused before
-    for a reason that excuses once (`blame.ONCE`). `own_columns` are the columns of a user's own data, whose values must
-    not appear in the results. `ruled_out` are the datasets and transports that do not fit together, with the reasons.
-    `undeclared` are its columns with types that no transport makes declarations about, and their logical types. With
-    `ahead` the next worker starts while a result is verified. At `deadline` (monotonic clock) a running run is ended
-    and must be repeated.
+    for a reason that excuses once (`fault_attribution.ONCE`). `user_columns` are the columns of a user's own data,
+    whose values must not appear in the results. `ruled_out` are the datasets and transports that do not fit together,
+    with the reasons. `undeclared` are its columns with types that no transport makes declarations about, and their
+    logical types. With `ahead` the next worker starts while a result is verified. At `deadline` (monotonic clock) a
+    running run is ended and must be repeated.
     """
 
     run_id: str
@@ -64,7 +64,7 @@ class SuiteSession:
     places: tuple[Path, ...] = ()
     name: str = ""
     excused: frozenset[tuple[Any, ...]] = frozenset()
-    own_columns: tuple[str, ...] = ()
+    user_columns: tuple[str, ...] = ()
     ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
     undeclared: Mapping[str, str] = field(default_factory=dict)
     ahead: Ahead | None = None
@@ -99,7 +99,7 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
             session.ahead.then(next(following, None))
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        watch = blame.watch((session.folder, *session.places))
+        watch = fault_attribution.watch((session.folder, *session.places))
         limited = LIMIT in run.case.parameters
         outcome = _outcome(session, run)
         disturbed = session.rig.disturbed(run.case)
@@ -213,8 +213,8 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
         outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
     outcome = _after(session, run.case, outcome, hung)
     text = " ".join(redact(outcome.error, session.rig.secrets).split())
-    if session.own_columns:
-        text = without_values(outcome.status, text, session.own_columns)
+    if session.user_columns:
+        text = without_values(outcome.status, text, session.user_columns)
     return replace(outcome, error=text[:_LONGEST_ERROR])
 
 
@@ -284,7 +284,7 @@ def _log(session: SuiteSession, run: Run) -> Path:
 
 def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:
     """Keep the worker's log only after a failure, without passwords; never for a user's own data."""
-    if execution.answer.status is Status.OK or session.own_columns:
+    if execution.answer.status is Status.OK or session.user_columns:
         log.unlink(missing_ok=True)
         return
     with suppress(FileNotFoundError):  # the file was removed

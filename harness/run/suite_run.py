@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.datasets.own import data
-from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import ruled_out, undeclared
+from harness.datasets.user_data import data
+from harness.datasets.user_data.data import UserData
+from harness.datasets.user_data.losses import ruled_out, undeclared
 from harness.lab.packages import not_installed
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
@@ -26,11 +26,11 @@ from harness.results import folder as folders
 from harness.results.environment import differing
 from harness.results.folder import Facts
 from harness.results.row import Row
-from harness.run import blame, environment
-from harness.run.ahead import Ahead
+from harness.run import environment, fault_attribution
 from harness.run.estimate import Key
 from harness.run.lock import only_run
 from harness.run.plan import Plan, cases, from_facts, shuffled_runs
+from harness.run.prefork import Ahead
 from harness.run.rigs.absent import AbsentRig
 from harness.run.rigs.rig import Order, Rig
 from harness.run.runner import SuiteSession, cannot_run, require_room
@@ -60,8 +60,8 @@ class SuiteRun:
 class RunRequest:
     """The user's request: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
-    `folder` is that of the run to complete. `traces` keeps the cores that runs use over time. `own` are the user's own
-    data, if any. `ready` is called once the servers accepted the data, before anything is left behind.
+    `folder` is that of the run to complete. `traces` keeps the cores that runs use over time. `user_data` are the
+    user's own data, if any. `ready` is called once the servers accepted the data, before anything is left behind.
     """
 
     plan: Plan
@@ -70,7 +70,7 @@ class RunRequest:
     run_id: str | None = None
     folder: Path | None = None
     traces: bool = False
-    own: OwnData | None = None
+    user_data: UserData | None = None
     ready: Callable[[], None] = lambda: None
 
 
@@ -107,7 +107,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
-        order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.own)
+        order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.user_data)
         rig = stack.enter_context(_rig(request.rig, order))
         request.ready()
         facts = environment.describe(
@@ -123,7 +123,9 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         earlier = _earlier(folder, facts) if request.run_id else []
         if not request.run_id:
-            compared = {"compared": request.own.compared} if request.own and request.own.compared else {}
+            compared = (
+                {"compared": request.user_data.compared} if request.user_data and request.user_data.compared else {}
+            )
             folders.begin(folder, run_id, {**facts, **compared, "runs": len(chosen) * plan.passes})
         done = [row for row in earlier if row.status is not Status.AGAIN]
         session = SuiteSession(
@@ -136,10 +138,10 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             request.traces,
             (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
             folder.name if folder.parent == settings.results_dir else str(folder),
-            frozenset(row.key for row in earlier if row.error.startswith(blame.ONCE)),
-            tuple(request.own.logical_types) if request.own else (),
-            ruled_out({**rig.described(), **({data.NAME: request.own} if request.own else {})}, chosen),
-            undeclared(request.own.logical_types) if request.own else {},
+            frozenset(row.key for row in earlier if row.error.startswith(fault_attribution.ONCE)),
+            tuple(request.user_data.logical_types) if request.user_data else (),
+            ruled_out({**rig.described(), **({data.NAME: request.user_data} if request.user_data else {})}, chosen),
+            undeclared(request.user_data.logical_types) if request.user_data else {},
             Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
@@ -148,7 +150,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
 def _chosen(request: RunRequest) -> list[Case]:
     """Return the cases of a run. Raises LabError: unknown transports, or a resumed run without its user's own data."""
     chosen = cases(request.plan, registry.select)
-    if request.own is None and any(case.dataset == data.NAME for case in chosen):
+    if request.user_data is None and any(case.dataset == data.NAME for case in chosen):
         raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
     return chosen
 

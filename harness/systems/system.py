@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
-    from harness.systems.changing import Meanwhile
+    from harness.systems.change_protocol import ConcurrentChanges
     from harness.systems.settings_of_server import SettingsOfServer
 
 # Optional modules of a database package -> what is not possible without them.
@@ -29,7 +29,7 @@ OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
     "settings": "without it no setting of the server is a parameter, and what a write leaves is not told",
-    "meanwhile": "without it no worker is killed and no table changed while a transport is at work",
+    "concurrent_changes": "without it no worker is killed and no table changed while a transport is at work",
     "installed": "without it the embedded lab starts its own server alone",
 }
 
@@ -129,9 +129,9 @@ class System:
         return cast("SettingsOfServer", self._module("settings"))
 
     @property
-    def meanwhile(self) -> Meanwhile:
+    def concurrent_changes(self) -> ConcurrentChanges:
         """Changes to a table while a transport works on it."""
-        return cast("Meanwhile", self._module("meanwhile"))
+        return cast("ConcurrentChanges", self._module("concurrent_changes"))
 
     @property
     def sql(self) -> Sql:

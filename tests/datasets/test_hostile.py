@@ -8,8 +8,8 @@ import pytest
 from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.logical_types import POLARS_DTYPES
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
-from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity import tables
 from harness.fidelity.examination import pairs
 from harness.model import Fate

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets.hostile.kinds import KINDS
-from harness.datasets.own import data
-from harness.datasets.own.losses import lost, undeclared, why
+from harness.datasets.hostile.common_kinds import KINDS
+from harness.datasets.user_data import data
+from harness.datasets.user_data.losses import lost, undeclared, why
 from harness.model import Fate
 
 ENTRY = registry.one("postgres.psycopg.write_polars_copy_text")

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
-from harness.datasets.own import data, reading
+from harness.datasets.user_data import data, reading
 from harness.model import LabError
 from tests.datasets.odd_columns import A_DAY, NANOSECONDS, PLAIN, array, changed, types, values
 from tests.fuzzing import examples

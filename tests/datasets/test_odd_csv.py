@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from harness.datasets.own import data, options, reading
+from harness.datasets.user_data import data, options, reading
 from harness.model import LabError
 from tests.datasets.odd_cells import SORTS, STRINGS, kept
 from tests.fuzzing import examples

@@ -9,7 +9,7 @@ from harness import registry
 from harness.check.canonical import load_frame
 from harness.check.logical_types import polars_dtype
 from harness.datasets import store
-from harness.datasets.own.losses import found_in, ruled_out
+from harness.datasets.user_data.losses import found_in, ruled_out
 from harness.model import Case
 from harness.systems import SYSTEMS
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from harness.embedded.keeper import LOCK, Command, Task
-from harness.embedded.keepers import ask_to_stop, close, launch
+from harness.embedded.launch import ask_to_stop, close, launch
 from tests.waiting import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.process

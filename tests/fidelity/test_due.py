@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.fidelity.examination import pairs, select
 from harness.model import Fate, Finding, Transport
 from harness.show import script

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.fidelity import pair, tables, trials
 from harness.fidelity.examination import Examination, pairs, select
 from harness.fidelity.pair import judge

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.fidelity import examination, sitting, trials, witness
+from harness.fidelity import batch, examination, trials, witness
 from harness.model import Fate, Finding
 from harness.settings import Settings
 
@@ -66,7 +66,7 @@ def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
 ) -> None:
     monkeypatch.setattr(witness, "PATIENCE_SECONDS", PATIENCE)
     settings, lost = Settings(results_dir=tmp_path / "results", state_dir=tmp_path / "state"), []
-    together = sitting.findings
+    together = batch.findings
 
     def findings(*arguments: Any) -> list[Finding]:
         if not lost:
@@ -74,7 +74,7 @@ def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
             injure(psutil.Process(lost[0]))
         return together(*arguments)
 
-    monkeypatch.setattr(sitting, "findings", findings)
+    monkeypatch.setattr(batch, "findings", findings)
     with examination.opened(settings, "embedded", WAYS["postgres"], KINDS, print) as exam:
         found = trials.examine(replace(exam, time_limit=PATIENCE, in_sittings=True))
         assert exam.lab.pids()["postgres"] not in lost

@@ -8,12 +8,12 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import LabError, Status
-from harness.run.discretion import of_server, of_types, without_values
+from harness.run.redaction import of_server, of_types, without_values
 
 LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.lab.labs import Lab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.machine.variables import namespace
 from harness.model import Operation
 from harness.recommend import judging

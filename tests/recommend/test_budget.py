@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness import registry
 from harness.cli.recommend import _shown
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import Operation, Run, Status
 from harness.recommend import racing
 from harness.recommend.eligible import Wish

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from packaging.requirements import Requirement
 
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
 from harness.recommend.eligible import Wish
@@ -25,8 +25,8 @@ WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", None, 
 WRITE = Wish("clickhouse", Operation.WRITE, "pandas")
 
 
-def reasons(wish: Wish, own: data.OwnData = PLAIN) -> dict[str, str]:
-    return {one.transport.id: one.reason for one in eligible.divided(wish, own)[1]}
+def reasons(wish: Wish, user_data: data.UserData = PLAIN) -> dict[str, str]:
+    return {one.transport.id: one.reason for one in eligible.divided(wish, user_data)[1]}
 
 
 def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_and_nobody_is_both() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import LabError, Operation, Status
 from harness.recommend import judging
 from harness.recommend.eligible import LeftOut, Wish

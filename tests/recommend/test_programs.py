@@ -17,9 +17,9 @@ from harness import show
 from harness.check.canonical import canonicalise
 from harness.check.equality import differences
 from harness.datasets import store
-from harness.datasets.own import data, reading
-from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
+from harness.datasets.user_data import data, reading
+from harness.datasets.user_data.data import UserData
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Operation, Transport
@@ -76,7 +76,7 @@ def rich() -> pl.DataFrame:
 class Made:
     """Data of 300 rows by their names, as files, and the lab they go to and come from."""
 
-    data: dict[str, tuple[OwnData, Path]]
+    data: dict[str, tuple[UserData, Path]]
     lab: EmbeddedLab
 
     def uri(self, endpoint: str, system: str) -> str:
@@ -110,17 +110,22 @@ def connection(made: Made, wish: Wish) -> Iterator[Any]:
 
 
 def programs(
-    wish: Wish, own: OwnData, source: Source, folder: Path, few: int | None = None, without: Set[str] = frozenset()
+    wish: Wish,
+    user_data: UserData,
+    source: Source,
+    folder: Path,
+    few: int | None = None,
+    without: Set[str] = frozenset(),
 ) -> dict[Path, Transport]:
     """Write the program of each transport that may win, for a table of its own or for the one to be read."""
     written = {}
-    for number, entry in enumerate(eligible.divided(wish, own)[0]):
+    for number, entry in enumerate(eligible.divided(wish, user_data)[0]):
         if entry.id in without or "pg_parquet" in entry.needs or entry.settings.get("async_insert") == "1":
             continue  # the embedded servers have no such extension, and collect no inserts
         won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
         path = folder / f"program_{number}.py"
         table = TO_READ if wish.operation is Operation.READ else path.stem
-        path.write_text(script.program(won, own, replace(source, beside=folder), table))
+        path.write_text(script.program(won, user_data, replace(source, beside=folder), table))
         written[path] = entry
         if few and len(written) == few:
             break
@@ -169,15 +174,15 @@ def moved(
     without: Set[str] = frozenset(),
 ) -> dict[str, list[str]]:
     """Run the programs of a wish on data of this name; see `run`."""
-    client, (own, file) = SYSTEMS[wish.system].client, made.data[name]
+    client, (user_data, file) = SYSTEMS[wish.system].client, made.data[name]
     if wish.operation is Operation.READ:
-        definition = SYSTEMS[wish.system].tables.definition(own.specification, PLAIN)
+        definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
         assert definition
         client.create(connection, TO_READ, definition)
-        own.frame.write_parquet(folder / "canonical.parquet")
-        client.load(connection, TO_READ, folder / "canonical.parquet", own.logical_types)
-    written = programs(wish, own, Source(file), folder, without=without)
-    wrong = run(written, wish, own, made, connection, scripts)
+        user_data.frame.write_parquet(folder / "canonical.parquet")
+        client.load(connection, TO_READ, folder / "canonical.parquet", user_data.logical_types)
+    written = programs(wish, user_data, Source(file), folder, without=without)
+    wrong = run(written, wish, user_data, made, connection, scripts)
     client.drop(connection, TO_READ)
     assert len(written) - len(wrong) < 4
     return wrong
@@ -205,25 +210,27 @@ def test_a_program_reads_the_file_whatever_its_form(suffix: str, made: Made, scr
         "arrow": frame.write_ipc,
         "arrows": frame.write_ipc_stream,
     }[suffix](path)
-    own = data.from_file(path)
+    user_data = data.from_file(path)
     for wish in WRITES:
         folder = tmp_path / f"{wish.system}_{wish.frame}"
         folder.mkdir()
         with opened(wish, made) as connection:
-            found = run(programs(wish, own, Source(path), folder, FEW), wish, own, made, connection, scripts)
+            found = run(
+                programs(wish, user_data, Source(path), folder, FEW), wish, user_data, made, connection, scripts
+            )
         assert {name: lines for name, lines in found.items() if lines} == {}
         assert found
 
 
 @pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.frame}") for one in WRITES])
 def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Scripts, tmp_path: Path) -> None:
-    client, (own, _) = SYSTEMS[wish.system].client, made.data[RICH_DATA]
-    definition = SYSTEMS[wish.system].tables.definition(own.specification, PLAIN)
+    client, (user_data, _) = SYSTEMS[wish.system].client, made.data[RICH_DATA]
+    definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
     assert definition
-    own.frame.write_parquet(tmp_path / "canonical.parquet")
+    user_data.frame.write_parquet(tmp_path / "canonical.parquet")
     with opened(wish, made) as connection:
         client.create(connection, TO_READ, definition)
-        client.load(connection, TO_READ, tmp_path / "canonical.parquet", own.logical_types)
+        client.load(connection, TO_READ, tmp_path / "canonical.parquet", user_data.logical_types)
         query = f"SELECT *, {UUID[wish.system]} AS mark FROM {namespace()}.{TO_READ} WHERE id > 100"
         rows, query = SYSTEMS[wish.system].session.answer(made.lab.endpoints, query)
         asked = data.from_frame(reading.of_memory(rows))
@@ -239,7 +246,7 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
 
 
 def run(
-    written: dict[Path, Transport], wish: Wish, own: OwnData, made: Made, connection: Any, scripts: Scripts
+    written: dict[Path, Transport], wish: Wish, user_data: UserData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
     """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
     wrong = {}
@@ -248,9 +255,9 @@ def run(
         if "Unsupported: " in ended.err:
             continue
         if not ended.status and wish.operation is Operation.WRITE:
-            assert found == f"{own.rows} rows written"
+            assert found == f"{user_data.rows} rows written"
             found = SYSTEMS[wish.system].client.fetch(connection, path.stem)
-        wrong[entry.id] = ended.err.splitlines()[-1:] if ended.status else unlike(own, found, wish)
+        wrong[entry.id] = ended.err.splitlines()[-1:] if ended.status else unlike(user_data, found, wish)
     drop(wish.system, made, [path.stem for path in written if wish.operation is Operation.WRITE])
     return wrong
 
@@ -265,12 +272,12 @@ def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dic
     return {row.transport for row in runs_csv.load(folder / "runs.csv") if not row.ok}
 
 
-def unlike(own: OwnData, found: Any, wish: Wish) -> list[str]:
+def unlike(user_data: UserData, found: Any, wish: Wish) -> list[str]:
     """Return what differs between the data and what came back, or lies in the table."""
-    actual, _ = canonicalise(found, own.logical_types)
-    row_key = own.specification.row_key
+    actual, _ = canonicalise(found, user_data.logical_types)
+    row_key = user_data.specification.row_key
     of_pandas = wish.frame == "pandas"  # which has one missing value, be it null or NaN
-    return differences(own.frame.sort(row_key), actual, row_key, of_pandas)
+    return differences(user_data.frame.sort(row_key), actual, row_key, of_pandas)
 
 
 def drop(system: str, made: Made, tables: list[str]) -> None:
@@ -286,10 +293,10 @@ def drop(system: str, made: Made, tables: list[str]) -> None:
 
 @pytest.mark.parametrize("wish", WRITES, ids=lambda wish: f"{wish.system}-{wish.frame}")
 def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Wish, made: Made) -> None:
-    own, file = made.data[PLAIN_DATA]
-    [entry] = [entry for entry in eligible.divided(wish, own)[0] if entry.function.__name__.endswith("_tuned")]
+    user_data, file = made.data[PLAIN_DATA]
+    [entry] = [entry for entry in eligible.divided(wish, user_data)[0] if entry.function.__name__.endswith("_tuned")]
     won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
-    text = script.program(won, own, Source(file))
+    text = script.program(won, user_data, Source(file))
     assert text.count("\n") < 60
     needs = "arrow-wire[postgres]" if wish.system == "postgres" else "arrow-wire"
     assert f'# dependencies = ["{needs}", ' in text

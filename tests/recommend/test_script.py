@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.model import LabError
 from harness.recommend import script
 from harness.recommend.loading import Source
@@ -25,9 +25,9 @@ def written(folder: Path, figure=PGPQ, source: str = f"data/{FILE}", table: str 
     for name in ("data", "programs"):
         (folder / name).mkdir()
     pl.DataFrame({"id": [1, 2], "note": ["a", None]}).write_parquet(folder / "data" / FILE)
-    own = data.from_file(folder / source)
+    user_data = data.from_file(folder / source)
     path = folder / "programs" / "best.py"
-    script.write(path, figure, own, Source(folder / source, "", own.program.pattern), table)
+    script.write(path, figure, user_data, Source(folder / source, "", user_data.program.pattern), table)
     return path.read_text()
 
 

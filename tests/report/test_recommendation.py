@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli.recommend import show
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.report import closing, recommendation
 from harness.report.recommendation import Figure, Recommendation, RuledOut
 

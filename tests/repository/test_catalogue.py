@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness import registry
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.docs import catalogue, reference, words
 from harness.model import LabError
 from harness.report.cells import significant

@@ -7,7 +7,7 @@ import pytest
 
 from harness import registry
 from harness.check.logical_types import PANDAS_DTYPES, POLARS_DTYPES
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.model import CONTROL, ENGINES, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT

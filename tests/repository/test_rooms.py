@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.embedded.service import Files, Service
 from harness.settings import ROOT
-from harness.systems import SYSTEMS, changing, settings_of_server, system
+from harness.systems import SYSTEMS, change_protocol, settings_of_server, system
 from tests.every import every
 
 PARTS: dict[str, type] = {
@@ -22,7 +22,7 @@ PARTS: dict[str, type] = {
     "folder": system.Folder,
     "script": system.Script,
     "sums": system.SumsOfTables,
-    "meanwhile": changing.Meanwhile,
+    "concurrent_changes": change_protocol.ConcurrentChanges,
     "settings": settings_of_server.SettingsOfServer,
     "installed": system.Installed,
 }

@@ -17,7 +17,7 @@ from harness.report.costs import FEWEST_SIZES
 from harness.report.pictures.winners import DIRECTION
 from harness.results.row import NAMES
 from harness.run import plan
-from harness.run.rigs import crossed, databases, parquet
+from harness.run.rigs import databases, parquet, server_parameters
 from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.comparisons import Sweep, Versus
@@ -74,7 +74,7 @@ def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig
             assert case.parameters.keys() <= PARAMETERS[suite.name]
         elif suite.name in BORROWERS:
             assert PARAMETERS[suite.name] <= case.parameters.keys() <= PARAMETERS[suite.name] | databases.OPTIONAL
-            crossed.require_values(case)
+            server_parameters.require_values(case)
         else:
             assert case.parameters.keys() - {"profile"} == PARAMETERS[suite.name]
             assert ("profile" in case.parameters) == (case.experiment == "profiles")

@@ -19,7 +19,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Origin, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
-from harness.run import blame
+from harness.run import fault_attribution
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
 from tests.commands import Command, addresses_of, environment_below, refused, wait_for_rows
@@ -106,7 +106,7 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     on_embedded_lab: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *others = runs_csv.load(folder / "runs.csv")
-    path, error = folder / "runs.csv", f"{blame.STARVED}; the worker was killed"
+    path, error = folder / "runs.csv", f"{fault_attribution.STARVED}; the worker was killed"
     path.unlink()
     for row in (replace(first, status=Status.AGAIN, error=error, **dict.fromkeys(OF_MEASUREMENT)), *others):
         runs_csv.append(path, row)

@@ -8,7 +8,7 @@ import pytest
 
 from harness import registry
 from harness.model import Case, LabError, Run, Status
-from harness.run import blame, runner
+from harness.run import fault_attribution, runner
 from tests.made_up import MadeUp
 from tests.run.conftest import UP as TWO
 from tests.run.conftest import Rig
@@ -31,7 +31,7 @@ def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
 
 def test_a_disk_with_room_for_no_segment_of_a_log_is_full_whatever_the_server_says(perform, monkeypatch):
     """Postgres says of it only that its checkpoint failed, and frees some megabytes when its table is dropped."""
-    monkeypatch.setattr(blame, "free_bytes", lambda place: 20_000_000)
+    monkeypatch.setattr(fault_attribution, "free_bytes", lambda place: 20_000_000)
     with pytest.raises(LabError, match=r"no space left on the disk of .*/run \(a disk .*checkpoint request failed"):
         perform(settle=RuntimeError("checkpoint request failed"))
 

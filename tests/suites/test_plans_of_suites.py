@@ -109,12 +109,14 @@ def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_
 
 def test_a_suite_without_databases_runs_on_no_data_of_a_persons_own(small):
     with pytest.raises(LabError, match="expected a suite on databases for data of your own, found small"):
-        plans.origins_on_own_data(replace(small, rig="parquet"), None)
+        plans.origins_on_user_data(replace(small, rig="parquet"), None)
 
 
 def test_on_data_of_a_persons_own_nothing_is_left_out_unless_it_is_asked_for(contested):
     def own(origins=None, **asked):
-        return plans.on_own_data(plan(contested, origins=plans.origins_on_own_data(contested, origins), **asked), "own")
+        return plans.on_user_data(
+            plan(contested, origins=plans.origins_on_user_data(contested, origins), **asked), "own"
+        )
 
     assert own().experiments == (replace(FIRST, dataset="own"),)  # no contenders rule
     assert own(only="a.*").experiments == (replace(FIRST, dataset="own"), replace(SECOND, dataset="own"))
@@ -128,7 +130,7 @@ def test_on_data_of_a_persons_own_the_matrix_has_every_transport_at_every_size()
     every = {entry.id for entry in registry.select(matrix.size("default").experiments[0].select)}
     assert matrix.left_out & every
     for size in matrix.sizes:
-        made = plan(matrix, size, origins=plans.origins_on_own_data(matrix, None), rows=3)
-        found = plans.cases(plans.on_own_data(made, "own"), registry.select)
+        made = plan(matrix, size, origins=plans.origins_on_user_data(matrix, None), rows=3)
+        found = plans.cases(plans.on_user_data(made, "own"), registry.select)
         assert {case.dataset for case in found} == {"own"}
         assert {case.transport.id for case in found} == every, size

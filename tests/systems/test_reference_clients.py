@@ -10,7 +10,7 @@ import pytest
 
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.machine.variables import namespace
 from harness.model import MARK, LabError

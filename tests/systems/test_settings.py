@@ -9,10 +9,10 @@ from harness import registry
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.machine.variables import namespace
 from harness.model import Case, LabError
-from harness.run.rigs import crossed
+from harness.run.rigs import server_parameters
 from harness.systems import SYSTEMS
 
 SPEC = store.specification("analytics_metrics")
@@ -31,7 +31,7 @@ def asked(rig, **parameters):
     entry = registry.one("postgres.psycopg.write_polars_tuned")
     case = Case(entry, "an experiment", "analytics_metrics", {"rows": 1, **parameters})
     lab, references, configured = rig
-    crossed.configure(case, lab, references, configured)
+    server_parameters.configure(case, lab, references, configured)
     with psycopg.connect(lab.endpoints["postgres"]) as connection:
         names = ("wal_level", "max_wal_senders", "max_wal_size")
         return tuple(connection.execute(f"SHOW {name}").fetchone()[0] for name in names)
@@ -72,7 +72,9 @@ def test_what_is_of_the_whole_server_is_not_set_on_servers_of_others():
     entry = registry.one("postgres.psycopg.write_polars_tuned")
     lab = Lab("external", None, {}, None, list, list)
     for name, of_all in (("wal_level", True), ("max_wal_mb", True), ("indexes", False)):
-        reason = crossed.unavailable(Case(entry, "an experiment", "analytics_metrics", {"rows": 1, name: 1}), lab)
+        reason = server_parameters.unavailable(
+            Case(entry, "an experiment", "analytics_metrics", {"rows": 1, name: 1}), lab
+        )
         assert (reason or "").startswith(f"{name} is of the whole server") is of_all
 
 

@@ -16,7 +16,7 @@ from harness import registry
 from harness.check.canonical import as_pandas
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Transport
 from harness.systems import SYSTEMS

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.common_kinds import KINDS
 from harness.fidelity import pair, trials
 from harness.fidelity.examination import Examination, pairs
 from harness.lab import labs

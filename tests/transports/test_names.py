@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
-from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
+from harness.datasets.hostile.common_kinds import KINDS, ORDINARY, Kind
 from harness.datasets.hostile.names import NAMES, VICTIM
 from harness.fidelity import tables, trials, witness
 from harness.fidelity.examination import Examination

@@ -19,7 +19,7 @@ from harness.check import sums, unloaded
 from harness.check.sums import Sums
 from harness.datasets.specification import PLAIN
 from harness.lab import cluster
-from harness.lab.meanwhile import Beside, Changing, Killing, Looking
+from harness.lab.during_call import Changing, DuringCall, Killing, Looking
 from harness.lab.tables import Tables
 from harness.machine import marked, memory_limit, scratch
 from harness.model import Case, LabError, Operation
@@ -51,7 +51,7 @@ class UnderWay:
     changing: Changing | None = None
 
     @property
-    def _threads(self) -> list[Beside]:
+    def _threads(self) -> list[DuringCall]:
         return [thread for thread in (self.looking, self.killing, self.changing) if thread]
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class ClusterRig(DatabaseRig):
         entry, tables, profile = case.transport, self._of(case), str(case.parameters.get("profile", PLAIN))
         if entry.operation is Operation.LOAD:
             if "kill" in case.parameters:  # a key would refuse repeated rows, which this experiment counts
-                profile = SYSTEMS[entry.system].meanwhile.PROFILE
+                profile = SYSTEMS[entry.system].concurrent_changes.PROFILE
             table, warmup_table = tables.for_write(entry.system, profile)
             warmup = self._divided(tables.warmup.path) if entry.engine else tables.warmup.path
             return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=warmup)
@@ -224,7 +224,7 @@ class ClusterRig(DatabaseRig):
 def lacking(case: Case) -> str:
     """Name what the case's database package lacks of this rig's needs; empty if it has everything."""
     system, parts = SYSTEMS.get(case.transport.system), ["sums"]
-    parts += ["meanwhile"] if _MORE.keys() & case.parameters.keys() else []
+    parts += ["concurrent_changes"] if _MORE.keys() & case.parameters.keys() else []
     return next((reason for part in parts if system and (reason := system.lacks(part))), "")
 
 

@@ -11,24 +11,23 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from harness.datasets import store
-from harness.datasets.own import data as own
-from harness.datasets.own import mark
-from harness.datasets.own.losses import Described, found_in
 from harness.datasets.specification import PLAIN
+from harness.datasets.user_data import data as user_data
+from harness.datasets.user_data import mark
+from harness.datasets.user_data.losses import Described, found_in
 from harness.lab import labs
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects, object_store
-from harness.lab.reference import PATIENCE_SECONDS
-from harness.lab.references import References
+from harness.lab.reference import PATIENCE_SECONDS, References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.machine.patience import Patience
 from harness.model import Bucket, Case, Operation, Server, Transport, Value
 from harness.run.lock import only_run_on_server
-from harness.run.rigs import crossed, networks
+from harness.run.rigs import networks, server_parameters
 from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
     Checked,
@@ -46,7 +45,9 @@ REQUIRES: tuple[str, ...] = ()  # the lab's base dependencies include everything
 _RECOVERY_SECONDS, _LOOK_SECONDS = 20.0, 0.1
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file with a worker's result
 PARAMETERS = frozenset({"rows"})
-OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # parameters that an experiment may have
+OPTIONAL = (
+    frozenset({"profile"}) | server_parameters.PARAMETERS | networks.PARAMETERS
+)  # parameters that an experiment may have
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class DatabaseRig(NothingLeft):
         versions = ", ".join(f"{name} {server.version}{_whose(server)}" for name, server in used.items())
         sizes: dict[str, list[str]] = defaultdict(list)
         for name, rows in self.tables:
-            sizes["your data" if name == own.NAME else name].append(f"{rows:,}")
+            sizes["your data" if name == user_data.NAME else name].append(f"{rows:,}")
         data = "; ".join(f"{' and '.join(rows)} rows of {name}" for name, rows in sizes.items())
         also = f"; installed here, not used: {', '.join(self.lab.not_used)}" if self.lab.not_used else ""
         return f"lab: {self.lab.name} ({versions}{also}); {data}"
@@ -102,12 +103,12 @@ class DatabaseRig(NothingLeft):
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:
-        rows = self._of(case).dataset.rows * crossed.readers(case)
+        rows = self._of(case).dataset.rows * server_parameters.readers(case)
         return 1 if case.transport.operation is Operation.CALL else rows, None
 
     def room(self, case: Case) -> int:
         tables = self._of(case)
-        return crossed.readers(case) * tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
+        return server_parameters.readers(case) * tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
 
     def described(self) -> dict[str, Described]:
         of_lab = {name: one for (name, _), one in self.tables.items() if one.spec.columns and not one.spec.private}
@@ -116,7 +117,7 @@ class DatabaseRig(NothingLeft):
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
         lacking = reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
-        return lacking or crossed.unavailable(case, self.lab) or self.networks.unavailable(case)
+        return lacking or server_parameters.unavailable(case, self.lab) or self.networks.unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
@@ -124,11 +125,11 @@ class DatabaseRig(NothingLeft):
         if entry.operation is Operation.COPY:
             return job
         self._greet(entry)
-        crossed.configure(case, self.lab, self.references, self.configured)
+        server_parameters.configure(case, self.lab, self.references, self.configured)
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
         job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
-        return self.networks.put(case, crossed.with_parameters(case, job, tables, self.folder))
+        return self.networks.put(case, server_parameters.with_parameters(case, job, tables, self.folder))
 
     def _greet(self, entry: Transport) -> None:
         """Check that the transport's server answers. Raises NoAnswer, or Stop if the lab cannot restart it."""
@@ -165,7 +166,7 @@ class DatabaseRig(NothingLeft):
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a written table or a returned frame; for a bound its result."""
-        details = crossed.details(case, job, self._of(case))  # before the table is read
+        details = server_parameters.details(case, job, self._of(case))  # before the table is read
         compared = self._compared(case, job, answer)
         return replace(compared, details=compared.details | details)
 
@@ -176,7 +177,7 @@ class DatabaseRig(NothingLeft):
             wrong = tables.differences_in_table(entry.system, job.table, entry.frame)
             return Checked(wrong, details=details)
         if job.clients and answer.converted is not None:
-            return Checked(crossed.found_in_files(tables, job, entry.frame), answer.converted, details)
+            return Checked(server_parameters.found_in_files(tables, job, entry.frame), answer.converted, details)
         if answer.converted is not None:
             wrong = tables.differences_in_file(job.result, entry.frame)
             return Checked(wrong, answer.converted, details)
@@ -255,7 +256,7 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """
     for case in order.cases:
         only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
-        crossed.require_values(case)
+        server_parameters.require_values(case)
         networks.never(case)  # raises LabError for invalid values
     with servers_and_tables(order) as rig:
         yield rig
@@ -289,9 +290,9 @@ def servers_and_tables(
             for one in {name: one for (name, _), one in tables.items()}.values():
                 one.claim(system)
             claimed.append(system)
-        sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == own.NAME)
+        sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == user_data.NAME)
         for system, rows in {system: rows for rows, system in sizes}.items():  # the largest number of rows per server
-            tables[own.NAME, rows].require_held(system)
+            tables[user_data.NAME, rows].require_held(system)
         # Compile or start the other services only for cases that can run; the others have reported their reason.
         can_run = [case for case in order.cases if not _lacking(case, lab, servers, named)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
@@ -303,16 +304,18 @@ def servers_and_tables(
 def _lacking(case: Case, lab: Lab, servers: dict[str, Server], named: Cluster | None) -> str | None:
     """Return why a case cannot run with any S3 server or links; None if it can."""
     lacking = reason_unavailable(case.transport, lab, servers, None, named)
-    return lacking or crossed.unavailable(case, lab) or networks.never(case)
+    return lacking or server_parameters.unavailable(case, lab) or networks.never(case)
 
 
 def _tables(
     order: Order, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
 ) -> Tables:
-    if order.own and name == own.NAME:
+    if order.user_data and name == user_data.NAME:
         key = mark.key_in(order.settings.state_dir)
-        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows), key) for count in (rows, WARMUP_ROWS))
-        return Tables(references, order.own.specification, dataset, warmup, place)
+        dataset, warmup = (
+            order.user_data.dataset(folder, min(count, order.user_data.rows), key) for count in (rows, WARMUP_ROWS)
+        )
+        return Tables(references, order.user_data.specification, dataset, warmup, place)
     dataset, warmup = (
         store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
     )

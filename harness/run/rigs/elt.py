@@ -202,9 +202,9 @@ def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
     building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, order.seed) for rows in sizes)
     on_s3 = [case for case in order.cases if "s3" in _places(case) and not missing_package(case.transport)]
     with_s3, users = bool(on_s3), sorted({case.transport.id for case in on_s3})
-    own_store = with_s3 and settings.s3_endpoint is None
-    running = (2 if own_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
-    running += sum(raw_csv.most_bytes(rows) for rows in sizes) * own_store
+    user_store = with_s3 and settings.s3_endpoint is None
+    running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
+    running += sum(raw_csv.most_bytes(rows) for rows in sizes) * user_store
     require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
     order.say(
         f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"

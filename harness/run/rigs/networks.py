@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.lab import fronts, links
-from harness.lab.fronts import Fronts
+from harness.lab import links, tls_endpoints
 from harness.lab.labs import Lab
 from harness.lab.limits import Limits, Off
 from harness.lab.links import Links
+from harness.lab.tls_endpoints import Fronts
 from harness.model import Case, LabError, Server
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
@@ -81,11 +81,11 @@ class Networks:
 
     def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
         """Return a job whose client gets the TLS choice in its address; the front's CPU time counts as the server's."""
-        asks = fronts.tls_of(case.transport.endpoint)
+        asks = tls_endpoints.tls_of(case.transport.endpoint)
         if asks is None or job.addresses is None:
             return job
         reached.certify(job.addresses.uri)
-        pids = [*(job.server_pids or []), reached.lab.pids[fronts.NAME]]
+        pids = [*(job.server_pids or []), reached.lab.pids[tls_endpoints.NAME]]
         asking = _with_uri(job, asks.in_uri(job.addresses.uri, on, reached.certificate_file))
         return replace(asking, server_pids=pids, certificate=reached.certificate_file if on else "")
 
@@ -155,7 +155,7 @@ def never(case: Case) -> str | None:
         return "it connects to nothing: no link is between"
     if "s3" in case.transport.needs or case.transport.engine:
         return "it has connections to others than its database, which no link is put into"
-    if tls is not None and fronts.tls_of(case.transport.endpoint) is None:
+    if tls is not None and tls_endpoints.tls_of(case.transport.endpoint) is None:
         return f"no client of {case.transport.endpoint} is known that uses TLS"
     return None
 
@@ -181,7 +181,7 @@ def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[s
         if over_links:
             found.links = stack.enter_context(links.opened(settings, say, users=over_links))
         if over_fronts:
-            found.fronts = stack.enter_context(fronts.opened(settings, lab.endpoints))
+            found.fronts = stack.enter_context(tls_endpoints.opened(settings, lab.endpoints))
         yield found
 
 

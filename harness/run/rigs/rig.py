@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import Described
 from harness.datasets.specification import Specification
+from harness.datasets.user_data.data import UserData
+from harness.datasets.user_data.losses import Described
 from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
 from harness.worker.messages import Answer, Job, Numbers
@@ -37,7 +37,7 @@ class Stop(LabError):
 class Order:
     """The arguments that open a rig: a run's cases, the lab requested by name, and a function to announce slow steps.
 
-    `own` are the user's own data, if the run uses them.
+    `user_data` are the user's own data, if the run uses them.
     """
 
     settings: Settings
@@ -47,7 +47,7 @@ class Order:
     seed: int
     time_limit: float
     say: Callable[[str], None]
-    own: OwnData | None = None
+    user_data: UserData | None = None
 
 
 @dataclass(frozen=True)

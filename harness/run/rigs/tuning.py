@@ -206,12 +206,12 @@ def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:
 def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
     """Report the maximum disk space of a run. Raises LabError if that, or memory for the arrays, is missing."""
     folder, seed = order.settings.datasets_dir, order.seed
-    own_store = bool(_can_run_on_s3(order)) and order.settings.s3_endpoint is None
+    user_store = bool(_can_run_on_s3(order)) and order.settings.s3_endpoint is None
     building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
     databases, copied = _keys(filter(_in_database, order.cases)), _keys(filter(_from_s3, order.cases))
     running = sum(rows * _DATABASE_BYTES_A_ROW + _FILE_BYTES for rows, _ in databases)
-    running += sum(benchmark_input.most_bytes(*key) for key in copied) * own_store
-    running += max((_made_bytes(case, own_store) for case in order.cases), default=0)
+    running += sum(benchmark_input.most_bytes(*key) for key in copied) * user_store
+    running += max((_made_bytes(case, user_store) for case in order.cases), default=0)
     require_disk(folder, building + running, "or choose a smaller SIZE")
     elements = max((int(case.parameters.get("elements", 0)) for case in order.cases), default=0)
     require_memory(elements * _ELEMENT_BYTES, "arrays of the triad", "choose a smaller SIZE")
@@ -220,14 +220,14 @@ def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
     )
 
 
-def _made_bytes(case: Case, own_store: bool) -> int:
+def _made_bytes(case: Case, user_store: bool) -> int:
     """Return an upper bound of one run's disk space, including its verification."""
     names, (rows, _) = set(_names(case)), _key(case) or (0, 0)
     made = 0
     if names & {"database", "size"}:
         made = rows * (_DATABASE_BYTES_A_ROW + _PARQUET_BYTES_A_ROW)
     elif "destination" in names:
-        made = rows * _PARQUET_BYTES_A_ROW * (1 + own_store)
+        made = rows * _PARQUET_BYTES_A_ROW * (1 + user_store)
     elif "folder" in names:
         made = rows * _PARQUET_BYTES_A_ROW
     return made + _FILE_BYTES

@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.datasets.hostile.common_kinds import MOMENTS
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
-from harness.datasets.hostile.kinds import MOMENTS
 from harness.machine.variables import namespace
 from harness.systems.clickhouse.tables import column_type
 from harness.transports.clickhouse.sql import identifier, literal

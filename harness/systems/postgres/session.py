@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.datasets.own.reading import require_different
+from harness.datasets.user_data.reading import require_different
 from harness.model import LabError
 from harness.systems.postgres import asked as of_query
 from harness.systems.postgres import client

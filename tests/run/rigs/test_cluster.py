@@ -59,9 +59,9 @@ def test_a_way_of_one_process_needs_no_workers():
     [
         ("", {"change": "during"}, ""),
         ("sums", {}, "no sums"),
-        ("meanwhile", {}, ""),
-        ("meanwhile", {"kill": "after"}, "no meanwhile"),
-        ("meanwhile", {"change": "during"}, "no meanwhile"),
+        ("concurrent_changes", {}, ""),
+        ("concurrent_changes", {"kill": "after"}, "no concurrent_changes"),
+        ("concurrent_changes", {"change": "during"}, "no concurrent_changes"),
     ],
 )
 def test_a_database_that_cannot_sum_or_be_watched_is_left_out(monkeypatch, lacks, parameters, found):

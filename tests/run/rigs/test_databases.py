@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.datasets import store
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import MOST, Tables
 from harness.results import runs_csv
 from harness.run.rigs import databases

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from harness.datasets.own import data, reading
+from harness.datasets.user_data import data, reading
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
 from harness.systems.clickhouse import session

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from harness.check.canonical import NotConvertible
-from harness.datasets.own import data
+from harness.datasets.user_data import data
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.references import References
+from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.machine.variables import namespace
 from harness.model import LabError, Status

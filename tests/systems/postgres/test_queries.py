@@ -8,7 +8,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from harness.datasets.own import data, reading
+from harness.datasets.user_data import data, reading
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
 from harness.systems.postgres import session
@@ -66,8 +66,8 @@ def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_
         SELECT 1234.5::money AS "a""b", NULL::price AS price, 'sad'::mood AS mood, ARRAY['glad', NULL]::mood[] AS moods,
             'glad'::vague AS vague, 4294967295::oid AS oid, 7 AS n -- these
     """
-    own = data.from_frame(reading.of_memory(brought(embedded_lab, query)))
-    assert own.frame.to_dicts() == [
+    user_data = data.from_frame(reading.of_memory(brought(embedded_lab, query)))
+    assert user_data.frame.to_dicts() == [
         {
             'a"b': Decimal("1234.50"),
             "price": None,

@@ -1,0 +1,74 @@
+"""Somebody's own data on the command line: files, or a query that is read once through the reference client."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness import settings
+from harness.cli.app import echo, new_console, say
+from harness.model import LabError, require_utf_8
+from harness.run.lock import require_free
+
+if TYPE_CHECKING:
+    from harness.datasets.user_data.data import UserData
+    from harness.datasets.user_data.options import Options
+
+# How a CSV is read: of every command that takes --data.
+Separator = Annotated[
+    str, typer.Option(help='Separator of a CSV, such as ";" or "\\t" [default: found]', show_default=False)
+]
+Encoding = Annotated[
+    str, typer.Option(help="Encoding of a CSV, such as latin-1 or utf-16 [default: utf-8]", show_default=False)
+]
+DecimalMark = Annotated[
+    str, typer.Option("--decimal", help='Decimal mark of a CSV, "." or "," [default: .]', show_default=False)
+]
+SkipRows = Annotated[int, typer.Option(help="Lines of a CSV before the names of its columns")]
+NullValues = Annotated[
+    str, typer.Option(help="Strings of a CSV that are nulls, comma-separated, such as NA,-", show_default=False)
+]
+DateFormat = Annotated[
+    str, typer.Option(help="How dates or timestamps of a CSV are written, such as %d/%m/%Y", show_default=False)
+]
+Schema = Annotated[
+    str,
+    typer.Option(help="Types of columns of a CSV, such as id=string,day=date,price=decimal(10,2)", show_default=False),
+]
+CSV_OPTIONS = ("separator", "encoding", "decimal", "skip_rows", "null_values", "date_format", "schema")
+
+
+def user_data(
+    chosen: settings.Settings,
+    file: Path | None,
+    query: str | None,
+    key: str,
+    rows: int | None,
+    names: bool,
+    system: str,
+    options: "Options",
+) -> "UserData":
+    """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
+    from harness.datasets.user_data import data
+
+    if (file is None) == (query is None):
+        raise LabError("expected --data FILE or --query SQL, found both" if file else "expected --data or --query")
+    require_free(chosen.lock_folder)  # a large file takes a while to read
+    columns = tuple(name.strip() for name in key.split(",") if name.strip())
+    if file is not None:
+        try:
+            require_utf_8(file, "file")
+        except ValueError as error:
+            raise LabError(f"--data: {error}") from None
+        user_data = data.from_file(file, columns, rows, names, options)
+        for note in user_data.notes:
+            echo(f"note: {note}", err=True)
+        say(new_console(), f"{file}: compared: {user_data.compared}")
+        return user_data
+    if given := options.given():
+        raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
+    from harness.lab.asked import data_of
+
+    user_data = data_of(chosen, str(query), system, columns, rows, names)
+    say(new_console(), f"the answer of the query: compared: {user_data.compared}")
+    return user_data

@@ -1,0 +1,184 @@
+"""Compare columns with another reader's result for the same file, or with the frame they came from."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from harness.datasets.user_data import arrow_types
+from harness.datasets.user_data.arrow_frames import OF_POLARS
+from harness.model import LabError
+
+WHOLE = 200_000  # up to this many values, all are compared
+_PART = 24  # beyond that, one row in this many
+_LARGE = 10_000_000  # from this many values on there are several pieces, because locating each takes time
+_PIECES = 3
+SMALL = 500_000  # bytes of a Parquet file: only some columns of a larger one are compared
+_SHARE = 8  # of a larger file, one byte in this many is decoded again
+_PAGE = 1 << 20  # bytes of a page, as writers choose it
+_SMALLEST = 30_000  # bytes that decode in the time needed to locate a column
+_INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def pieces(rows: int, width: int) -> list[tuple[int, int]]:
+    """Return the rows to compare, as first rows and lengths: all of a small frame, otherwise pieces of it."""
+    if rows * width <= WHOLE:
+        return [(0, rows)]
+    several = rows * width >= _LARGE
+    size = max(min(rows // _PART, WHOLE // width) // _PIECES, 1)
+    return [(first, size) for first in ((0, (rows - size) // 2, rows - size) if several else (rows - size,))]
+
+
+def said(rows: int, width: int) -> str:
+    """Describe how much of each column is compared."""
+    if rows * width <= WHOLE:
+        return "every value"
+    return f"{sum(size for _, size in pieces(rows, width)):,} of {rows:,} rows"
+
+
+def require_same(found: pl.DataFrame, table: Any, first: int, where: str) -> None:
+    """Raise LabError with the column and row of a value that differs in Arrow."""
+    for name in found.columns:
+        column, expected = found[name], table.column(name)
+        if len(column) != len(expected):
+            raise LabError(
+                f'{where}, column "{name}": one reader finds {len(column):,} values, another {len(expected):,}'
+            )
+        if (row := different(column, expected)) is not None:
+            raise LabError(
+                f'{where}, column "{name}", row {first + row}: two readers make different values of it; cast the '
+                "column to another type, or make it a string, where the file is written"
+            )
+
+
+def different(column: pl.Series, expected: Any) -> int | None:
+    """Return the first row in which a column differs from Arrow's, even in a zero's sign; None without one.
+
+    The column is converted to Arrow, because a wrong conversion from Arrow to polars could be wrong in the same way
+    again.
+    """
+    expected = expected.combine_chunks() if isinstance(expected, pa.ChunkedArray) else expected
+    if isinstance(column.dtype, pl.BaseExtension):
+        column = column.ext.storage()
+        is_wide = pa.types.is_decimal256(expected.type)
+        expected = arrow_types.texts_of(expected) if is_wide else getattr(expected, "storage", expected)
+    try:
+        given = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    except OF_POLARS:
+        return 0
+    if pa.types.is_primitive(expected.type) and not pa.types.is_floating(expected.type) and given.equals(expected):
+        return None
+    given, expected = _decoded(given), _decoded(getattr(expected, "storage", expected))
+    if _zoned(given.type) != _zoned(expected.type):
+        return 0
+    bits = _as_integers(expected.type, pa.types.is_floating)  # to Arrow, 0 equals -0, and no NaN equals another
+    with suppress(pa.ArrowException):  # types or values that cannot be converted into one another
+        given = given if given.type == expected.type else given.cast(expected.type)
+        if given.view(bits).equals(expected.view(bits)):
+            return None
+    pairs = enumerate(zip(_objects(given), _objects(expected), strict=True))
+    return next((row for row, (one, other) in pairs if not same(one, other)), None)
+
+
+def _decoded(values: Any) -> Any:
+    if not pa.types.is_dictionary(values.type):
+        return values
+    words = values.dictionary
+    if pa.types.is_string_view(words.type):  # polars' string views, which Arrow cannot select by position
+        values = pa.DictionaryArray.from_arrays(values.indices, words.cast(pa.large_string()))
+    return values.dictionary_decode()
+
+
+def _zoned(of: Any) -> list[bool]:
+    """Set for all timestamps of a type whether they have a zone."""
+    return [part.tz is not None for part in arrow_types.parts(of) if pa.types.is_timestamp(part)]
+
+
+def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
+    """Return a type with integers instead of the mapped types, at any depth of lists and structs."""
+    if pa.types.is_struct(of):
+        return pa.struct([field.with_type(_as_integers(field.type, known)) for field in of])
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        made = pa.list_ if pa.types.is_list(of) else pa.large_list
+        return made(of.value_field.with_type(_as_integers(of.value_type, known)))
+    return _INTEGERS[of.bit_width] if known(of) else of
+
+
+def _objects(values: Any) -> list[Any]:
+    """Return values as Python objects; dates and times, which Python cannot represent in full, as numbers."""
+    try:
+        return list(values.view(_as_integers(values.type, pa.types.is_temporal)).to_pylist())
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        return list(values)  # as Arrow's own
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two Python values are the same, at any depth."""
+    if isinstance(one, float) and isinstance(other, float):
+        return (one == other and math.copysign(1, one) == math.copysign(1, other)) or (one != one and other != other)
+    if isinstance(other, uuid.UUID):
+        return bool(one == other.bytes)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def chosen(file: Any, schema: Any) -> list[str]:
+    """Return the columns of a large Parquet file whose rows are compared, in order.
+
+    To read one row, a reader decodes a page of the column, which is most of a file of a few MB. So one column of each
+    type comes first. Lists and structs, which the footer does not describe, come before others, then the cheapest
+    columns. Together they are a part of the file.
+    """
+    metadata, place, ranked = file.metadata, 0, []
+    group, types = metadata.row_group(0), Counter[str]()
+    for field in schema:
+        leaves = sum(not part.num_fields for part in arrow_types.parts(field.type))
+        cost = sum(_cost(group.column(leaf)) for leaf in range(place, place + leaves))
+        ranked.append((not field.type.num_fields, cost, str(field.type), field.name))
+        place += leaves
+    by_type = []
+    for flat, cost, of, name in sorted(ranked):
+        by_type.append((types[of], flat, cost, name))
+        types[of] += 1
+    left = sum(metadata.row_group(one).total_byte_size for one in range(metadata.num_row_groups)) / _SHARE
+    names: set[str] = set()
+    for _, _, cost, name in sorted(by_type):
+        if not names or cost <= left:
+            names.add(name)
+            left -= cost
+    return [name for name in schema.names if name in names]
+
+
+def _cost(leaf: Any) -> float:
+    """Return how many bytes a reader decodes for the first rows of part of a column; uncompressed data are copied."""
+    stored = leaf.total_compressed_size >= 0.99 * leaf.total_uncompressed_size
+    pages = 2 if "RLE_DICTIONARY" in leaf.encodings else 1
+    return _SMALLEST + min(leaf.total_uncompressed_size, pages * _PAGE) / (3 if stored else 1)
+
+
+def batches(file: Any, names: list[str], wanted: list[tuple[int, int]], groups: list[int]) -> Iterator[tuple[int, Any]]:
+    """Yield columns of rows of a Parquet file, with the first row; `groups` are the sizes of its row groups.
+
+    Each column is read in one of the wanted pieces, at the start of its row group: three pieces of all columns would
+    take three times as long.
+    """
+    starts = [sum(groups[:place]) for place in range(len(groups))]
+    for place, (first, size) in enumerate(wanted):
+        group = max(number for number, start in enumerate(starts) if start <= first)
+        columns = names[place :: len(wanted)]
+        options = {"batch_size": min(size, groups[group]), "row_groups": [group], "use_threads": False}
+        batch = next(file.iter_batches(columns=columns, **options), None) if columns and size else None
+        if batch is not None and not {*columns} <= {*batch.schema.names}:  # a name with dots is read as a path
+            batch = next(file.iter_batches(**options))
+        if batch is not None:
+            yield starts[group], batch

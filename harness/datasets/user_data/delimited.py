@@ -1,0 +1,162 @@
+"""A CSV file as columns of strings, exactly as written: pyarrow reads it, and every byte is accounted for.
+
+The encoding is the byte order mark's, otherwise UTF-8. The separator is the one that gives every line as many fields as
+the first. An empty cell is a null, a quoted empty cell an empty string. Blank lines are not rows. In a file of one
+column, however, those before the end are nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from harness.datasets.user_data.accounted import count, escaped, oddly_quoted, require_all_bytes, require_same, total
+from harness.datasets.user_data.dialect import SEPARATORS, Cells, Dialect, lenient, refuse, separator_of
+from harness.datasets.user_data.encodings import decoded
+from harness.datasets.user_data.options import Options
+from harness.model import LabError
+
+
+def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cells:
+    """Return the cells of a CSV. Raises LabError with the line, the column and the fix."""
+    raw, encoding = decoded(raw, where, options)
+    raw = _without_lines(raw, options.skip_rows)
+    if not raw.strip():
+        raise LabError(f"{where} is empty{f' after {options.skip_rows} lines' if options.skip_rows else ''}")
+    filled = raw.lstrip(b"\r\n")
+    skipped = options.skip_rows + raw[: len(raw) - len(filled)].count(b"\n")
+    dialect = Dialect(options.separator or separator_of(filled, preferred), encoding, skipped)
+    names = _names(filled, dialect, where)
+    dialect = replace(dialect, width=len(names))
+    _require_end(filled, dialect, where)
+    raw = _ended(filled)
+    if oddly_quoted(raw, dialect) or raw.count(b"\r") != raw.count(b"\r\n"):
+        dialect = escaped(raw, dialect, where)
+        table = _read(raw, dialect, where)
+        require_same(table, raw, dialect, where)
+    else:
+        table = _read(raw, dialect, where)
+        require_all_bytes(table, raw, dialect, where)
+    if not table.num_rows:
+        raise LabError(f"{where}: line 1 has names of columns, and no row comes after it")
+    return Cells(table, raw, dialect, where, tuple(_notes(table, raw, dialect, where)))
+
+
+def _without_lines(raw: bytes, count: int) -> bytes:
+    for _ in range(count):
+        raw = raw[raw.find(b"\n") + 1 :] if b"\n" in raw else b""
+    return raw
+
+
+def _require_end(raw: bytes, dialect: Dialect, where: str) -> None:
+    """Raise LabError if a file ends in an empty cell after a quoted one: pyarrow reads it as an empty string."""
+    if raw.endswith(f'"{dialect.separator}'.encode()):
+        line = raw.count(b"\n") + dialect.skip_rows + 1
+        raise LabError(
+            f"{where}, line {line}, column {dialect.width}: an empty cell and no end of line after it; end the file "
+            "with a newline"
+        )
+
+
+def _ended(raw: bytes) -> bytes:
+    """Return the bytes of a file without blank lines at its end."""
+    end = raw[len(raw.rstrip(b"\r\n")) :]
+    return raw[: len(raw) - len(end)] + end[: 2 if end[:2] == b"\r\n" else 1] if len(end) > 1 else raw
+
+
+def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
+    """Return the names of the columns. Raises LabError for an empty or repeated name."""
+    first = dialect.skip_rows + 1
+    names = next(
+        (record for record in lenient(raw[: 1 << 20].decode(errors="ignore"), dialect.separator) if record), []
+    )
+    for place, name in enumerate(names, start=1):
+        if not name.strip():
+            hint = "pandas writes its index so: write the file with index=False, or name the column in line"
+            last = "it ends in a separator: take that away, or name the column in line"
+            raise LabError(
+                f"{where}, line {first}, column {place}: a column without a name; "
+                f"{last if place == len(names) > 1 else hint} {first}"
+            )
+        if name in names[: place - 1]:
+            raise LabError(
+                f'{where}, line {first}, column {place}: expected columns of different names, found "{name}" twice; '
+                "rename one, or skip lines before the names with --skip-rows"
+            )
+    return names
+
+
+def _read(raw: bytes, dialect: Dialect, where: str) -> Any:
+    """Return the cells as a table of strings."""
+    for block in (1 << 22, min(len(raw) + 1, (1 << 31) - 1)):
+        try:
+            names = _names(raw, dialect, where)
+            table = arrow_csv.read_csv(pa.BufferReader(raw), *options_of_arrow(dialect, names, block))
+            if table.column_names != names:
+                raise LabError(f"{where}, line {dialect.skip_rows + 1}: two readers of CSV find other names of columns")
+            return table
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error):
+                refuse(raw, dialect, where, str(error))
+    raise LabError(f"{where}: a line longer than 2 GB, which no reader takes; is a quote open?")
+
+
+def options_of_arrow(dialect: Dialect, names: list[str], block: int) -> tuple[Any, Any, Any]:
+    """Return pyarrow's options for reading all cells as strings."""
+    return (
+        arrow_csv.ReadOptions(block_size=block),
+        arrow_csv.ParseOptions(
+            delimiter=dialect.separator,
+            newlines_in_values=True,
+            ignore_empty_lines=not dialect.blank_is_null,
+            escape_char=dialect.escape or False,
+            double_quote=not dialect.escape,
+        ),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.large_string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _notes(table: Any, raw: bytes, dialect: Dialect, where: str) -> Iterator[str]:
+    first = dialect.skip_rows + 1
+    if dialect.escape:
+        yield f"{where}: quotes in fields are escaped by \\, and read so"
+    name = table.column_names[0]
+    if table.num_columns == 1:
+        cell = str(table[0][0].as_py() or "")
+        if found := next((mark for mark in SEPARATORS if mark in name or mark in cell), ""):
+            said = "\\t" if found == "\t" else found
+            yield f'{where}: one column, with "{said}" in it; if that separates columns, give --separator "{said}"'
+    if all(_looks_like_value(name) for name in table.column_names):
+        yield f"{where}, line {first}: taken for the names of columns, but it looks like a row; put names before it"
+    nulls = table[0].is_null()
+    for column in table.columns[1:]:
+        if not pc.any(nulls).as_py():
+            break
+        nulls = pc.and_(nulls, column.is_null())
+    if not dialect.blank_is_null and (blank := _blank_lines(table, raw)):
+        yield f"{where}: {blank:,} blank line{'s are no rows' if blank > 1 else ' is no row'}"
+    rows = total(nulls)
+    if rows:
+        said = f"row {pc.index(nulls, True).as_py()}"
+        yield f"{where}: {rows:,} row{'s' if rows > 1 else ''} of nothing but nulls, the first is {said}"
+
+
+def _blank_lines(table: Any, raw: bytes) -> int:
+    lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    if b'"' in raw:
+        lines -= count([name.encode() for name in table.column_names], table, b"\n")
+    return max(lines - table.num_rows - 1, 0)
+
+
+def _looks_like_value(name: str) -> bool:
+    return name.strip().lstrip("-").replace(".", "", 1).replace("-", "").isdigit()

@@ -1,0 +1,215 @@
+"""A frame in memory as a polars frame: from pandas, polars, or any library that exports Arrow columns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from harness.datasets.user_data import compared
+from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
+from harness.datasets.user_data.columnar import require_different
+from harness.model import LabError
+
+_OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
+_TAKEN = (
+    "a DataFrame of pandas or polars, a LazyFrame, a Table or RecordBatchReader of pyarrow, or a relation of DuckDB"
+)
+
+
+def of_memory(data: Any) -> pl.DataFrame:
+    """Return a frame in memory as a polars frame. Raises LabError for other objects, or if a value would change."""
+    library, name = type(data).__module__.partition(".")[0], type(data).__name__
+    with quietly():
+        if (library, name) == ("polars", "LazyFrame"):
+            data = _collected(data)
+        if isinstance(data, pl.DataFrame):
+            return data
+        if (library, name) == ("pandas", "DataFrame"):
+            return _of_pandas(_with_index(data))
+        if not hasattr(data, "__arrow_c_stream__"):
+            raise LabError(f"expected {_TAKEN}, found {library}.{name}")
+        return _of_arrow(data)
+
+
+def said(data: Any, made: pl.DataFrame) -> str:
+    """Describe how much of a frame was compared with its source; empty for a polars frame, which is not converted."""
+    return "" if isinstance(data, pl.DataFrame | pl.LazyFrame) else compared.said(*made.shape)
+
+
+def _collected(frame: Any) -> pl.DataFrame:
+    try:
+        return frame.collect()
+    except OF_POLARS as error:
+        raise LabError(f"the LazyFrame cannot be collected: {str(error).partition(chr(10))[0]}") from None
+
+
+def _of_arrow(data: Any) -> pl.DataFrame:
+    try:
+        table = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
+        require_different(table.column_names, "the frame")
+        frame = of_arrow(table)
+        _compare(frame, table)
+        return frame
+    except (*OF_POLARS, *_OF_ARROW) as error:
+        raise _not_taken("", error) from None
+
+
+def _compare(frame: pl.DataFrame, table: Any) -> None:
+    for first, size in compared.pieces(*frame.shape):
+        compared.require_same(frame.slice(first, size), table.slice(first, size), first, "the frame")
+
+
+def _not_taken(which: str, error: BaseException) -> LabError:
+    reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
+    reason = reason.encode(errors="backslashreplace").decode()  # including half a surrogate pair
+    return LabError(
+        f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
+    )
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a pandas frame with the named parts of its index as columns. Raises LabError for values in others."""
+    names = list(frame.index.names)
+    if len(names) == 1 and names[0] is None:
+        if frame.index.dtype.kind in "iu":
+            return frame  # row numbers
+        raise LabError(
+            f"the index has no name and holds values ({frame.index.dtype}): name it to keep it as a column "
+            '(frame.rename_axis("name")), or drop it (frame.reset_index(drop=True))'
+        )
+    if None in names:
+        raise LabError(
+            "a part of the index has no name: name all of them (frame.rename_axis), or frame.reset_index(drop=True)"
+        )
+    if twice := [name for name in names if name in frame.columns]:
+        raise LabError(
+            f'the index "{twice[0]}" and a column have one name: rename one (frame.rename_axis), or drop the index '
+            "(frame.reset_index(drop=True))"
+        )
+    kept = frame.reset_index(drop=True)
+    for place, name in enumerate(names):  # reset_index() itself turns objects that are integers and None into floats
+        kept.insert(place, name, frame.index.get_level_values(place).to_series(index=kept.index))
+    return kept
+
+
+def _of_pandas(frame: Any) -> pl.DataFrame:
+    require_different(list(map(str, frame.columns)), "the frame")
+    try:
+        named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
+        made = of_arrow(_table(named))
+        _require_same(made, named)
+        return made
+    except (*OF_POLARS, *_OF_ARROW) as error:
+        raise _not_taken(_not_of_arrow(frame), error) from None
+
+
+def _table(named: Any) -> Any:
+    """Return a pandas frame as an Arrow table. Raises LabError if that would change objects of mixed types."""
+    zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
+    table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
+    for field in table.schema:
+        objects = named[field.name] if named[field.name].dtype == object else ()
+        if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
+            raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
+        if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
+            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
+        if pa.types.is_timestamp(field.type):
+            _require_aware_or_naive(field.name, objects)
+    return table
+
+
+def _require_aware_or_naive(name: str, objects: Any) -> None:
+    """Raise LabError if only some timestamps have a zone."""
+    zoned = [one.tzinfo is not None for one in objects if isinstance(one, datetime) and one == one]
+    if any(zoned) and not all(zoned):
+        row = next(
+            row for row, one in enumerate(objects) if isinstance(one, datetime) and (one.tzinfo is not None) != zoned[0]
+        )
+        raise LabError(
+            f'column "{name}", row {row}: timestamps with a time zone and without one in one column; give all '
+            "of them a zone (tz_localize), or none"
+        )
+
+
+def _not_of_arrow(frame: Any) -> str:
+    """Name the first column of a pandas frame that has no Arrow type."""
+    for place, name in enumerate(map(str, frame.columns)):
+        try:
+            pa.array(frame.iloc[:, place], from_pandas=True)
+        except _OF_ARROW:
+            return f'column "{name}": '
+    return ""
+
+
+def _require_same(made: pl.DataFrame, frame: Any) -> None:
+    """Raise LabError with the column and row of a value that differs from the pandas frame's."""
+    for first, size in compared.pieces(*made.shape):
+        for name in made.columns:
+            column, piece = made[name].slice(first, size), frame[name].iloc[first : first + size]
+            if (row := _different(column, piece)) is not None:
+                raise LabError(
+                    f'column "{name}", row {first + row}: {_told(piece.iloc, row)} would become {_told(column, row)}; '
+                    "cast the column to one type, or make it text"
+                )
+
+
+def _told(values: Any, row: int) -> str:
+    try:
+        return repr(str(values[row])[:40])
+    except (*OF_POLARS, ArithmeticError, ValueError):
+        return "a value that Python does not have"
+
+
+def _different(column: pl.Series, piece: Any) -> int | None:
+    missing = piece.isna().to_numpy()
+    if isinstance(column.dtype, pl.Datetime | pl.Duration) and piece.dtype.kind in "mM":
+        given = piece.dt.tz_convert("UTC").dt.tz_localize(None) if hasattr(piece.dtype, "tz") else piece
+        numbers = given.to_numpy().astype("int64")
+        found = column.to_physical().fill_null(0).to_numpy()
+        has, wanted = _PER_SECOND[getattr(given.dt, "unit", "ns")], _PER_SECOND[column.dtype.time_unit]
+        coarse, fine = (numbers, found) if has < wanted else (found, numbers)
+        whole, rest = np.divmod(fine, max(has, wanted) // min(has, wanted))  # a product may be beyond 64 bits
+        changed = ((whole != coarse) | (rest != 0)) & ~missing
+        changed |= column.is_null().to_numpy() != missing
+        return int(np.flatnonzero(changed)[0]) if changed.any() else None
+    values = column.ext.storage() if isinstance(column.dtype, pl.BaseExtension) else column
+    pairs = enumerate(zip(values.to_list(), piece.tolist(), missing.tolist(), strict=True))
+    return next((row for row, (one, other, no) in pairs if not _same(one, other, no)), None)
+
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _same(made: Any, given: Any, missing: Any) -> bool:
+    if made is None or missing is True:
+        return missing is True and (made is None or made != made)
+    if isinstance(made, bool) or isinstance(given, bool):
+        return isinstance(made, bool) and bool(made == given)
+    if isinstance(made, int | float) and not isinstance(given, int | float | Decimal | np.generic):
+        return False
+    return _other_dtype(made, given) or compared.same(made, given)
+
+
+def _other_dtype(made: Any, given: Any) -> bool:
+    """Return whether a value that Python objects represent in another form is the same."""
+    import uuid
+
+    if isinstance(given, uuid.UUID):
+        return bool(made == given.bytes) or str(made) == str(given)
+    if isinstance(given, np.ndarray | list | tuple | set) and isinstance(made, list):
+        given = list(given)
+        return len(given) == len(made) and all(
+            _same(one, other, other is None) for one, other in zip(made, given, strict=True)
+        )
+    if isinstance(given, dict) and isinstance(made, dict):
+        return all(_same(value, given.get(name), given.get(name) is None) for name, value in made.items())
+    if isinstance(given, Decimal) and isinstance(made, str | Decimal):
+        return Decimal(made) == given
+    if isinstance(given, datetime) and isinstance(made, datetime):
+        return (made.tzinfo is None) == (given.tzinfo is None) and bool(made == given)
+    return bool(given == made)

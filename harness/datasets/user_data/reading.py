@@ -1,0 +1,212 @@
+"""A user's data as a polars frame: from files, or from memory; compared with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import polars as pl
+
+from harness.datasets.user_data import cells, columnar, compared_cells, delimited, json_lines, memory, places
+from harness.datasets.user_data.columnar import require_different
+from harness.datasets.user_data.dialect import Cells
+from harness.datasets.user_data.options import Options
+from harness.datasets.user_data.steps import Call, applied
+from harness.model import LabError, printable
+
+__all__ = ["Program", "Read", "in_one_line", "of_memory", "read", "require_different"]
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Raise the error in one line, even if a column name in the message has several."""
+    try:
+        yield
+    except LabError as error:
+        raise LabError(printable(str(error))) from None
+
+
+of_memory = in_one_line()(memory.of_memory)
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a program reads the same frame again: `lines` with {} for a file build a `frame`, or an Arrow `table`.
+
+    `columns` are the expressions that convert columns. For a table, `offsets` are the columns with an offset zone,
+    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`.
+    """
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    pattern: str = ""
+    hive: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Read:
+    """A frame, how a program reads it, how much of it was compared with its source, and notes for the user."""
+
+    frame: pl.DataFrame
+    program: Program = field(default_factory=Program)
+    compared: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@in_one_line()
+def read(path: Path, options: Options | None = None) -> Read:
+    """Return the content of a file, a folder, a pattern's files or standard input (`-`). Raises LabError."""
+    options = options or Options()
+    with places.parts(path) as found:
+        form = found[0].form
+        if form not in ("csv", "tsv") and (given := options.given()):
+            raise LabError(f"{', '.join(given)}: for CSV alone; {found[0].where} is {form.replace('_', ' ')}")
+        made = _delimited(found, options) if form in ("csv", "tsv") else _typed(found)
+        if len(found) > 1 or found[0].hive:
+            hive = tuple(name for name, _ in found[0].hive)
+            pattern = places.pattern(path, found[0].path)
+            made = replace(made, program=replace(made.program, pattern=pattern, hive=hive))
+        return made
+
+
+def _typed(found: Sequence[places.Part]) -> Read:
+    """Return files of a typed format, one after the other."""
+    if len({part.form for part in found}) > 1:
+        raise LabError(f"{found[0].where} and other files: files of several forms; give a pattern that takes one form")
+    several = [_one(part) for part in found]
+    first = several[0]
+    for part, one in zip(found, several, strict=True):
+        if one.frame.schema != first.frame.schema:
+            raise LabError(
+                f"{part.where}: {_other(first.frame, one.frame)} than in {found[0].where}; cast it, or rename it"
+            )
+    names = tuple(name for name, _ in found[0].hive if name not in first.frame.columns)
+    folders = [_of_folders(part, one.frame.height, names) for part, one in zip(found, several, strict=True)]
+    made = {name: cells.typed(pl.concat([one[name] for one in folders]), Options()) for name in names}
+    frame = pl.concat([one.frame for one in several]).with_columns([one.column for one in made.values()])
+    program = replace(
+        first.program, columns=tuple(_spelled(name, one.steps) for name, one in made.items() if one.steps)
+    )
+    return replace(first, frame=frame, program=program, compared=_together([one.compared for one in several]))
+
+
+def _one(part: places.Part) -> Read:
+    if part.form == "ndjson":
+        frame, compared = json_lines.read(part.content(), part.where)
+        return Read(frame, Program(("frame = polars.read_ndjson({}, infer_schema_length=None)",)), compared)
+    found = columnar.read(part.path, part.form, part.where)
+    return Read(found.frame, Program(found.lines, (), found.offsets, found.wide), found.compared)
+
+
+def _other(first: pl.DataFrame, other: pl.DataFrame) -> str:
+    if first.columns != other.columns:
+        return f"other columns ({', '.join(sorted(set(first.columns) ^ set(other.columns))) or 'in another order'})"
+    name = next(name for name in first.columns if first[name].dtype != other[name].dtype)
+    return f'column "{name}" is {other[name].dtype}, another type ({first[name].dtype})'
+
+
+def _of_folders(part: places.Part, rows: int, names: Sequence[str]) -> pl.DataFrame:
+    values = dict(part.hive)
+    return pl.DataFrame([pl.Series(name, [values[name]], pl.String).new_from_index(0, rows) for name in names])
+
+
+def _together(compared: Sequence[str]) -> str:
+    return compared[0] if len(set(compared)) == 1 else f"of each of {len(compared)} files a part, or every value"
+
+
+def _delimited(found: Sequence[places.Part], options: Options) -> Read:
+    """Return CSV files, whose columns get one type each for all files."""
+    preferred = "\t" if found[0].form == "tsv" else ","
+    several = [delimited.cells(part.content(), part.where, options, preferred) for part in found]
+    first = several[0]
+    for one in several:
+        if one.table.column_names != first.table.column_names or _as_dialect(one) != _as_dialect(first):
+            raise LabError(
+                f"{one.where}: other columns, encoding or separators than {first.where}; read them one by one"
+            )
+    names = first.table.column_names
+    if odd := [name for name in names if name.startswith("^") and name.endswith("$")]:
+        raise LabError(f'{first.where}: polars takes the name of column "{odd[0]}" for a pattern; rename it')
+    if unknown := [name for name in options.schema if name not in names]:
+        raise LabError(f'--schema: no column "{unknown[0]}"; there are {", ".join(names)}')
+    extra = [name for name, _ in found[0].hive if name not in names]
+    written = pl.concat([pl.DataFrame(pl.from_arrow(one.table)) for one in several], rechunk=False)
+    folders = [_of_folders(part, one.table.num_rows, extra) for part, one in zip(found, several, strict=True)]
+    if extra:
+        written = written.hstack(pl.concat(folders).get_columns())
+    made = {column.name: _column(column, options, several) for column in written}
+    frame = pl.DataFrame([one.column for one in made.values()])
+    steps = {name: one.steps for name, one in made.items()}
+    compared, row = [], 0
+    for one in several:
+        piece = frame.slice(row, one.table.num_rows)[names]  # `select` reads * as all columns
+        compared.append(compared_cells.require_same(one, piece, steps, options))
+        row += one.table.num_rows
+    notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
+    columns = tuple(_spelled(name, of_column) for name, of_column in steps.items() if of_column)
+    return Read(frame, Program(_lines(first), columns), _together(compared), tuple(notes))
+
+
+def _as_dialect(one: Cells) -> tuple[str, str, str]:
+    return one.dialect.separator, one.dialect.encoding, one.dialect.escape
+
+
+def _column(column: pl.Series, options: Options, several: Sequence[Cells]) -> cells.Typed:
+    """Return a column of cells with its inferred or requested type. Raises LabError with the line."""
+    nulls: tuple[Call, ...] = ()
+    if options.null_values and column.is_in(list(options.null_values)).any():
+        nulls = (Call("replace", (dict.fromkeys(options.null_values),)),)
+    values = applied(column, nulls)
+    logical = options.schema.get(column.name, "")
+    made = cells.asked(values, logical, options) if logical else cells.typed(values, options)
+    if made.misfit is not None:
+        row, which = made.misfit, next(iter(several))
+        for which in several:
+            if row < which.table.num_rows:
+                break
+            row -= which.table.num_rows
+        raise LabError(
+            f'{which.where}, line {which.line(row)}, column "{column.name}": {column[made.misfit][:40]!r} is no '
+            f"{logical}; give another --schema, --date-format or --null-values"
+        )
+    return replace(made, steps=(*nulls, *made.steps))
+
+
+def _spelled(name: str, steps: Sequence[Call]) -> str:
+    return f"frame[{name!r}]{''.join(map(str, steps))}"
+
+
+def _lines(one: Cells) -> tuple[str, ...]:
+    """Return the lines of a program that read a CSV as strings: see `delimited.options_of_arrow`."""
+    dialect, names = one.dialect, one.table.column_names
+    reads = [f"encoding={dialect.encoding!r}"] if dialect.encoding != "utf-8" else []
+    reads += [f"skip_rows={dialect.skip_rows}"] if dialect.skip_rows else []
+    parses = [f"delimiter={dialect.separator!r}", "newlines_in_values=True"]
+    parses += [f"escape_char={dialect.escape!r}", "double_quote=False"] if dialect.escape else []
+    parses += ["ignore_empty_lines=False"] if dialect.blank_is_null else []
+    lines = [
+        "import pyarrow.csv",
+        "table = pyarrow.csv.read_csv(",
+        "    {},",
+        f"    pyarrow.csv.ReadOptions({', '.join([*reads, 'block_size=1 << 22'])}),",
+        f"    pyarrow.csv.ParseOptions({', '.join(parses)}),",
+        "    pyarrow.csv.ConvertOptions(",
+        f"        column_types=dict.fromkeys({_braced(names)}, pyarrow.large_string()),",
+        '        null_values=[""],',
+        "        strings_can_be_null=True,",
+        "        quoted_strings_can_be_null=False,",
+        "    ),",
+        ")",
+    ]
+    if dialect.blank_is_null:
+        lines += ["while table.num_rows and table[0][-1].as_py() is None:", "    table = table[:-1]  # blank lines"]
+    return (*lines, "frame = polars.from_arrow(table)")
+
+
+def _braced(names: Sequence[str]) -> str:
+    """Return names as source with braces escaped for `str.format`."""
+    return repr(list(names)).replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,268 @@
+"""Somebody's own data: what is read, what columns become, what is found in them, and what is refused."""
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from harness.check.canonical import as_pandas, canonicalise
+from harness.check.equality import differences
+from harness.datasets import store
+from harness.datasets.examples import EXAMPLES, example
+from harness.datasets.hostile.common_kinds import KINDS
+from harness.datasets.user_data import data, mark, values
+from harness.model import LabError
+from harness.systems import SYSTEMS
+
+FRAME = pl.DataFrame(
+    {
+        "id": [1, 2, 3],
+        "small": pl.Series([1, 2, 3], dtype=pl.Int16),
+        "price": pl.Series([Decimal("1.50"), None, Decimal("-2.25")], dtype=pl.Decimal(12, 2)),
+        "state": pl.Series(["a", "b", "a"], dtype=pl.Enum(["a", "b"])),
+        "moment": pl.Series([dt.datetime(2025, 1, 1, 12)] * 3).dt.replace_time_zone("Europe/Berlin"),
+        "labels": [["x"], [], ["y", None]],
+        "ok": [True, None, False],
+        "nothing": [None, None, None],
+        "raw": [b"a", b"", b"\x00"],
+    }
+)
+
+
+def test_columns_become_logical_types_and_keep_their_values() -> None:
+    own = data.from_frame(FRAME)
+    assert own.logical_types == {
+        "id": "int64",
+        "small": "int16",
+        "price": "decimal(12, 2)",
+        "state": "category",
+        "moment": "timestamp_tz",
+        "labels": "array(text)",
+        "ok": "boolean",
+        "nothing": "text",
+        "raw": "binary",
+    }
+    assert own.frame["moment"].to_list() == [dt.datetime(2025, 1, 1, 11, tzinfo=dt.UTC)] * 3
+    for name in ("id", "small", "price", "labels", "ok", "raw"):
+        assert own.frame[name].to_list() == FRAME[name].to_list()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*EXAMPLES, "all logical types"])
+def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
+    own = data.from_frame(FRAME if name == "all logical types" else example(name, 500, 1))
+    back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
+    assert differences(own.frame, back, (), one_missing=True) == []
+    assert converted == {}
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_moments_beyond_those_of_python_go_through_pandas_beside_a_null(zone: str | None) -> None:
+    values = pl.Series([2**63 - 1, None, 1 - 2**63, 2**62], dtype=pl.Int64).cast(pl.Datetime("us", zone))
+    own = data.from_frame(values.to_frame("at"))
+    back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
+    assert back["at"].to_physical().to_list() == values.to_physical().to_list()
+    assert converted == {}
+
+
+def test_tables_have_the_types_of_the_columns_and_are_nullable_where_there_are_nulls() -> None:
+    own = data.from_frame(FRAME.drop("labels"), ["id"])
+    made = {name: system.tables.definition(own.specification, "keyed") for name, system in SYSTEMS.items()}
+    assert made == {
+        "postgres": 'CREATE TABLE {table} ("id" bigint NOT NULL, "small" smallint NOT NULL, "price" numeric(12, 2), '
+        '"state" text NOT NULL, "moment" timestamptz NOT NULL, "ok" boolean, "nothing" text, "raw" bytea NOT NULL, '
+        'PRIMARY KEY ("id"))',
+        "clickhouse": "CREATE TABLE {table} (`id` Int64, `small` Int16, `price` Nullable(Decimal(12, 2)), "
+        "`state` LowCardinality(String), `moment` DateTime64(6, 'UTC'), `ok` Nullable(Bool), "
+        "`nothing` Nullable(String), `raw` String) ENGINE = MergeTree() ORDER BY (`id`)",
+    }
+
+
+def test_dates_beyond_those_of_date_are_of_the_wider_type_and_beyond_that_refused() -> None:
+    clickhouse = SYSTEMS["clickhouse"].tables
+
+    def made(*days: dt.date) -> str | None:
+        return clickhouse.definition(data.from_frame(pl.DataFrame({"day": days})).specification, "keyed")
+
+    assert "`day` Date)" in str(made(dt.date(1970, 1, 1), dt.date(2149, 6, 6)))
+    assert "`day` Date32)" in str(made(dt.date(1969, 12, 31)))
+    with pytest.raises(LabError, match='column "day", row 0: expected days from 1900-01-01 to 2299-12-31'):
+        made(dt.date(1899, 12, 31))
+
+
+@pytest.mark.parametrize(
+    ("column", "kinds"),
+    [
+        (["", "x"], {"empty_text"}),
+        (["a\tb"], {"tab"}),
+        (["a\nb", None], {"newline", "nulls", "null_text"}),
+        (['say "hi"'], {"quotes"}),
+        (["a\\b"], {"backslash"}),
+        ([r"\N"], {"backslash", "backslash_n"}),
+        (["a,b"], {"comma"}),
+        ([" a"], {"spaces"}),
+        (["NULL", "x"], {"null_words"}),
+        (["007", "1"], {"digits"}),
+        (["007", "x"], set()),
+        (["a\0b"], {"nul_character"}),
+        (["100 %"], {"placeholders"}),
+        (["\U0001f98a"], {"unicode"}),
+        (["é"], set()),
+        ([0.5, float("nan")], {"nan"}),
+        ([0.5, float("-inf")], {"infinity"}),
+        ([0.0, -0.0], {"negative_zero"}),
+        ([0.5, 5e-324], {"denormals"}),
+        ([0.1 + 0.2], {"float_digits"}),
+        ([0.5, 0.25], set()),
+        ([2**53 + 1, None], {"nulls", "int64_limits", "int64_beside_null"}),
+        ([7, None], {"nulls"}),
+        ([True, False], {"booleans"}),
+        ([dt.date(2025, 1, 1)], {"dates"}),
+        ([[1, 2]], {"arrays"}),
+        ([Decimal("1.5")], {"decimals"}),
+    ],
+)
+def test_hostile_values_are_found(column: list[Any], kinds: set[str]) -> None:
+    own = data.from_frame(pl.DataFrame({"a": [*column, *column]}))
+    assert set(own.found) == kinds
+    assert all(where == ("a",) for where in own.found.values())
+
+
+NOON, IN_UTC = dt.datetime(2024, 1, 15, 12), dt.datetime(2024, 1, 15, 12, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (NOON, {"timestamps_elsewhere"}),
+        (IN_UTC, {"timestamps_tz_elsewhere"}),
+        ([NOON], {"timestamps_elsewhere"}),
+        ({"at": NOON, "timestamp": 1}, {"timestamps_elsewhere"}),
+        ([{"at": [IN_UTC], "then": NOON}], {"timestamps_elsewhere", "timestamps_tz_elsewhere"}),
+        ({"timestamp": 1}, set()),
+        (dt.date(2024, 1, 15), set()),
+    ],
+)
+def test_moments_at_any_depth_are_such_as_a_zone_may_move(value: Any, kinds: set[str]) -> None:
+    found = data.from_frame(pl.DataFrame({"a": [value, value]})).found
+    assert {kind for kind in found if kind.endswith("_elsewhere")} == kinds
+
+
+def test_hostile_names_are_found() -> None:
+    own = data.from_frame(pl.DataFrame({"a b": [1, 2], "order": [1, 2], "ID": [1, 2], "id": [1, 2], "a.b": [1, 2]}))
+    assert own.found == {
+        "name_space": ("a b",),
+        "name_capitals": ("ID",),
+        "name_case": ("ID", "id"),
+        "name_keyword": ("order",),
+        "name_dot": ("a.b",),
+    }
+
+
+def test_every_kind_that_is_looked_for_is_a_hostile_kind() -> None:
+    looked_for = {*values._TEXTS, *values._FLOATS, *values._FLOATS_32, *values._NAMES, *values.OF_TYPES.values()}
+    assert looked_for | values.EXTREMES <= KINDS.keys()
+
+
+def test_extremes_are_told_from_what_is_usual() -> None:
+    usual = pl.DataFrame(
+        {"day": [dt.date(2025, 1, 1)], "amount": [Decimal("12.5")], "big": pl.Series([1], dtype=pl.UInt64)}
+    )
+    far = pl.DataFrame(
+        {"day": [dt.date(1, 1, 1)], "amount": [Decimal("1" * 20)], "big": pl.Series([2**63], dtype=pl.UInt64)}
+    )
+    assert data.from_frame(usual).extremes == frozenset()
+    assert data.from_frame(far).extremes == {"dates", "decimals", "uint64"}
+
+
+def test_without_names_columns_are_numbered_everywhere() -> None:
+    own = data.from_frame(pl.DataFrame({"salary": [1, 2], "na me": ["", "x"]}), ["salary"], names=False)
+    assert (own.logical_types, own.key) == ({"column_1": "int64", "column_2": "text"}, ("column_1",))
+    assert own.found == {"empty_text": ("column_2",), "name_space": ("column_2",)}
+    assert "salary" not in repr(own) + repr(own.specification)
+
+
+def test_names_that_were_hidden_come_back_for_their_owner() -> None:
+    frame = pl.DataFrame({"column_2": [1, 2], "column_1": ["", "x"], "when": [dt.date(2026, 1, 1)] * 2})
+    named, hidden = data.from_frame(frame, ["column_2"]), data.from_frame(frame, ["column_2"], 1, names=False)
+    again = hidden.with_names()
+    assert (again.logical_types, again.key, again.found) == (named.logical_types, named.key, named.found)
+    assert again.frame.equals(named.sample(1).frame)
+    assert named.with_names() is named
+
+
+def test_a_sample_is_the_same_each_time_in_the_order_of_the_rows() -> None:
+    own = data.from_frame(pl.DataFrame({"a": range(1_000)}))
+    some = own.sample(100).frame["a"].to_list()
+    assert len(some) == 100
+    assert some == sorted(some) == own.sample(100).frame["a"].to_list()
+    assert own.sample(2_000) is own
+
+
+def test_what_stands_for_the_rows_in_results_is_known_again_here_and_can_be_guessed_by_nobody(tmp_path: Path) -> None:
+    own, key = data.from_frame(pl.DataFrame({"who": ["Smith", "Jones"]})), mark.key_in(tmp_path / "here")
+    here = own.dataset(tmp_path, 2, key).content_hash
+    batches = iter(own.frame.to_arrow().to_batches())
+    assert here != store.content_hash(batches)  # which whoever guesses the rows can make
+    assert here == own.dataset(tmp_path, 2, mark.key_in(tmp_path / "here")).content_hash
+    assert here != own.dataset(tmp_path, 2, mark.key_in(tmp_path / "elsewhere")).content_hash
+    assert here != data.from_frame(pl.DataFrame({"who": ["Smith", "James"]})).dataset(tmp_path, 2, key).content_hash
+
+
+def test_the_key_is_for_its_owner_alone_and_made_again_where_it_is_damaged(tmp_path: Path) -> None:
+    key, path = mark.key_in(tmp_path), tmp_path / mark.FILE
+    assert (len(key), path.stat().st_mode & 0o777) == (32, 0o600)
+    path.write_bytes(b"")
+    assert len(mark.key_in(tmp_path)) == 32
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(LabError, match=r"cannot keep .*own-data\.key: .*set LAB_STATE_DIR"):
+        mark.key_in(tmp_path)
+
+
+def test_a_table_of_a_sample_holds_all_rows() -> None:
+    """The winner's program moves all of them, and nulls or far dates may be none of the sample's."""
+    days = [dt.date(2025, 1, 1)] * 500 + [dt.date(1930, 1, 1)]
+    frame = pl.DataFrame({"n": [*range(500), None], "day": days}).with_row_index("id")
+    sample = data.from_frame(frame, rows=5)
+    assert (sample.frame["n"].null_count(), sample.frame["day"].min()) == (0, dt.date(2025, 1, 1))
+    made = SYSTEMS["clickhouse"].tables.definition(sample.without_names().specification, "keyed")
+    assert "`column_2` Nullable(Int64)" in str(made)
+    assert "`column_3` Date32)" in str(made)
+
+
+@pytest.mark.parametrize(
+    ("frame", "key", "said"),
+    [
+        (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
+        (pl.DataFrame(), (), "expected at least one column, found none"),
+        (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
+        (pl.DataFrame({"a\0b": [1]}), (), r"found U\+0000 in 'a\\x00b'; rename the column"),
+        (
+            pl.DataFrame({"a": [{"x": dt.timedelta(1)}]}),
+            (),
+            'column "a": no table of a database holds Struct.*unnest it',
+        ),
+        (pl.DataFrame({"a": [[[dt.timedelta(1)]]]}), (), 'column "a": no table of a database holds List'),
+        (
+            pl.DataFrame({"a": pl.Series([None, 2_000, -1], dtype=pl.Duration("ns"))}),
+            (),
+            'column "a", row 2: expected durations to the microsecond, found nanoseconds; round them',
+        ),
+        (
+            pl.DataFrame({"a": pl.Series([0, 2**62], dtype=pl.Duration("ms"))}),
+            (),
+            'column "a", row 1: expected durations to the microsecond, found one beyond; leave it out',
+        ),
+        (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
+        (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
+        (pl.DataFrame({"a": [1]}), ("b",), 'no column for --key "b". Choose from: a'),
+        (pl.DataFrame({"a": [0.5]}), ("a",), "expected a key of texts, numbers or times"),
+    ],
+)
+def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...], said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        data.from_frame(frame, key)

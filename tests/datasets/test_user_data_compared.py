@@ -1,0 +1,401 @@
+"""Files of columns and frames of somebody's: two readers agree on every value, or the column and the row are named."""
+
+import datetime as dt
+import glob
+import io
+import os
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from harness.datasets.user_data import arrow_types, columnar, compared, data, memory, reading
+from harness.datasets.user_data.columnar import OfFile
+from harness.model import LabError
+from harness.recommend import loading
+
+FAR = dt.datetime(9999, 12, 31, 2)
+NEAR = dt.datetime(2024, 1, 1, 0, 0, 0, 5)
+FRAME = pl.DataFrame(
+    {
+        "i": [3, 1, None, 2],
+        "f": [0.0, 1.5, float("nan"), None],
+        "s": ["a", None, "", "ł"],
+        "t": [NEAR, None, NEAR, FAR],
+        "d": [dt.date(2024, 1, 1), None, dt.date(1, 1, 1), dt.date(9999, 1, 1)],
+        "b": [True, None, False, True],
+        "l": [[1, None], None, [], [2]],
+        "n": [{"x": 1}, {"x": None}, {"x": 2}, None],
+    }
+)
+
+
+def program(path: Path, own: data.UserData) -> pl.DataFrame:
+    """Return the frame that the program of a file reads."""
+    folder = next(parent for parent in path.parents if parent.is_dir())  # a pattern has folders that do not exist
+    made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(folder / "program.py")}
+    source = loading.Source(path, pattern=own.program.pattern, beside=folder)
+    exec(source.constant + "\n" + loading.load("polars", own, source), made)
+    found = made["load"]()
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def int96(path: Path, moments: list[dt.datetime | pd.Timestamp | None], unit: str = "us") -> Path:
+    """Write timestamps as Spark does."""
+    written = pa.array(moments, pa.timestamp(unit))
+    parquet.write_table(
+        pa.table({"id": range(len(moments)), "at": written}), path, use_deprecated_int96_timestamps=True
+    )
+    return path
+
+
+def test_timestamps_of_spark_are_those_of_the_file_also_beyond_nanoseconds(tmp_path: Path) -> None:
+    moments = [FAR, None, NEAR, dt.datetime(1, 1, 1)]
+    path = int96(tmp_path / "a.parquet", moments)
+    own = data.from_file(path)
+    assert own.frame["at"].to_list() == moments
+    assert own.logical_types["at"] == "timestamp"
+    assert program(path, own)["at"].to_list() == moments
+
+
+def test_timestamps_of_int96_with_a_zone_are_refused_for_some_readers_drop_it(tmp_path: Path) -> None:
+    for moment in (NEAR, FAR):
+        table = pa.table({"at": pa.array([moment], pa.timestamp("us", "Europe/Berlin"))})
+        parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+        with pytest.raises(
+            LabError, match=r'column "at": timestamps of INT96 with a time zone, .* write them as INT64'
+        ):
+            reading.read(tmp_path / "a.parquet")
+
+
+def test_timestamps_of_spark_with_nanoseconds_are_kept_where_64_bits_hold_them(tmp_path: Path) -> None:
+    table = pa.table({"at": pa.array([1, 10**18 + 1, None], pa.timestamp("ns"))})
+    parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    assert data.from_file(tmp_path / "a.parquet").frame["at"].to_physical().to_list() == [1, 10**18 + 1, None]
+
+
+def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = int96(tmp_path / "a.parquet", [NEAR, FAR])
+    right = parquet.read_table
+
+    def one_finer(*given: Any, **options: Any) -> Any:
+        """As a file would be read whose timestamp far away has a nanosecond: pyarrow writes none."""
+        table = right(*given, **options)
+        if options.get("coerce_int96_timestamp_unit") != "ns":
+            return table
+        finer = pl.Series(pl.from_arrow(table["at"])).to_physical() + pl.Series([0, 1])
+        return table.set_column(1, "at", finer.cast(pl.Datetime("ns")).to_arrow())
+
+    monkeypatch.setattr(parquet, "read_table", one_finer)
+    with pytest.raises(LabError, match='column "at", row 1: found timestamps of INT96 with nanoseconds'):
+        reading.read(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+@pytest.mark.parametrize("rows", [4, 60_000])
+def test_a_reader_that_changes_a_value_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int
+) -> None:
+    """Of a large file in pieces, and by the ends and nulls of columns."""
+    frame = FRAME if rows == 4 else pl.concat([FRAME] * (rows // 4))
+    path = tmp_path / f"a.{suffix}"
+    write = {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}
+    write[suffix](path)
+    assert reading.read(path).frame.equals(frame)
+    form = {"parquet": "parquet", "arrow": "arrow", "arrows": "arrow_stream"}[suffix]
+    for column in frame.columns:
+        shifted = frame.with_columns(pl.col(column).shift(1))
+        monkeypatch.setitem(columnar._READ, form, lambda path, shifted=shifted: shifted)
+        with pytest.raises(LabError, match=rf'column "{column}", row \d+: two readers make different values'):
+            reading.read(path)
+
+
+def test_a_lost_value_far_from_the_pieces_that_are_compared_is_found_by_the_footer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"i": range(300_000), "s": ["x"] * 300_000})
+    frame.write_parquet(tmp_path / "a.parquet", row_group_size=100_000)
+    assert "of 300,000 rows of each column, and the nulls and ends of" in reading.read(tmp_path / "a.parquet").compared
+    for wrong in (
+        pl.when(pl.col("i") == 150_000).then(None).otherwise("i").alias("i"),
+        pl.when(pl.col("i") == 150_000).then(2**40).otherwise("i").alias("i"),
+        pl.when(pl.col("i") == 150_000).then(None).otherwise("s").alias("s"),
+    ):
+        monkeypatch.setitem(columnar._READ, "parquet", lambda path, wrong=wrong: frame.with_columns(wrong))
+        with pytest.raises(LabError, match=r'column ".", row 150000: two readers'):
+            reading.read(tmp_path / "a.parquet")
+
+
+def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_cheapest_column_first(
+    tmp_path: Path,
+) -> None:
+    """To decode a page of every column costs two fifths of reading such a file; it may cost one."""
+    rows, path = 60_000, tmp_path / "a.parquet"
+    noise = np.random.default_rng(1)
+    floats = {f"f{place}": noise.normal(size=rows) for place in range(6)}
+    frame = pl.DataFrame({"l": [[1], None] * (rows // 2), "s": ["a", "b"] * (rows // 2), **floats, "i": range(rows)})
+    frame.write_parquet(path)
+    file = parquet.ParquetFile(path)
+    group = file.metadata.row_group(0)
+    sizes = dict(zip(frame.columns, [group.column(at).total_uncompressed_size for at in range(9)], strict=True))
+    names = compared.chosen(file, file.schema_arrow)
+    assert {"l", "s"} <= {*names}
+    assert sum(sizes[name] for name in names) < group.total_byte_size / 4
+    assert reading.read(path).compared.endswith(f"rows of {len(names)} of 9 columns, and the nulls and ends of columns")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(0.0, -0.0), (1.0, 1.0 + 2**-52), (1.0, float("nan")), (1.0, None), ([0.0], [-0.0]), (dt.time(1), dt.time(2))],
+)
+def test_values_that_differ_are_told_apart_and_equal_ones_are_not(one: Any, other: Any) -> None:
+    left, right = pl.Series([one, one]), pl.Series([one, other])
+    assert compared.different(left, right.to_arrow()) == 1
+    assert compared.different(left, left.to_arrow()) is None
+
+
+def with_metadata(path: Path) -> Path:
+    """Write documents, UUIDs and intervals as DuckDB does."""
+    duckdb.sql("SELECT 1 AS id, '{\"a\": 1}'::JSON AS doc").write_parquet(str(path))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suffix: str) -> None:
+    some = [pl.Series("of", ["b", "a", None, "b"], dtype) for dtype in (pl.Categorical, pl.Enum(["a", "b"]))]
+    for column in some:
+        frame, path = column.to_frame(), tmp_path / f"a.{suffix}"
+        {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}[suffix](path)
+        assert reading.read(path).frame["of"].cast(pl.String).to_list() == ["b", "a", None, "b"]
+    assert compared.different(some[0], some[0].to_arrow()) is None
+    assert compared.different(some[0].shift(1), some[0].to_arrow()) == 0
+
+
+def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
+    path = with_metadata(tmp_path / "a.parquet")
+    own = data.from_file(path)
+    assert own.logical_types == {"id": "int32", "doc": "text"}
+    assert own.frame["doc"].to_list() == ['{"a": 1}']
+    again = data.from_frame(program(path, own))
+    assert again.frame.equals(own.frame)
+
+
+def test_an_interval_and_a_variant_of_parquet_are_refused_by_name(tmp_path: Path) -> None:
+    duckdb.sql("SELECT 1 AS id, INTERVAL 1 MONTH AS span").write_parquet(str(tmp_path / "a.parquet"))
+    with pytest.raises(LabError, match='column "span": found an INTERVAL of Parquet'):
+        reading.read(tmp_path / "a.parquet")
+    duckdb.sql("SELECT 1 AS id, {'a': 1}::VARIANT AS any").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises(LabError, match='column "any": found a VARIANT of Parquet'):
+        reading.read(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_unknown_zone_is_refused_with_its_column_and_no_panic_is_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], nested: bool
+) -> None:
+    column = pa.array([NEAR], pa.timestamp("us", "US/Pacific-New"))
+    column = pa.ListArray.from_arrays([0, 1], column) if nested else column
+    table = pa.table({"at": column})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(LabError, match='column "at": the time zone "US/Pacific-New" is unknown; cast it to UTC'):
+        reading.read(tmp_path / "a.parquet")
+    with pytest.raises(LabError, match='column "at": the time zone "US/Pacific-New" is unknown'):
+        reading.of_memory(table)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_panic_of_rust_is_a_line_and_what_else_is_said_is_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panics(path: Path) -> pl.DataFrame:
+        os.write(2, b"thread panicked at\n")
+        raise pl.exceptions.PanicException("not implemented")
+
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setitem(columnar._READ, "parquet", panics)
+    with pytest.raises(LabError, match="expected parquet, but it cannot be read: not implemented"):
+        reading.read(tmp_path / "a.parquet")
+    assert capfd.readouterr().err == ""
+
+    def warns(path: Path) -> pl.DataFrame:
+        os.write(2, b"a warning\n")
+        return FRAME
+
+    far = pd.DataFrame({"a": pd.array(pa.array([2**31 - 1], pa.date32()), pd.ArrowDtype(pa.date32()))})
+    with pytest.raises(LabError, match="out-of-range date"):
+        reading.of_memory(far)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setitem(columnar._READ, "parquet", warns)
+    reading.read(tmp_path / "a.parquet")
+    assert capfd.readouterr().err == "a warning\n"
+
+
+def test_times_of_day_with_nanoseconds_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    whole = pa.array([0, 10**9], pa.time64("ns"))
+    parquet.write_table(pa.table({"t": whole}), tmp_path / "a.parquet")
+    assert data.from_file(tmp_path / "a.parquet").frame["t"].to_list() == [dt.time(0), dt.time(0, 0, 1)]
+    parquet.write_table(pa.table({"t": pa.array([0, 1], pa.int64()).view(pa.time64("ns"))}), tmp_path / "a.parquet")
+    with pytest.raises(LabError, match='column "t", row 1: a time of day with nanoseconds'):
+        data.from_file(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(("suffix", "compression"), [("parquet", ""), ("csv", ""), ("csv", ".gz")])
+def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix: str, compression: str) -> None:
+    for year, code, ids in ((2023, "007", [1, 2]), (2024, "010", [3])):
+        folder = tmp_path / "data" / f"year={year}" / f"code={code}"
+        folder.mkdir(parents=True)
+        part = pl.DataFrame({"id": ids, "s": [f"s{number}" for number in ids]})
+        file = folder / f"part.{suffix}{compression}"
+        write = part.write_parquet if suffix == "parquet" else part.write_csv
+        with pa.CompressedOutputStream(str(file), "gzip") if compression else file.open("wb") as stream:
+            written = io.BytesIO()
+            write(written)
+            stream.write(written.getvalue())
+        (folder / "_SUCCESS").touch()
+    expected = [(1, "s1", 2023, "007"), (2, "s2", 2023, "007"), (3, "s3", 2024, "010")]
+    for place in (tmp_path / "data", tmp_path / "data" / "*" / "*" / f"*.{suffix}{compression}"):
+        own = data.from_file(place)
+        assert own.frame.rows() == expected
+        assert own.frame.columns == ["id", "s", "year", "code"]
+        assert program(place, own).rows() == expected
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"a": ["x"]}).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(LabError, match=r'b.parquet: column "a" is String, another type \(Int64\) than in .*a.parquet'):
+        reading.read(tmp_path)
+    (tmp_path / "c.csv").write_text("a\n1\n")
+    with pytest.raises(LabError, match=r"files of several forms \(\.csv, \.parquet\); give one"):
+        reading.read(tmp_path)
+    with pytest.raises(LabError, match="no files of Parquet, CSV, JSON lines or Arrow there"):
+        reading.read(tmp_path / "*.nothing")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "ndjson"])
+def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    frame, raw = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]}), io.BytesIO()
+    write = {"parquet": frame.write_parquet, "ndjson": frame.write_ndjson}.get(suffix, frame.write_csv)
+    write(raw)
+    content = raw.getvalue()
+    if suffix == "csv.gz":
+        packed = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(packed, "gzip") as stream:
+            stream.write(content)
+        content = packed.getvalue().to_pybytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert reading.read(Path("-")).frame.equals(frame)
+    with pytest.raises(LabError, match="standard input is empty"):
+        reading.read(Path("-"))
+
+
+def test_a_lazy_frame_a_reader_of_batches_and_a_relation_of_duckdb_are_taken() -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    table = frame.to_arrow()
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    for given in (frame.lazy(), reader, duckdb.sql("SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS t(a, b)")):
+        assert reading.of_memory(given).rows() == frame.rows()
+    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
+        reading.of_memory(frame.lazy().select("nowhere"))
+
+
+def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused() -> None:
+    frame = pd.DataFrame({"a": [1, 2]})
+    assert reading.of_memory(frame.set_axis(["x", "y"]).rename_axis("who")).columns == ["who", "a"]
+    several = pd.MultiIndex.from_tuples([(1, "x"), (2, "y")], names=["n", "who"])
+    assert reading.of_memory(frame.set_axis(several)).rows() == [(1, "x", 1), (2, "y", 2)]
+    assert reading.of_memory(frame[frame["a"] > 1]).rows() == [(2,)]
+    for index, said in (
+        (pd.Index(["x", "y"]), r"the index has no name and holds values .*\(frame\.rename_axis"),
+        (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "a part of the index has no name"),
+        (pd.Index([1, 2], name="a"), 'the index "a" and a column have one name'),
+    ):
+        with pytest.raises(LabError, match=said):
+            reading.of_memory(frame.set_axis(index))
+
+
+def test_integers_in_an_index_stay_integers_next_to_none() -> None:
+    index = pd.Index([2**53 + 1, None], dtype=object, name="id")
+    assert reading.of_memory(pd.DataFrame({"a": [1, 2]}, index=index)).rows() == [(2**53 + 1, 1), (None, 2)]
+
+
+@pytest.mark.parametrize("of", [pa.duration("s"), pa.timestamp("s")])
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_seconds_that_milliseconds_do_not_count_are_refused(of: pa.DataType, library: str) -> None:
+    column = pa.array([1, 2**61], of)
+    given = (
+        pa.table({"a": column}) if library == "pyarrow" else pd.DataFrame({"a": pd.array(column, pd.ArrowDtype(of))})
+    )
+    with pytest.raises(LabError, match='column "a", row 1: '):
+        reading.of_memory(given)
+
+
+def test_naive_and_aware_timestamps_in_one_column_are_refused() -> None:
+    values = [None, dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
+    with pytest.raises(LabError, match='column "at", row 2: timestamps with a time zone and without one in one column'):
+        reading.of_memory(pd.DataFrame({"at": pd.Series(values, dtype=object)}))
+
+
+def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame(
+        {"i": [1, 2], "o": pd.Series(["x", None], dtype=object), "t": pd.to_datetime(["2024", "2025"])}
+    )
+    right = memory.of_arrow
+    for wrong in (pl.col("i") + 1, pl.col("o").fill_null("y"), pl.col("t").dt.offset_by("1us")):
+        monkeypatch.setattr(memory, "of_arrow", lambda table, wrong=wrong: right(table).with_columns(wrong))
+        with pytest.raises(LabError, match=r'column ".", row \d: .* would become'):
+            reading.of_memory(frame)
+
+
+def test_a_row_that_the_reader_of_a_map_loses_is_missed(tmp_path: Path) -> None:
+    """As pyarrow 26 loses the last row here, of pages of one value."""
+    maps = [[], [], [], None, [], None, [("a", None)], [("b", None)], None]
+    table = pa.table({"a": pa.array(maps, pa.map_(pa.string(), pa.int64()))})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2, data_page_size=1)
+    with pytest.raises(LabError, match="its footer has 9 rows, and 8 were read"):
+        reading.read(tmp_path / "a.parquet")
+
+
+def test_what_arrow_reads_for_polars_is_compared_with_what_polars_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"i": [1, 2], "m": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert reading.read(tmp_path / "a.parquet").frame["i"].to_list() == [1, 2]
+    monkeypatch.setitem(columnar._TABLES, "parquet", lambda path: table.set_column(0, "i", pa.array([1, 3])))
+    with pytest.raises(LabError, match='column "i", row 1: two readers make different values'):
+        reading.read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("suffix", ["arrow", ""])
+def test_what_polars_itself_makes_wrong_of_arrow_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """As decimals of 64 bits in lists, which are refused by their type, too."""
+    values = pa.array([[Decimal("36.5"), None]], pa.list_(pa.decimal64(16, 5)))
+    table, path = pa.table({"a": values}), tmp_path / "a.arrow"
+    with ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    monkeypatch.setattr(arrow_types, "require_known", lambda schema: None)
+    with pytest.raises(LabError, match='column "a", row 0: two readers make different values'):
+        reading.read(path) if suffix else reading.of_memory(table)
+
+
+def test_a_file_says_how_much_of_it_was_compared(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    found = columnar.read(tmp_path / "a.parquet", "parquet", "a.parquet")
+    assert isinstance(found, OfFile)
+    assert found.compared == "every value"
+    assert data.from_file(tmp_path / "a.parquet").compared == "every value, with a second reading"

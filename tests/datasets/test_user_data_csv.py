@@ -1,0 +1,294 @@
+"""A CSV of somebody's: every cell becomes what is written there, or a string, or is refused with its line."""
+
+import datetime as dt
+import gzip
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from harness.datasets.user_data import compared_cells, data, options, reading
+from harness.datasets.user_data.options import Options
+from harness.model import LabError
+from harness.recommend import loading
+
+IN_UTC = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
+
+
+def made(path: Path, content: str | bytes) -> Path:
+    """Write a file and return it."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(path: Path, content: str | bytes, given: Options | None = None) -> pl.DataFrame:
+    """Return what is read of a CSV, once its program has read the same."""
+    own = data.from_file(made(path, content), options=given)
+    module: dict[str, Any] = {}
+    exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, module)
+    assert data.from_frame(module["load"]()).frame.equals(own.frame)
+    return own.frame
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["00001", "12"], ["00001", "12"]),
+        (["+49", "1"], ["+49", "1"]),
+        (["1", "-2"], [1, -2]),
+        (["18446744073709551615", "1"], [18446744073709551615, 1]),
+        (["18446744073709551616", "1"], [Decimal(18446744073709551616), Decimal(1)]),
+        (["-9223372036854775809", "1"], [Decimal(-9223372036854775809), Decimal(1)]),
+        (["9" * 39, "1"], ["9" * 39, "1"]),
+        (["1234567890123.1234567891", "1.5"], [Decimal("1234567890123.1234567891"), Decimal("1.5")]),
+        (["9007199254740993", "0.5"], [Decimal("9007199254740993"), Decimal("0.5")]),
+        (["0.1", "1e-07"], [0.1, 1e-07]),
+        (["0.30000000000000004", "1.7976931348623157e+308"], [0.30000000000000004, 1.7976931348623157e308]),
+        (["1e400", "1"], ["1e400", "1"]),
+        (["1e-400", "1"], ["1e-400", "1"]),
+        (["-0", "1"], [-0.0, 1.0]),
+        (["inf", "-1.5"], [float("inf"), -1.5]),
+        (["1,5", "2,5"], ["1,5", "2,5"]),
+        (["True", "false"], [True, False]),
+        (["true", "yes"], ["true", "yes"]),
+        (["2024-01-31", "0001-01-01"], [dt.date(2024, 1, 31), dt.date(1, 1, 1)]),
+        (["2024-02-30", "2024-01-01"], ["2024-02-30", "2024-01-01"]),
+        (["0000-01-01", "2024-01-01"], ["0000-01-01", "2024-01-01"]),
+        (["2024-1-5", "2024-01-05"], ["2024-1-5", "2024-01-05"]),
+        (["01/02/24", "31/12/24"], ["01/02/24", "31/12/24"]),
+        (["2024-02-02", "20-04-2024"], ["2024-02-02", "20-04-2024"]),
+        (["31/01/2024", "01/02/2024"], [dt.date(2024, 1, 31), dt.date(2024, 2, 1)]),
+        (["01/31/2024", "02/01/2024"], [dt.date(2024, 1, 31), dt.date(2024, 2, 1)]),
+        (["13/01/2024", "01/13/2024"], ["13/01/2024", "01/13/2024"]),
+        (["01/02/2024", "03/04/2024"], ["01/02/2024", "03/04/2024"]),
+        (["01.02.2024", "01/13/2024"], ["01.02.2024", "01/13/2024"]),
+        (["2024-01-01 10:00:00", "2024-01-01T10:00:00.5"], [IN_UTC.replace(tzinfo=None)] * 2),
+        (["2024-01-01T10:00:00Z", "2024-01-01 12:00:00+02:00"], [IN_UTC, IN_UTC]),
+        (["2024-01-01T10:00:00Z", "2024-01-01 10:00:00"], ["2024-01-01T10:00:00Z", "2024-01-01 10:00:00"]),
+        (["2024-01-01 24:00:00", "2024-01-01 10:00:00"], ["2024-01-01 24:00:00", "2024-01-01 10:00:00"]),
+        (["9999-01-01 00:00:00.000000001"] * 2, ["9999-01-01 00:00:00.000000001"] * 2),
+        (["23:59:59.5", "00:00:00"], [dt.time(23, 59, 59, 500_000), dt.time(0)]),
+        (["24:00:00", "00:00:00"], ["24:00:00", "00:00:00"]),
+        (["12:00:00.000000001", "00:00:00"], ["12:00:00.000000001", "00:00:00"]),
+    ],
+)
+def test_a_column_is_the_narrowest_type_that_holds_what_is_written(
+    tmp_path: Path, cells: list[str], values: list[Any]
+) -> None:
+    text = "n;a;b\n" + "".join(f"{number};{cell};x\n" for number, cell in enumerate(cells))
+    found = read(tmp_path / "a.csv", text)["a"].to_list()
+    if cells[1].endswith("T10:00:00.5"):
+        values = [values[0], values[1].replace(microsecond=500_000)]
+    assert found == values
+    assert [type(one) for one in found] == [type(one) for one in values]
+    assert str(found[0])[0] == str(values[0])[0]  # a zero has a sign
+
+
+def test_nanoseconds_are_kept(tmp_path: Path) -> None:
+    frame = read(tmp_path / "a.csv", "id,at\n1,2024-02-02 10:01:00.000000001\n2,2024-02-02 10:01:00\n")
+    assert frame["at"].dtype == pl.Datetime("ns")
+    assert frame["at"].to_physical().to_list() == [1706868060000000001, 1706868060000000000]
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "", "\r\n", "\r\n\r\n\r\n"])
+def test_a_blank_line_at_the_end_is_no_row(tmp_path: Path, end: str) -> None:
+    line = "\r\n" if "\r" in end else "\n"
+    assert read(tmp_path / "a.csv", line.join(["id,x", "1,1", "2,"]) + end).rows() == [(1, 1), (2, None)]
+    assert read(tmp_path / "b.csv", line.join(["id", "1", "", "2"]) + end).rows() == [(1,), (None,), (2,)]
+
+
+def test_an_empty_cell_is_a_null_and_one_in_quotes_an_empty_string(tmp_path: Path) -> None:
+    frame = read(tmp_path / "a.csv", 'a,b\n"",1\n,""\nx,2\n')
+    assert frame.rows() == [("", 1), (None, None), ("x", 2)]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+def test_the_separator_is_found(tmp_path: Path, separator: str) -> None:
+    text = f"id{separator}price{separator}name\n" + "".join(f'{n}{separator}"1,01"{separator}a;b\n' for n in range(3))
+    text = text.replace("a;b", '"a;b"')
+    assert read(tmp_path / "a.csv", text).rows() == [(n, "1,01", "a;b") for n in range(3)]
+
+
+def test_quotes_and_line_ends_in_cells_are_kept(tmp_path: Path) -> None:
+    text = 'a,b\n"x\n""y""",1\n"1"" pipe",2\n",\r\n",3\n'
+    assert read(tmp_path / "a.csv", text)["a"].to_list() == ['x\n"y"', '1" pipe', ",\r\n"]
+
+
+def test_quotes_that_a_backslash_escapes_are_read_and_said(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.csv", 'a,b\n"x \\"y\\" z",1\n"n",2\n')
+    found = reading.read(path)
+    assert found.frame.rows() == [('x "y" z', 1), ("n", 2)]
+    assert any("escaped by" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252"])
+def test_an_encoding_is_found_by_its_mark_or_asked_for(tmp_path: Path, encoding: str) -> None:
+    marked = encoding in ("utf-8-sig", "utf-16")
+    given = None if marked else options.of(encoding=encoding)
+    assert read(tmp_path / "a.csv", "id,city\n1,Köln\n".encode(encoding), given).rows() == [(1, "Köln")]
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "rows"),
+    [
+        ({"decimal": ","}, "a;b\n1,5;x\n-2;y\n", [(1.5, "x"), (-2.0, "y")]),
+        ({"separator": ";"}, "a,b;c,d\n1;2\n", [(1, 2)]),
+        ({"skip_rows": 2}, "# made today\nby me, and you\na,b\n1,2\n", [(1, 2)]),
+        ({"null_values": "NA,-"}, "a,b\nNA,x\n7,-\n", [(None, "x"), (7, None)]),
+        ({"date_format": "%m/%d/%y"}, "a,b\n01/02/24,1\n", [(dt.date(2024, 1, 2), 1)]),
+        ({"date_format": "%d.%m.%Y %H:%M"}, "a,b\n01.02.2024 10:30,1\n", [(dt.datetime(2024, 2, 1, 10, 30), 1)]),
+        ({"schema": "a=string,b=decimal(10,2)"}, "a,b\n1,2.5\n", [("1", Decimal("2.50"))]),
+        ({"schema": "a=int16,b=date"}, "a,b\n007,2024-01-02\n", [(7, dt.date(2024, 1, 2))]),
+        ({"schema": "a=date", "date_format": "%d/%m/%Y"}, "a,b\n01/02/2024,2\n", [(dt.date(2024, 2, 1), 2)]),
+        ({"schema": "a=boolean,b=float"}, "a,b\nt,1\nNo,2\n", [(True, 1.0), (False, 2.0)]),
+    ],
+)
+def test_a_person_may_say_how_a_csv_is_written(
+    tmp_path: Path, given: dict[str, Any], text: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert read(tmp_path / "a.csv", text, options.of(**given)).rows() == rows
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"separator": ";;"}, '--separator ";;": give one character'),
+        ({"encoding": "klingon"}, '--encoding "klingon" is unknown; give one'),
+        ({"decimal": ";"}, '--decimal ";": give'),
+        ({"skip_rows": -1}, "--skip-rows -1: give 0 or more"),
+        ({"date_format": "%Q"}, '--date-format "%Q": write the parts'),
+        ({"schema": "a"}, '--schema "a": write column=type'),
+        ({"schema": "a=blob"}, '--schema "a=blob": unknown type "blob"; the types are string'),
+    ],
+)
+def test_an_option_that_is_none_is_refused_with_the_choices(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        options.of(**given)
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "said"),
+    [
+        (b"id,city\n1,K\xf6ln\n", {}, "line 2, column 2: byte 0xf6 is no UTF-8; .*--encoding cp1252"),
+        ("id,city\n1,a\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
+        (b"id,city\n1,\xff\n", {"encoding": "ascii"}, "line 2: bytes that are no ascii; give another --encoding"),
+        (b",a\n0,1\n", {}, "line 1, column 1: a column without a name; pandas writes .* index=False"),
+        (b"a,b,\n0,1,\n", {}, "line 1, column 3: a column without a name; it ends in a separator"),
+        (b"a,b\n1,2\n5,6,7\n1,2\n", {}, "line 3, column 3: 3 fields, where line 1 has 2; quote fields"),
+        (b'a,b\n"1\n",2\n5\n1,2\n', {}, "line 4, column 2: 1 field, where line 1 has 2; fill the line up"),
+        (b"# made\nid,x\n1,1\n2,2\n", {}, "line 2, column 2: 2 fields, .* give --skip-rows 1"),
+        (b'a,b\n1,"x" y\n', {}, "line 2, .* a quote in quotes must be doubled"),
+        (b'a,b\n1,"x\n2,y\n', {}, "line 3, .* the last one closed"),
+        (b"a,b\n", {}, "no row comes after it"),
+        (
+            b'a,b\n"x",1\n"y",',
+            {},
+            "line 3, column 2: an empty cell and no end of line after it; end the file",
+        ),
+        (b"a,b\n1,x\n", {"schema": "c=int"}, '--schema: no column "c"; there are a, b'),
+        (b"a,b\n1,x\n300,y\n", {"schema": "a=int8"}, "line 3, column \"a\": '300' is no int8; give another --schema"),
+        (b"a,b\n2024-01-01,x\nsoon,y\n", {"schema": "a=date"}, "line 3, column \"a\": 'soon' is no date"),
+        (b"a,b\n1.234,x\n", {"schema": "a=decimal(4,2)"}, "line 2, column \"a\": '1.234' is no decimal"),
+    ],
+)
+def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
+    tmp_path: Path, content: bytes, given: dict[str, Any], said: str
+) -> None:
+    path = made(tmp_path / "a.csv", content)
+    with pytest.raises(LabError, match=said) as refused:
+        reading.read(path, options.of(**given))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("month,n\n01/01/1950,1\n02/01/1950,2\n", '"month": 01/01/1950 may be day and month .* --date-format'),
+        ("a^b\n1^2\n", None),
+        ("a\nx;y\nz\n", 'one column, with ";" in it; .* --separator ";"'),
+        ("a,b\n1,2\n,\n,\n", "2 rows of nothing but nulls, the first is row 1"),
+        ("a;b\n1,5;x\n2,5;y\n", '"a": 1,5 stays a string; .* give --decimal ,'),
+        ("a,b\n1e400,x\n", '"a": 1e400 has more digits .* --schema "a=float64"'),
+        ("1,2\n3,4\n", "line 1: taken for the names of columns"),
+        ("a,b\n1,2\n\n3,4\n", "1 blank line is no row"),
+    ],
+)
+def test_what_may_be_meant_otherwise_is_one_line(tmp_path: Path, text: str, said: str | None) -> None:
+    notes = reading.read(made(tmp_path / "a.csv", text)).notes
+    assert len(notes) == (1 if said else 0), notes
+    if said:
+        with pytest.raises(LabError, match=said):
+            raise LabError(notes[0])
+
+
+def test_a_reader_that_changes_a_cell_is_found_whatever_the_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison is not the reader: here the reader is wrong."""
+    text = "i,f,d,t,s\n" + "".join(f"{n},{n}.5,2024-01-01,2024-01-01 10:00:00,x\n" for n in range(9))
+    path = made(tmp_path / "a.csv", text)
+    right = compared_cells.require_same
+    for wrong in (
+        pl.col("i") + 1,
+        pl.col("f") * (1 + 2**-52),
+        pl.col("d").dt.offset_by("1d"),
+        pl.col("t").dt.offset_by("1us"),
+        pl.col("s") + " ",
+        pl.when(pl.col("i") < 8).then("i"),
+    ):
+
+        def changed(cells: Any, frame: pl.DataFrame, *others: Any, wrong: pl.Expr = wrong) -> str:
+            return right(cells, frame.with_columns(wrong), *others)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(compared_cells, "require_same", changed)
+            with pytest.raises(LabError, match=r'line \d+, column ".": .* would become .*; --schema'):
+                reading.read(path)
+
+
+def test_of_a_large_csv_windows_and_the_ends_of_columns_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 30_000
+    path = made(tmp_path / "a.csv", "i,s\n" + "".join(f'{n},"x, {n}"\n' for n in range(rows)))
+    found = reading.read(path)
+    assert found.frame.height == rows
+    assert "of 30,000 rows, and of every column the nulls, the smallest, the largest" in found.compared
+    right = compared_cells.require_same
+    largest = pl.when(pl.col("i") == 7_777).then(10**9).otherwise("i").alias("i")
+    for wrong in (largest, pl.when(pl.col("i") != 7_777).then("i").alias("i")):
+
+        def changed(cells: Any, frame: pl.DataFrame, *others: Any, wrong: pl.Expr = wrong) -> str:
+            return right(cells, frame.with_columns(wrong), *others)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(compared_cells, "require_same", changed)
+            with pytest.raises(LabError, match='column "i": '):
+                reading.read(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "csv.zst", "ndjson", "jsonl.gz"])
+def test_compressed_files_and_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
+    import zstandard
+
+    frame = pl.DataFrame({"id": [1, 2], "x": ["a", None]})
+    raw = (frame.write_csv() if "csv" in suffix else frame.write_ndjson()).encode()
+    raw = gzip.compress(raw) if suffix.endswith("gz") else raw
+    raw = zstandard.compress(raw) if suffix.endswith("zst") else raw
+    assert read(tmp_path / f"a.{suffix}", raw).equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"a": 1234567890123.1234567891}', 'row 0, column "a": 1234567890123.1234567891 would become'),
+        ('{"a": 1}\n{"a": ', "line 2: no JSON"),
+        ('[{"a": 1}]', "line 1: no object of JSON; write one object a line"),
+        ('{"a": 1, "a": 2}', "a name is twice in one object of JSON"),
+    ],
+)
+def test_json_lines_that_would_change_are_refused(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        reading.read(made(tmp_path / "a.ndjson", line + "\n"))

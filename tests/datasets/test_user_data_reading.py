@@ -1,0 +1,263 @@
+"""Somebody's own data as files of each form and as frames in memory: read as they stand, or refused."""
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from harness.datasets.user_data import data, reading
+from harness.model import LabError
+from harness.recommend import loading
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "arrows"])
+def test_a_file_is_read_whatever_its_form(tmp_path: Path, suffix: str) -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "day": [dt.date(2025, 1, 1), None]})
+    path = tmp_path / f"data.{suffix}"
+    write = {
+        "parquet": frame.write_parquet,
+        "csv": frame.write_csv,
+        "tsv": lambda file: frame.write_csv(file, separator="\t"),
+        "arrow": frame.write_ipc,
+        "arrows": frame.write_ipc_stream,
+    }
+    write[suffix](path)
+    assert reading.read(path).frame.equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.parquet", b"no such thing", "expected a file of Parquet, CSV, JSON lines or Arrow .* found something else"),
+        ("a.parquet", b"PAR1 and no more", "expected parquet, but it cannot be read"),
+        ("a.txt", b"a,b\n1,2\n", "found something else"),
+        ("a.csv", b"a,a\n1,2\n", 'line 1, column 2: expected columns of different names, found "a" twice'),
+        ("a.csv", b"", "a.csv is empty"),
+        (None, b"", "found nothing"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str | None, content: bytes, said: str) -> None:
+    path = tmp_path / (name or "nowhere.parquet")
+    if name:
+        path.write_bytes(content)
+    with pytest.raises(LabError, match=said):
+        reading.read(path)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_two_columns_of_one_name_are_refused_by_their_name_whatever_the_form(tmp_path: Path, suffix: str) -> None:
+    table, path = pa.table([[1], [2]], names=["a", "a"]), tmp_path / f"data.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        made = ipc.new_file if suffix == "arrow" else ipc.new_stream
+        with pa.OSFile(str(path), "wb") as file, made(file, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(LabError, match=f'expected columns of different names in {path}, found "a" twice'):
+        reading.read(path)
+
+
+def test_frames_in_memory_are_taken_as_they_are() -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    for given in (frame, frame.to_pandas(), frame.to_arrow()):
+        assert reading.of_memory(given).to_dicts() == frame.to_dicts()
+    with pytest.raises(LabError, match=r"found builtins\.list"):
+        reading.of_memory([1, 2])
+    with pytest.raises(LabError, match='found "a" twice'):
+        reading.of_memory(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(LabError, match='found "a" twice'):
+        reading.of_memory(pa.table([[1], [2]], names=["a", "a"]))
+
+
+def test_uuids_of_arrow_are_uuids() -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    table = pa.table({"id": pa.array([some.bytes, None], pa.uuid())})
+    own = data.from_frame(reading.of_memory(table))
+    assert own.logical_types == {"id": "uuid"}
+    assert own.frame["id"].to_list() == [str(some), None]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    table, path = pa.table({"id": pa.array([some.bytes, None], pa.uuid()), "n": [1, 2]}), tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with (ipc.new_file if suffix == "arrow" else ipc.new_stream)(str(path), table.schema) as writer:
+            writer.write_table(table)
+    own = data.from_file(path)
+    assert own.logical_types == {"id": "uuid", "n": "int64"}
+    assert own.frame["id"].to_list() == [str(some), None]
+    made: dict[str, Any] = {}
+    exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, made)
+    assert made["load"]().equals(own.frame)
+
+
+MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
+
+
+def written(table: pa.Table, path: Path) -> Path:
+    """Write a table in the form that the name of a file says."""
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        with (ipc.new_file if path.suffix == ".arrow" else ipc.new_stream)(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: str, tmp_path: Path) -> None:
+    """polars panics at them."""
+    table = pa.table({"at": pa.array(MOMENTS, pa.timestamp("us", "+05:30")), "n": [1, 2]})
+    path = written(table, tmp_path / f"rows.{suffix}")
+    own = data.from_file(path)
+    assert own.logical_types == {"at": "timestamp_tz", "n": "int64"}
+    assert own.frame["at"].to_list() == [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC), None]
+    for library in ("polars", "pandas"):
+        made: dict[str, Any] = {}
+        exec(loading.load(library, own, loading.Source(path)), {"DATA": str(path)}, made)
+        assert data.from_frame(reading.of_memory(made["load"]())).frame.equals(own.frame)
+    assert data.from_frame(reading.of_memory(table)).frame.equals(own.frame)
+
+
+@pytest.mark.parametrize("zone", [dt.timezone(dt.timedelta(hours=5, minutes=30)), "Europe/Berlin", None])
+def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
+    frame = pd.DataFrame({"at": pd.Series(MOMENTS).dt.tz_localize("UTC").dt.tz_convert(zone), "n": [1, 2]})
+    own = data.from_frame(reading.of_memory(frame))
+    assert own.frame["at"][0].replace(tzinfo=None) == MOMENTS[0]
+    assert own.logical_types["at"] == ("timestamp_tz" if zone else "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([[Decimal("1")]], pa.list_(pa.decimal256(60, 2))),
+            'column "a": expected decimals of 38 digits at most in a list, found decimal256',
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16)))], ["x"]
+            ),
+            'column "a": expected UUIDs alone or in lists, found them in a struct; make',
+        ),
+        (pa.array([[MOMENTS[0]]], pa.list_(pa.timestamp("us", "-01:00"))), 'column "a": expected the name of a zone'),
+        (
+            pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int32())),
+            'column "a", row 0: expected a map with every key once, found one twice',
+        ),
+    ],
+)
+def test_types_that_polars_does_not_know_are_refused_with_the_column(
+    column: pa.Array, said: str, tmp_path: Path
+) -> None:
+    table = pa.table({"a": column})
+    with pytest.raises(LabError, match=said):
+        data.from_file(written(table, tmp_path / "rows.parquet"))
+    with pytest.raises(LabError, match=said):
+        data.from_frame(reading.of_memory(table))
+
+
+MIDNIGHT = pa.array([None, 86_400_000_000], pa.int64()).view(pa.time64("us"))
+ONE = pa.array([1])
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([pa.MonthDayNano([1, 2, 3])]),
+            "expected a type that a frame has, found month_day_nano_interval; cast",
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays([1], ONE),
+            "expected a type that polars reads, found run_end_encoded; decode",
+        ),
+        (
+            pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [ONE]),
+            "expected a type that polars reads, found dense_union; make a column of each of its types",
+        ),
+        (pa.ListViewArray.from_arrays([0], [1], ONE), "expected a type that polars reads, found list_view; cast it"),
+        (pa.StructArray.from_arrays([ONE, ONE], ["x", "x"]), 'expected fields of different names, found "x" twice'),
+        (MIDNIGHT, "expected times of day before 24:00, found others; leave them out"),
+        (pa.ListArray.from_arrays([0, 2], MIDNIGHT), "expected times of day before 24:00"),
+        (pa.StructArray.from_arrays([MIDNIGHT], ["x"]), "expected times of day before 24:00"),
+    ],
+)
+def test_types_and_times_that_polars_ends_at_or_makes_nulls_of_are_refused_in_a_line(
+    column: pa.Array, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"a": column})
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_file(written(table, tmp_path / "rows.arrow"))
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_frame(reading.of_memory(table))
+    assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_times_of_day_are_read_whatever_they_count(unit: str, tmp_path: Path) -> None:
+    times = [dt.time(23, 59, 59), None, dt.time(0)]
+    own = data.from_file(written(pa.table({"a": pa.array(times, pa.time32(unit))}), tmp_path / "rows.arrow"))
+    assert own.frame["a"].to_list() == times
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_refused_with_their_column(dtype: Any, suffix: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": [1], "a": pl.Series([2**100], dtype=dtype)})
+    path = tmp_path / f"rows.{suffix}"
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ipc(path)
+    with pytest.raises(
+        LabError, match=f'column "a": expected integers of 64 bits at most, found {dtype}; cast it to one'
+    ):
+        data.from_file(path)
+
+
+def test_floats_of_16_bits_become_those_of_32() -> None:
+    own = data.from_frame(pl.DataFrame({"a": pl.Series([0.1, None, float("-inf"), 65504.0], dtype=pl.Float16)}))
+    assert own.logical_types == {"a": "float32"}
+    assert own.frame["a"].to_list() == [0.0999755859375, None, float("-inf"), 65504.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, "x"], r'column "a": expected values of one type that Arrow has, found others \(Could not convert'),
+        ([2**70, 1], r'column "a": expected values of one type that Arrow has, found others \(Python int too large'),
+        (
+            ["\ud800"],
+            r'column "a": expected values of one type that Arrow has, found others \(.*surrogates not allowed',
+        ),
+        (
+            [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+            'column "a": expected days or moments, found both; make all',
+        ),
+        ([b"a", "b"], 'column "a": expected bytes or texts, found both; make all of them texts'),
+        (
+            pd.period_range("2020", periods=2, freq="M"),
+            'column "a": expected a type that a database has, found a period',
+        ),
+    ],
+)
+def test_objects_of_pandas_that_would_be_others_are_refused_with_their_column(values: Any, said: str) -> None:
+    frame = pd.DataFrame({"id": range(len(values)), "a": pd.Series(values, dtype=getattr(values, "dtype", object))})
+    with pytest.raises(LabError, match=said):
+        reading.of_memory(frame)
+
+
+def test_objects_of_pandas_are_what_they_are() -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    columns = {"id": [some, None], "price": [Decimal("1" * 45 + ".5"), None], "at": [dt.time(1, 2), None]}
+    own = data.from_frame(reading.of_memory(pd.DataFrame(columns, dtype=object)))
+    assert own.logical_types == {"id": "uuid", "price": "decimal(46, 1)", "at": "time"}
+    assert own.frame.to_dicts()[0] == {"id": str(some), "price": "1" * 45 + ".5", "at": dt.time(1, 2)}

@@ -1,0 +1,138 @@
+"""Own data of maps, UUIDs in lists and decimals of over 38 digits: read, refused, hidden, and read by a program."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from harness.check.equality import differences
+from harness.datasets.specification import PLAIN
+from harness.datasets.user_data import data, reading
+from harness.datasets.user_data.losses import undeclared
+from harness.model import LabError
+from harness.recommend import loading
+from harness.systems import SYSTEMS
+
+IDS = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), None, b"\xff" * 16], pa.binary(16)))
+WIDE = pa.array([Decimal("-0.05"), None, Decimal("9" * 74)], pa.decimal256(76, 2))
+TABLE = pa.table(
+    {
+        "counts": pa.array([[("a", 1), ("b", None)], [], [("é", 2)]], pa.map_(pa.string(), pa.int64())),
+        "ids": pa.ListArray.from_arrays([0, 2, 2, 3], IDS),
+        "deep": pa.ListArray.from_arrays([0, 1, 1, 2], pa.ListArray.from_arrays([0, 2, 3], IDS)),
+        "wide": WIDE,
+        "fits": pa.array([Decimal("-0.05"), None, Decimal("9" * 36)], pa.decimal256(76, 2)),
+    }
+)
+LOGICAL_TYPES = {
+    "counts": 'map(["text", "int64"])',
+    "ids": "array(uuid)",
+    "deep": "array(array(uuid))",
+    "wide": "decimal(76, 2)",
+    "fits": "decimal(38, 2)",
+}
+NO_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+def written(table: pa.Table, path: Path) -> Path:
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        with ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path) -> None:
+    path = written(TABLE, tmp_path / f"rows.{suffix}")
+    own = data.from_file(path)
+    assert own.logical_types == LOGICAL_TYPES
+    assert undeclared(own.logical_types).keys() == {"counts", "ids", "deep", "wide"}
+    assert own.frame.to_dicts() == [
+        {
+            "counts": {"a": 1, "b": None},
+            "ids": [NO_ID, None],
+            "deep": [[NO_ID, None]],
+            "wide": "-0.05",
+            "fits": Decimal("-0.05"),
+        },
+        {"counts": {}, "ids": [], "deep": [], "wide": None, "fits": None},
+        {
+            "counts": {"é": 2},
+            "ids": [LAST_ID],
+            "deep": [[LAST_ID]],
+            "wide": "9" * 74 + ".00",
+            "fits": Decimal("9" * 36),
+        },
+    ]
+    assert data.from_frame(reading.of_memory(TABLE)).frame.equals(own.frame)
+    for library in ("polars", "pandas"):
+        made: dict[str, Any] = {}
+        exec(loading.load(library, own, loading.Source(path)), {"DATA": str(path)}, made)
+        frame = made["load"]()
+        if library == "pandas":
+            assert [type(value) for value in (frame["counts"][0], frame["wide"][0])] == [dict, Decimal]
+            continue
+        assert differences(own.frame, frame.cast({"deep": own.frame.schema["deep"]}), ()) == []
+
+
+def test_numbers_of_a_query_are_of_as_many_digits_as_they_have() -> None:
+    texts = pa.array(["1" * 40, "0.123456789012", None], pa.string())
+    asked = pa.table({"n": pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), texts)})
+    own = data.from_frame(reading.of_memory(asked))
+    assert own.logical_types == {"n": "decimal(52, 12)"}
+    assert own.frame["n"].to_list() == ["1" * 40 + "." + "0" * 12, "0.123456789012", None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["1", "NaN"], 'column "n", row 1: expected decimals, found NaN or infinity; leave these rows out'),
+        (["1" * 77], 'column "n": expected decimals of 76 digits at most, found some of 77; round them'),
+        (["0." + "1" * 40, "1" * 40], 'column "n": expected decimals of 76 digits at most, found some of 80'),
+    ],
+)
+def test_what_is_no_such_decimal_is_refused(texts: list[str], said: str) -> None:
+    opaque = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), pa.array(texts))
+    with pytest.raises(LabError, match=said):
+        data.from_frame(reading.of_memory(pa.table({"n": opaque})))
+
+
+def test_without_names_fields_of_structs_in_maps_have_none_either() -> None:
+    secret = pl.Map(pl.String, pl.List(pl.Struct({"secret": pl.Int64})))
+    own = data.from_frame(pl.DataFrame({"m": pl.Series([{"a": [{"secret": 1}]}, {}], dtype=secret)}), names=False)
+    assert "secret" not in str(own.logical_types)
+    assert own.frame["column_1"].to_list() == [{"a": [{"field_1": 1}]}, {}]
+    assert own.with_names().frame["m"].to_list() == [{"a": [{"secret": 1}]}, {}]
+
+
+@pytest.mark.parametrize(
+    ("system", "values", "said"),
+    [
+        (
+            "postgres",
+            pl.Series([{"a": 1}], dtype=pl.Map(pl.String, pl.Int8)),
+            r"Postgres has no type for map\(.*\(hstore",
+        ),
+        ("postgres", pl.Series([["a", None], ["b\0"]]), r'"a", row 1: text of Postgres has no U\+0000'),
+        (
+            "clickhouse",
+            pl.Series([{"a": 1}, None], dtype=pl.Map(pl.String, pl.Int8)),
+            "row 1: a Map of ClickHouse cannot",
+        ),
+        (
+            "clickhouse",
+            pl.Series([{}, {"a": None}], dtype=pl.Map(pl.String, pl.List(pl.Int8))),
+            "row 1: a Map of ClickHouse cannot be null, nor a list",
+        ),
+    ],
+)
+def test_what_one_database_does_not_hold_is_refused_with_its_row(system: str, values: pl.Series, said: str) -> None:
+    own = data.from_frame(values.to_frame("a"))
+    with pytest.raises(LabError, match=said):
+        SYSTEMS[system].tables.definition(own.specification, PLAIN)

@@ -1,0 +1,191 @@
+"""`lab run` on somebody's own data: the whole matrix on a file or a query, what is left out, and how it goes on."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import clickhouse_connect
+import polars as pl
+import psycopg
+import pytest
+
+from harness import registry
+from harness.datasets.user_data import data
+from harness.datasets.user_data.losses import ruled_out
+from harness.datasets.user_data.mark import FILE as KEY_FILE
+from harness.machine.variables import namespace
+from harness.model import MARK, Case, Experiment, LabError, Status
+from harness.results import runs_csv
+from harness.run.plan import Plan
+from harness.run.suite_run import RunRequest, _chosen
+from harness.systems import SYSTEMS
+from tests.commands import Command, refused
+from tests.typed import typed
+
+WRITE, READ = "postgres.psycopg.write_polars_copy_text_format", "clickhouse.urllib.read_polars_parquet"
+LOSES_NULLS = "clickhouse.urllib.read_polars_csv"
+FRAME = pl.DataFrame({"id": [3, 1, 2], "secret name": ["Smith of Elm", None, "Jones"]})
+
+
+def asked(file: Path, *ids: str) -> tuple[str, ...]:
+    only = ("--only", ",".join(ids), "--experiment", "matrix")
+    return "run", "--data", str(file), "--passes", "1", "--external", *only
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "people.parquet"
+    FRAME.write_parquet(path)
+    return path
+
+
+def results(environment: dict[str, str]) -> Path:
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).glob("2*")
+    return folder
+
+
+@pytest.mark.long  # four commands
+def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_goes_on_with_the_same_data(
+    lab: Command, on_embedded_lab: dict[str, str], file: Path
+) -> None:
+    done = lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\n2 runs of 2 transports, size default, 1 pass; " in done.stdout
+    assert f"skipped: {LOSES_NULLS}: changed: " in done.stdout
+    folder = results(on_embedded_lab)
+    rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}
+    assert {name: row.status for name, row in rows.items()} == {
+        WRITE: Status.OK,
+        READ: Status.OK,
+        LOSES_NULLS: Status.UNSUPPORTED,
+    }
+    assert '(column "secret name")' in rows[LOSES_NULLS].error
+    assert {row.rows for row in rows.values() if row.ok} == {3}
+    (known,) = json.loads((folder / "environment.json").read_text())["data"]
+    assert known["columns"] == {"id": "int64", "secret name": "text?"}
+    assert (Path(on_embedded_lab["LAB_STATE_DIR"]) / KEY_FILE).is_file()
+
+    before = (folder / "runs.csv").read_text().splitlines(keepends=True)
+    (folder / "runs.csv").write_text("".join(before[:-1]))
+    again = ("run", "--resume", folder.name)
+    assert "is on data of its person's own: expected these again (--data, --query)" in refused(
+        lab(*again, env=on_embedded_lab)
+    )
+    other = file.with_name("other.parquet")
+    FRAME.head(2).write_parquet(other)
+    assert "made in another environment" in refused(lab(*again, "--data", str(other), env=on_embedded_lab))
+    done = lab(*again, "--data", str(file), "--key", "id", env=on_embedded_lab)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(runs_csv.load(folder / "runs.csv")) == 3
+
+
+@pytest.fixture
+def people(on_embedded_lab: dict[str, str]) -> Iterator[str]:
+    """A table that somebody asks."""
+    with psycopg.connect(on_embedded_lab["LAB_POSTGRES_URI"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 7 AS income, 'Smith of Elm' AS name")
+        yield "people"
+        connection.execute("DROP TABLE people")
+
+
+@pytest.mark.long
+def test_a_query_is_the_data_and_without_names_no_result_has_any(
+    lab: Command, on_embedded_lab: dict[str, str], people: str
+) -> None:
+    query = ("--query", f"SELECT income, name FROM {people}", "--query-from", "postgres", "--no-names")
+    command = [part for part in asked(Path(), WRITE) if part not in ("--data", ".")]
+    done = lab(*command, *query, env=on_embedded_lab)
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = results(on_embedded_lab)
+    (row,) = runs_csv.load(folder / "runs.csv")
+    assert (row.status, row.fidelity, row.rows) == (Status.OK, "exact", 1)
+    (known,) = json.loads((folder / "environment.json").read_text())["data"]
+    assert known["columns"] == {"column_1": "int32", "column_2": "text"}
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        content = path.read_text(errors="replace")
+        assert not [word for word in ("income", "Smith") if word in content], path
+
+
+@contextmanager
+def somebodys_table(system: str, environment: dict[str, str]) -> Iterator[Callable[[], int]]:
+    """Make a table of one row, without the lab's mark, in its namespace, which has it; yield what counts its rows."""
+    name = f"{namespace()}.{data.NAME}"
+    if system == "postgres":
+        with psycopg.connect(environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {namespace()}")  # type: ignore[arg-type]
+            connection.execute(f"COMMENT ON SCHEMA {namespace()} IS '{MARK}'")  # type: ignore[arg-type]
+            connection.execute(f"CREATE TABLE {name} AS SELECT 1 AS a")  # type: ignore[arg-type]
+            yield lambda: len(connection.execute(f"SELECT a FROM {name}").fetchall())  # type: ignore[arg-type]
+            connection.execute(f"DROP TABLE {name}")  # type: ignore[arg-type]
+        return
+    client = clickhouse_connect.get_client(dsn=environment["LAB_CLICKHOUSE_HTTP_URL"])
+    client.command(f"CREATE DATABASE IF NOT EXISTS {namespace()} COMMENT '{MARK}'")
+    client.command(f"CREATE TABLE {name} ENGINE = MergeTree ORDER BY a AS SELECT 1 AS a")
+    yield lambda: int(str(client.command(f"SELECT count() FROM {name}")))
+    client.command(f"DROP TABLE {name}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_table_that_somebody_else_has_is_not_touched(
+    lab: Command, on_embedded_lab: dict[str, str], file: Path, system: str
+) -> None:
+    with somebodys_table(system, on_embedded_lab) as rows:
+        said = refused(
+            lab(*asked(file, next(name for name in (WRITE, READ) if name.startswith(system))), env=on_embedded_lab)
+        )
+        assert f'table "{namespace()}.own" exists and was not made by the lab' in said
+        assert rows() == 1
+    assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))
+
+
+def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
+    entries = [registry.one(name) for name in (WRITE, LOSES_NULLS)]
+    cases = [Case(entry, "matrix", data.NAME, {"rows": 3}) for entry in entries]
+    nulls = data.from_frame(FRAME.rename({"secret name": "who"}))
+    (kind, *_) = nulls.found
+    assert kind == "nulls"
+    ((pair, reason),) = ruled_out({data.NAME: nulls}, cases).items()
+    assert pair == (data.NAME, LOSES_NULLS)
+    assert reason.endswith('(column "who")')
+    assert ruled_out({data.NAME: data.from_frame(pl.DataFrame({"id": [1, 2]}))}, cases) == {}
+    assert ruled_out({"another": nulls}, cases) == {}
+
+
+def test_a_run_on_own_data_is_not_planned_without_them() -> None:
+    part = Experiment("matrix", WRITE, data.NAME, {"rows": [3]})
+    request = RunRequest(Plan("matrix", "default", "*", (part,), 1, 1, 5.0), "databases", "embedded", "an-id")
+    with pytest.raises(LabError, match="run an-id is on data of its person's own: expected these again"):
+        _chosen(request)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_transport_moves_types_that_few_know_or_says_that_it_does_not(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path, system: str
+) -> None:
+    file = tmp_path / "typed.parquet"
+    typed(system, 50).write_parquet(file)
+    done = lab(*asked(file, f"{system}.*"), env=on_embedded_lab)
+    assert "Traceback" not in done.stdout + done.stderr
+    rows = {row.transport: row for row in runs_csv.load(results(on_embedded_lab) / "runs.csv")}
+    assert {row.status for row in rows.values()} <= {Status.OK, Status.MISMATCH, Status.UNSUPPORTED, Status.UNAVAILABLE}
+    tuned = {name for name in rows if name.endswith(("polars_tuned", "pandas_tuned"))}
+    assert len(tuned) == 4
+    assert {rows[name].status for name in tuned} == {Status.OK}
+
+
+def test_what_the_server_refuses_is_said_before_a_transport_runs_and_before_more_time_is_asked_for(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "hidden.parquet"
+    FRAME.rename({"id": "ctid"}).write_parquet(file)
+    said = refused(
+        lab("recommend", "--data", str(file), "--to", "postgres", "--external", "--budget", "5", env=on_embedded_lab)
+    )
+    assert said == (
+        'lab: postgres refuses a table of these columns: column name "ctid" conflicts with a system column name'
+    )
+    assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))
