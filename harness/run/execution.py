@@ -76,6 +76,8 @@ class Worker:
     def __init__(self, log: Path, command: tuple[str, ...] = COMMAND, says_ready: bool = False) -> None:
         self._log, self._says_ready = log, says_ready
         self._scratch = scratch.folder("worker")
+        if command[0] != COMMAND[0]:
+            interpreters.lend(Path(self._scratch.name))
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
