@@ -88,7 +88,16 @@ class _Settings(BaseSettings):
     )
 
     @field_validator(
-        *("io_dir", "datasets_dir", "results_dir", "suites_dir", "environments_dir", "cache_dir", "state_dir", "lock_dir"),
+        *(
+            "io_dir",
+            "datasets_dir",
+            "results_dir",
+            "suites_dir",
+            "environments_dir",
+            "cache_dir",
+            "state_dir",
+            "lock_dir",
+        ),
         *(at.setting for at in _INSTALLED.values()),
         check_fields=False,
     )

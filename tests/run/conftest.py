@@ -15,6 +15,7 @@ from harness.run.rigs.rig import Checked, NothingLeft
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
 from tests.run.one_liners import Call, Descendant
+from tests.run.rigs.orders import running
 
 UP = """
 @contextmanager
@@ -102,9 +103,8 @@ def perform(tmp_path, monkeypatch):
     def call(function="scan", excused=(), deadline=math.inf, **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.SuiteSession(
-            "the-run", "scan", rig, "0123456789ab", folder, 120.0, excused=frozenset(excused), deadline=deadline
-        )
+        session = running(rig, folder, deadline=deadline)
+        vars(session)["excused"] = frozenset(excused)
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
         assert [line.status for line in told] == [row.status]
