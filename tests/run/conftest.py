@@ -96,7 +96,7 @@ class Rig(NothingLeft):
 def perform(tmp_path, monkeypatch):
     """Perform one run of a made-up transport on a rig that says what a test wants; returns its row and the words."""
     made = MadeUp(tmp_path, up=UP)
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder = tmp_path / "run"
     folder.mkdir()
 

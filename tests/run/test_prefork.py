@@ -63,7 +63,7 @@ def perform(tmp_path, monkeypatch):
     """Perform runs of these transports with the next worker started ahead, or not; returns the rig and the rows."""
     made = MadeUp(tmp_path, up=TWO)
     (tmp_path / "ends_at_once.py").write_text("import os\nos._exit(3)\n")
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder = tmp_path / "run"
     folder.mkdir()
 

@@ -94,7 +94,7 @@ CHANGES = {
 def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
     """An editor writes a new file and gives it the old one's name: rows that were added meanwhile would be lost."""
     made = MadeUp(tmp_path, up=TWO)
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder, told = tmp_path / "run", []
     folder.mkdir()
     case = Case(registry.one("made.up.scan"), "growing", "lineitem", {"files": 1})

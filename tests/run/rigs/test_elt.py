@@ -73,7 +73,7 @@ def perform(settings, tmp_path):
 
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
-    MadeUp(tmp_path, chdb=MADE_UP).join(monkeypatch, runner)
+    MadeUp(tmp_path, chdb=MADE_UP).join(monkeypatch)
 
 
 def no_go(monkeypatch, settings, tmp_path):

@@ -65,7 +65,7 @@ BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
-    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch, runner, stores)
+    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch)
 
 
 @pytest.fixture
