@@ -8,18 +8,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any
 
 from harness.lab import interpreters
 from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
-from harness.model import Transport
+from harness.model import Facts, Transport
 from harness.results.environment import fingerprint
-from harness.run.rigs.rig import Rig, RunRequest
+from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.settings import CHECKOUT, ROOT
 
 
-def describe(request: RunRequest, rig: Rig[Any, Any], transports: Sequence[Transport]) -> dict[str, Any]:
+def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) -> Facts:
     """Return the environment of a run of these transports as plain values, without addresses, users or passwords."""
     settings = request.settings
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from harness.address import redact
 from harness.check import equality
@@ -34,10 +33,10 @@ from harness.run.execution import Execution, Worker, execute, measurement
 from harness.run.plan import shuffled_runs
 from harness.run.prefork import Ahead
 from harness.run.redaction import DataRules
-from harness.run.rigs.rig import LIMIT, NotNow, Rig, RunRequest, Stop, Unavailable
+from harness.run.rigs.rig import LIMIT, AnyRig, NotNow, RunRequest, Stop, Unavailable
 from harness.run.together import execute_together
 from harness.worker.measure import cores_used
-from harness.worker.messages import Failed, Job
+from harness.worker.messages import Answer, AnyJob, Failed
 
 _BYTES_A_RUN = 1_000_000  # disk space for rows, logs and environment.json
 _SAID = {Unavailable: Status.UNAVAILABLE, NotNow: Status.AGAIN, NotConvertible: Status.MISMATCH}
@@ -53,7 +52,7 @@ class SuiteRun:
     """
 
     request: RunRequest
-    rig: Rig[Any, Any]
+    rig: AnyRig
     fingerprint: str
     folder: Path
     earlier: Sequence[Row] = ()
@@ -169,7 +168,7 @@ def _identity(suite_run: SuiteRun) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def require_room(folder: Path, rig: Rig[Any, Any], case: Case, then: str) -> None:
+def require_room(folder: Path, rig: AnyRig, case: Case, then: str) -> None:
     """Raise LabError if the disk of a results folder (even if not created) lacks space for a run's frame, rows and log.
 
     A full disk is not the fault of the transport that meets it. The suite stops before, and can be resumed.
@@ -282,8 +281,8 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
 
 
 def _executed(
-    suite_run: SuiteRun, case: Case, job: Job[Any], seconds: float, log: Path, waiting: Worker | None
-) -> Execution[Any]:
+    suite_run: SuiteRun, case: Case, job: AnyJob, seconds: float, log: Path, waiting: Worker | None
+) -> Execution[Answer]:
     rig, command = suite_run.rig, interpreters.command_of(case.transport)
     if shared := job.shared():
         if waiting:
@@ -298,7 +297,7 @@ def _executed(
     )
 
 
-def _start_next(suite_run: SuiteRun, job: Job[Any]) -> None:
+def _start_next(suite_run: SuiteRun, job: AnyJob) -> None:
     if suite_run.ahead and suite_run.ahead.next:
         suite_run.ahead.start(job.contract, _log(suite_run, suite_run.ahead.next))
 
@@ -309,7 +308,7 @@ def _log(suite_run: SuiteRun, run: Run) -> Path:
     return folder / f"{run.order:04d}-{run.case.transport.id}.log"
 
 
-def _close_log(log: Path, execution: Execution[Any], suite_run: SuiteRun) -> None:
+def _close_log(log: Path, execution: Execution[Answer], suite_run: SuiteRun) -> None:
     """Keep the worker's log only after a failure, without passwords; never for a user's own data."""
     if execution.answer.status is Status.OK or suite_run.rules.columns:
         log.unlink(missing_ok=True)

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from harness.datasets.user_data.data import NAME
 from harness.datasets.user_data.losses import ruled_out
@@ -28,7 +27,7 @@ from harness.run.plan import from_facts
 from harness.run.prefork import Ahead
 from harness.run.redaction import DataRules
 from harness.run.rigs.absent import AbsentRig
-from harness.run.rigs.rig import Rig, RunRequest
+from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.run.runner import SuiteRun, require_room
 from harness.settings import Settings
 
@@ -84,7 +83,7 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
         )
 
 
-def _rig(request: RunRequest) -> AbstractContextManager[Rig[Any, Any]]:
+def _rig(request: RunRequest) -> AbstractContextManager[AnyRig]:
     """Return the rig of a suite, not yet opened; if its own packages are missing, a stand-in that reports them."""
     found = importlib.import_module(f"harness.run.rigs.{request.rig}")
     return nullcontext(AbsentRig(found.REQUIRES)) if not_installed(found.REQUIRES) else found.opened(request)

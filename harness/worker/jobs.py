@@ -22,19 +22,19 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from harness import phases, registry
 from harness.machine.marked import VARIABLE
-from harness.model import Status, Transport, Value
+from harness.model import Connection, Frame, Status, Transport, Value
 from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
 from harness.worker.lines import made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, Failed, Job, Measured, Numbers, event
+from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, AnyJob, Failed, Measured, Numbers, event
 from harness.worker.meters import Meters
 
-_Measured = tuple[Stopwatch, float, Any]  # a stopwatch's readings, the seconds to connect, and the result
+_Measured = tuple[Stopwatch, float, Frame]  # a stopwatch's readings, the seconds to connect, and the result
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
 
 
@@ -125,7 +125,7 @@ def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -
 
 def run(
     contract: Contract,
-    job: Job[Any],
+    job: AnyJob,
     called: Callable[[], None] = lambda: None,
     paused: Callable[[], None] = lambda: None,
 ) -> Answer | Failed:
@@ -152,7 +152,7 @@ def run(
     return contract.hand_over(entry, returned, job, Measured(connect_seconds, stopwatch.report(), details))
 
 
-def _result(measured: Coroutine[Any, Any, _Measured], style: str) -> _Measured:
+def _result(measured: Coroutine[None, None, _Measured], style: str) -> _Measured:
     """Run a measurement: in an event loop, or without one if the transport is sync and so never waits.
 
     A result must not become that of a task: asyncio.run installs a SIGINT handler, for which Python prints the handler,
@@ -174,16 +174,16 @@ def _result(measured: Coroutine[Any, Any, _Measured], style: str) -> _Measured:
 
 
 async def _measured(
-    entry: Transport, calls: Calls, meters: Meters, job: Job[Any], pause: Callable[[], None]
+    entry: Transport, calls: Calls, meters: Meters, job: AnyJob, pause: Callable[[], None]
 ) -> _Measured:
     """Connect, warm up, and measure one call."""
     connect, call, waits = registry.connect_of(entry), entry.function, entry.style == "async"
 
-    async def opened(stack: AsyncExitStack, arguments: Sequence[Any]) -> Any:
+    async def opened(stack: AsyncExitStack, arguments: Sequence[object]) -> Connection:
         context = connect(*arguments)
         return await stack.enter_async_context(context) if waits else stack.enter_context(context)
 
-    async def result(connection: Any, arguments: Sequence[Any], named: Mapping[str, Value]) -> Any:
+    async def result(connection: Connection, arguments: Sequence[object], named: Mapping[str, Value]) -> Frame:
         returned = call(connection, *arguments, **named)
         return await returned if waits else returned
 

@@ -6,7 +6,7 @@ Every contract extends the job and the answer; this module has their common fiel
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from harness.model import Status
 from harness.worker.lines import Message, line
@@ -53,6 +53,9 @@ class Job(Message, ABC, Generic[AnswerT]):
     @abstractmethod
     def answered_by(self) -> type[AnswerT]:
         """Return the type of its answer."""
+
+
+AnyJob = Job[Any]
 
 
 @dataclass(frozen=True)

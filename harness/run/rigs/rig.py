@@ -18,10 +18,10 @@ from harness.datasets.user_data.losses import Described
 from harness.model import Case, Dataset, LabError
 from harness.run.plan import Plan, cases
 from harness.settings import Settings
-from harness.worker.messages import Answer, Job, Numbers
+from harness.worker.messages import Answer, AnyJob, Numbers
 
 LIMIT = "memory_mb"  # the case parameter that limits its worker's memory
-_Job = TypeVar("_Job", bound=Job[Any])
+_Job = TypeVar("_Job", bound=AnyJob)
 _Answer = TypeVar("_Answer", bound=Answer, contravariant=True)
 
 
@@ -134,6 +134,9 @@ class Rig(Protocol[_Job, _Answer]):
         """Bring everything to rest after a run, however it ended. Raises NoAnswer if a server hangs."""
 
 
+AnyRig = Rig[Any, Any]
+
+
 @contextmanager
 def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
     """Raise Stop if a server of this lab cannot be used and the lab cannot restart it."""
@@ -152,10 +155,10 @@ class NothingLeft:
         """See `Rig`."""
         return {}
 
-    def between(self, case: Case, job: Any) -> None:
+    def between(self, case: Case, job: AnyJob) -> None:
         """See `Rig`."""
 
-    def left(self, case: Case, job: Any) -> Numbers:
+    def left(self, case: Case, job: AnyJob) -> Numbers:
         """See `Rig`."""
         return {}
 

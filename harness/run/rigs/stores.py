@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -44,7 +43,7 @@ class StoreRig(NothingToRevive):
     datasets: dict[int, Dataset]
     folder: Path
     time_limit: float
-    expected: dict[tuple[int, bool], Any] = field(default_factory=dict)
+    expected: dict[tuple[int, bool], pl.DataFrame] = field(default_factory=dict)
 
     lab_name = "local"
     secrets: Sequence[str] = ()
@@ -134,7 +133,7 @@ class StoreRig(NothingToRevive):
         frame, _ = canonicalise(table, self.spec.logical_types)
         return differences(self._expected(rows, filtered=False), frame, self.spec.row_key)
 
-    def _expected(self, rows: int, filtered: bool) -> Any:
+    def _expected(self, rows: int, filtered: bool) -> pl.DataFrame:
         if (rows, filtered) not in self.expected:
             if filtered:
                 frame = load_frame(self.datasets[rows].path, "polars", self.spec.logical_types).filter(*_QUERY)
