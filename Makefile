@@ -50,7 +50,7 @@ ENGINE ?=
 engine: ## Install ENGINE=ray, spark or daft for cluster
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
-	  daft) $(MAKE) --no-print-directory $(DAFT)/.installed ;; \
+	  daft) $(MAKE) --no-print-directory .venv-daft/.installed ;; \
 	  *) echo "ENGINE: expected ray, spark or daft, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
 	esac
 
@@ -60,13 +60,12 @@ $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 	@case '$*' in spark) $(VENV)/bin/python -m harness.lab.jars || echo "spark: not installed: its jars, see above" >&2 ;; esac
 	@touch $@
 
-# Daft's pins go together with none of the lab's: it has an environment of its own, which takes the package harness from
-# here (harness/lab/interpreters.py).
-DAFT := .venv-daft
-
-$(DAFT)/.installed: requirements-daft.lock
-	$(PYTHON) environments/uv.py create $(DAFT)
-	$(DAFT)/bin/python environments/uv.py $(DAFT) pip install --quiet --python $(DAFT)/bin/python --require-hashes --requirement $<
+# A separate environment, made of a lock alone: of a client whose pins conflict with the lab's, which takes the package
+# harness from here (harness/lab/interpreters.py), or of a tool.
+.PRECIOUS: .venv-%/.installed
+.venv-%/.installed: requirements-%.lock
+	$(PYTHON) environments/uv.py create .venv-$*
+	.venv-$*/bin/python environments/uv.py .venv-$* pip install --quiet --python .venv-$*/bin/python --require-hashes --requirement $<
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
@@ -144,22 +143,12 @@ format: $(STAMP) ## Format the code, write the generated pages
 # The site is made of the committed pages, so that it needs neither the lab nor its clients.
 DOCS := .venv-docs
 
-$(DOCS)/.installed: requirements-docs.lock
-	$(PYTHON) environments/uv.py create $(DOCS)
-	$(DOCS)/bin/python environments/uv.py $(DOCS) pip install --quiet --python $(DOCS)/bin/python --require-hashes --requirement $<
-	@touch $@
-
 docs: $(DOCS)/.installed ## Build the site of the docs into site/
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
 # Nothing is resolved or built: a lock with hashes says it all. Each lock is looked at, whatever the others have.
 AUDIT := .venv-audit
-
-$(AUDIT)/.installed: requirements-audit.lock
-	$(PYTHON) environments/uv.py create $(AUDIT)
-	$(AUDIT)/bin/python environments/uv.py $(AUDIT) pip install --quiet --python $(AUDIT)/bin/python --require-hashes --requirement $<
-	@touch $@
 
 audit: $(AUDIT)/.installed ## Look for known vulnerabilities of all pins
 	@status=0; for lock in requirements*.lock; do \
@@ -195,6 +184,6 @@ lock: $(STAMP) ## Resolve pyproject.toml into the locks again
 
 clean: ## Remove all but results: containers, .venv, data
 	compose/lab clean
-	rm -rf $(VENV) $(DAFT) $(DOCS) $(AUDIT) site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

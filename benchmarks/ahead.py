@@ -17,7 +17,8 @@ from harness.report.conclusions import Ratio, ratio
 from harness.run import plan as plans
 from harness.run import runner
 from harness.run.prefork import Ahead
-from harness.run.suite_run import RunRequest, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.suite_run import open_run
 from harness.suites import suite_files
 
 TRANSPORTS = (
@@ -37,11 +38,11 @@ def main(each: int = 8, rows: int = 100_000) -> None:
     plan = plans.of_size(suite, "default", TRANSPORTS, chosen.seed, "matrix", rows, 2 * each)
     took: dict[bool, dict[str, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
     walls: dict[bool, list[float]] = {True: [], False: []}
-    with open_run(chosen, RunRequest(plan, suite.rig, chosen.name), print) as opened:
+    with open_run(RunRequest(settings=chosen, plan=plan, rig=suite.rig, lab=chosen.name, say=print)) as opened:
         for number in range(1, plan.passes + 1):
             on = number % 4 in (1, 0)
             runs = [run for run in opened.todo if run.pass_number == number]
-            session = replace(opened.session, ahead=Ahead() if on else None)
+            session = replace(opened, ahead=Ahead() if on else None)
             started = time.monotonic()
             runner.perform(session, runs, lambda row, on=on: took[on][row.transport].append(row.took))
             walls[on].append((time.monotonic() - started) / len(runs))

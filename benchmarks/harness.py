@@ -18,7 +18,8 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Experiment
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.suite_run import RunRequest, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.suite_run import open_run
 from harness.settings import Settings
 from harness.worker.measure import Stopwatch
 
@@ -106,11 +107,12 @@ def overhead_per_run(folder: Path) -> None:
     plan = Plan("matrix", "default", ways, (experiment,), 3, 1, 120.0)
     rows: list[dict] = []
     walls: dict[str, list[float]] = {}
-    with open_run(settings, RunRequest(plan, "databases", "embedded"), print) as suite_run:
+    request = RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)
+    with open_run(request) as suite_run:
         for system in ("postgres", "clickhouse"):
-            suite_run.session.rig.tables.for_read(system)  # loading the tables happens once, not in every run
+            suite_run.rig.tables.for_read(system)  # loading the tables happens once, not in every run
         for run in suite_run.todo:
-            wall = timed(lambda: runner.perform(suite_run.session, [run], rows.append))  # noqa: B023 - called at once
+            wall = timed(lambda: runner.perform(suite_run, [run], rows.append))  # noqa: B023 - called at once
             walls.setdefault(run.case.transport.id, []).append(wall - rows[-1].seconds - rows[-1].connect_seconds)
     bare = importing(())
     for name, values in walls.items():

@@ -13,7 +13,9 @@ Recorded runs of the five examples are in benchmarks/recorded/.
 
 import random
 import sys
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 
@@ -24,7 +26,7 @@ from harness.datasets.user_data import data
 from harness.model import Case, Experiment, Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
-from harness.recommend.eligible import Wish, divided
+from harness.recommend.eligible import Asked, divided
 from harness.recommend.intervals import mean
 from harness.recommend.race import stages
 from harness.recommend.racing import EXPERIMENT, SUITE
@@ -33,7 +35,8 @@ from harness.report.answers import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.suite_run import RunRequest, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.suite_run import open_run
 
 WITHIN, HOPELESS = 1.1, 10.0
 
@@ -42,12 +45,13 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
     """Record an example and print where."""
     chosen = settings.load()
     user_data = data.from_frame(examples.example(name, rows, chosen.seed), examples.EXAMPLES[name][0])
-    eligible, _ = divided(Wish(system, Operation(operation), frame), user_data)
+    eligible, _ = divided(Asked(data=user_data, system=system, operation=Operation(operation), frame=frame))
     entries = [entry for entry in eligible if not entry.needs]
     sizes = stages(rows)
     experiment = Experiment(EXPERIMENT, ",".join(entry.id for entry in entries), data.NAME, {"rows": [*sizes]})
     plan = Plan(SUITE, name, "*", (experiment,), passes, chosen.seed, 30.0)
-    with open_run(chosen, RunRequest(plan, "databases", chosen.name, user_data=user_data), print) as opened:
+    request = RunRequest(settings=chosen, plan=plan, rig="databases", lab=chosen.name, say=print, user_data=user_data)
+    with open_run(request) as opened:
         seconds: dict[str, list[float]] = {}
         order = 0
         for size in sizes:
@@ -64,14 +68,14 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
                 random.Random(f"{chosen.seed}/{size}/{number}").shuffle(cases)
                 runs = [Run(case, number, order + place) for place, case in enumerate(cases, start=1)]
                 order += len(runs)
-                runner.perform(opened.session, runs, on_row)
-        print(opened.session.folder)
+                runner.perform(opened, runs, on_row)
+        print(opened.folder)
 
 
 def simulate(folder: str, races: int = 100, budget: float = BUDGET) -> None:
     """Draw races from recorded runs, within a budget of seconds, and print how they ended."""
     record, name = replay.record_of(Path(folder)), Path(folder).name
-    ended = [replay.race(record, name, seed, budget) for seed in range(races)]
+    ended = [replay.race(record, seed, budget) for seed in range(races)]
     found = [one for one in ended if one.factor <= WITHIN]
     enough = [one for one in ended if one.enough]
     print(f"{folder}: {len({of for of, _ in record.runs})} transports, {races} races of {budget:.0f} s")
@@ -89,7 +93,7 @@ def real(folder: str, budget: float = BUDGET) -> None:
     """Hold the race of a recorded example on engines, within a budget of seconds, and keep what it recommends."""
     record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
     user_data = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
-    asked = asking.asked(chosen, record.wish, user_data, budget=budget)
+    asked = asking.checked(chosen, replace(record.asked, data=user_data, budget=budget, started=time.monotonic()))
     found, _ = asking.answered(chosen, asked, print, asking.silent)
     recommendation.write(Path(folder), found)
     for line in (*recommendation.opening(found), *recommendation.sentences(found)):

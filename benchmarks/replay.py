@@ -24,7 +24,7 @@ from harness.datasets.user_data import data
 from harness.model import Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
-from harness.recommend.eligible import Wish, bounds_of
+from harness.recommend.eligible import Asked, bounds_of
 from harness.recommend.intervals import FREEDOM, SPREAD
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing, Track
@@ -41,12 +41,12 @@ Case = tuple[str, int]  # transport, rows
 
 @dataclass(frozen=True)
 class Record:
-    """The recorded runs of an example by transport and rows: its rows, and what each cost beside its call.
+    """The recorded runs of an example by transport and rows, what was asked, and what each cost beside its call.
 
     `first` is what the first run of so many rows cost beside its call: it waits until tables of that size are there.
     """
 
-    wish: Wish
+    asked: Asked
     rows: int
     runs: dict[Case, list[Row]]
     beside: dict[Case, list[float]]
@@ -85,8 +85,11 @@ def record_of(folder: Path) -> Record:
             first[case[1]] = took
         elif took < PAUSE:
             beside[case].append(took)
-    wish = Wish(rows[0].system, Operation(rows[0].operation), rows[0].frame)
-    return Record(wish, max(first), dict(runs), dict(beside), first)
+    # A few rows of the example: the race only asks them for what is told of the columns.
+    few = data.from_frame(examples.example(folder.name, 100, 1))
+    of = rows[0]
+    asked = Asked(data=few, system=of.system, operation=Operation(of.operation), frame=of.frame)
+    return Record(asked, max(first), dict(runs), dict(beside), first)
 
 
 class Replay:
@@ -140,11 +143,11 @@ class Replay:
         return replace(row, seconds=took), beside
 
 
-def race(record: Record, example: str, seed: int, budget: float = BUDGET) -> Ended:
+def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     """Hold one race over a record, as `lab recommend` holds it within a budget of seconds."""
     replay = Replay(record, seed)
-    asked = asking.asked(settings.load(), record.wish, _data(example), budget=budget, started=0.0)
-    bounds = bounds_of(record.wish)
+    asked = asking.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
+    bounds = bounds_of(record.asked)
     names = sorted({name for name, _ in record.runs})
     usual = frozenset(asked.usual) & set(names)
     entries = {entry.id: entry for entry in (*map(registry.one, names), *bounds)}
@@ -163,8 +166,3 @@ def race(record: Record, example: str, seed: int, budget: float = BUDGET) -> End
         "in" if best in racing.race.contenders else "behind" if best in racing.race.behind else "out",
         racing,
     )
-
-
-def _data(example: str) -> data.UserData:
-    """Return a few rows of the example: the race only asks them for what is told of the columns."""
-    return data.from_frame(examples.example(example, 100, 1))

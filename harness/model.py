@@ -181,6 +181,11 @@ class Dataset:
 
 ENGINES = ("dask", "ray", "spark")  # the `needs` of transports that use an engine's workers
 Value = str | int | float
+# Types that only a client, a library or a file knows.
+Connection = Any  # to a server
+Frame = Any  # a DataFrame of pandas or polars, or what a transport moves instead of one
+Scalar = Any  # a value of a column, of any type of Python
+Facts = dict[str, Any]  # an object of JSON
 
 
 @dataclass(frozen=True)

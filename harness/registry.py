@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+Function = Callable[..., Any]  # of a transport: it takes a connection first
+
+
 class Unsupported(Exception):
     """Raised by a transport that cannot do a case at all; its message is the reason."""
 
@@ -56,7 +59,7 @@ def transport(
     lossy: dict[str, str] | None = None,
     atomic: str = "",
     control: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Function], Function]:
     """Register a function as a transport of a dataframe; the function itself is returned unchanged.
 
     Its id is `<system>.<client>.<function>`: the folder of the system, the module or folder of the client in it, and
@@ -91,7 +94,7 @@ def transport(
     `atomic`.
     """
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Function) -> Function:
         system, client = function.__module__.removeprefix(f"{_PACKAGE}.").split(".")[:2]
         entry = Transport(
             id=f"{system}.{client}.{function.__name__}",
@@ -206,13 +209,13 @@ def _globs(patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(fnmatch.translate(part.strip()) for part in patterns.split(",")))
 
 
-def connect_of(entry: Transport) -> Callable[..., Any]:
+def connect_of(entry: Transport) -> Function:
     """Return the `connect` of a transport: its module's, otherwise its client folder's."""
-    connect: Callable[..., Any] | None = getattr(sys.modules[entry.function.__module__], "connect", None)
+    connect: Function | None = getattr(sys.modules[entry.function.__module__], "connect", None)
     return connect or _beside(entry.function, "connect")
 
 
-def _beside(function: Callable[..., Any], name: str) -> Any:
+def _beside(function: Function, name: str) -> Any:
     """Return a name's value in a transport's module, otherwise in its client folder's `client.py`, otherwise None."""
     client = client_of(function.__module__)
     if name in function.__globals__ or not client:

@@ -53,9 +53,9 @@ class _Settings(BaseSettings):
     suites_dir: Path = Field(
         ROOT / ("suites" if CHECKOUT else "harness/suites"), description="Where the suites (*.toml) are read from"
     )
-    daft_dir: Path = Field(
-        ROOT / ".venv-daft" if CHECKOUT else _CACHE / "venv-daft",
-        description="Environment of Daft's own; its pins go together with none of the lab's",
+    environments_dir: Path = Field(
+        ROOT if CHECKOUT else _CACHE,
+        description="Folder of separate environments for clients whose pins conflict with the lab's: .venv-daft",
     )
     cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
     maven_repository: str | None = Field(
@@ -88,7 +88,16 @@ class _Settings(BaseSettings):
     )
 
     @field_validator(
-        *("io_dir", "datasets_dir", "results_dir", "suites_dir", "daft_dir", "cache_dir", "state_dir", "lock_dir"),
+        *(
+            "io_dir",
+            "datasets_dir",
+            "results_dir",
+            "suites_dir",
+            "environments_dir",
+            "cache_dir",
+            "state_dir",
+            "lock_dir",
+        ),
         *(at.setting for at in _INSTALLED.values()),
         check_fields=False,
     )

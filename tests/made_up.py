@@ -4,14 +4,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from harness import registry, transports
-from harness.run import prefork
-from harness.run.execution import execute, getting_ready
+from harness.lab import interpreters
+from harness.run.execution import execute
 from harness.worker.messages import AnswerT, Failed, Job
 
 _LOG = """
@@ -57,21 +55,13 @@ class MadeUp:
         job = replace(job, result=str(self.result))
         return execute(job, 120, self.log, command=self.command, paused=paused).answer
 
-    def join(self, monkeypatch: pytest.MonkeyPatch, *starters: ModuleType) -> None:
-        """Until the end of a test, put the transports into the catalogue and let modules start workers that know them.
-
-        `starters` are the modules that have imported `execute`.
-        """
+    def join(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Until the end of a test, put the transports into the catalogue, and let workers be such that know them."""
         monkeypatch.setattr(registry, "_CATALOGUE", dict(registry.catalogue()))
         monkeypatch.setattr(transports, "__path__", [*transports.__path__, str(self.folder / "transports")])
         for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
             monkeypatch.delitem(sys.modules, name)
-        for module in starters:
-            monkeypatch.setattr(module, "execute", self._by_its_command(execute))
-        monkeypatch.setattr(prefork, "getting_ready", self._by_its_command(getting_ready))
-
-    def _by_its_command(self, starter: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments, **named: starter(*arguments, **named | {"command": self.command})
+        monkeypatch.setattr(interpreters, "command_of", lambda entry: self.command)
 
     def events(self) -> tuple[list[str], list[int]]:
         """Return what was logged, as texts and as nanoseconds of the monotonic clock."""

@@ -83,7 +83,7 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
 ) -> None:
     asked: list[Any] = []
 
-    def perform(_: Settings, request: Any, suite: Any) -> bool:
+    def perform(request: Any, suite: Any) -> bool:
         asked.append(request)
         leave(chosen, sizes=(700,), rtt_ms=rtt_ms)
         return True

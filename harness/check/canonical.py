@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
 from harness.check.canonical_values import canonical_value, texts_of
@@ -25,10 +25,12 @@ from harness.check.logical_types import (
     polars_dtype,
     polars_name,
 )
+from harness.model import Frame, Scalar
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyarrow as pa
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # days since 1970: datetime64[us] counts microseconds in 64 bits
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy can hold these without nulls
@@ -42,7 +44,7 @@ class NotConvertible(ValueError):
     """A returned column cannot be converted to its canonical type without changing values."""
 
 
-def load_frame(path: str | Path, frame: str, logical_types: dict[str, str]) -> Any:
+def load_frame(path: str | Path, frame: str, logical_types: dict[str, str]) -> Frame:
     """Read a dataset's Parquet file into the canonical frame of a library (`pandas`, `polars`).
 
     `logical_types` maps each column to its logical type (see `harness.check.logical_types`). Raises KeyError for an
@@ -80,7 +82,7 @@ def as_pandas(frame: pl.DataFrame, logical_types: dict[str, str]) -> pd.DataFram
     return pd.DataFrame({name: _as_pandas_column(frame[name], logical) for name, logical in logical_types.items()})
 
 
-def _as_pandas_column(series: pl.Series, logical: str) -> Any:
+def _as_pandas_column(series: pl.Series, logical: str) -> Scalar:
     import numpy as np
     import pandas as pd
 
@@ -102,7 +104,7 @@ def _as_pandas_column(series: pl.Series, logical: str) -> Any:
     return pd.Series(series.to_list(), dtype=dtype)
 
 
-def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+def canonicalise(returned: Frame, logical_types: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
     """Turn a returned pandas, polars or Arrow frame into the canonical polars frame.
 
     Returns the frame, and the dtype of every column that arrived with another dtype than the canonical one. Raises
@@ -130,7 +132,7 @@ def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataF
     return pl.DataFrame(canonical), converted
 
 
-def _without_wide(table: Any) -> Any:
+def _without_wide(table: pa.Table) -> pa.Table:
     """Return an Arrow table whose decimals with too many digits for polars are strings."""
     import pyarrow as pa
 
@@ -140,7 +142,7 @@ def _without_wide(table: Any) -> Any:
     return table
 
 
-def library_of(returned: Any) -> str:
+def library_of(returned: Frame) -> str:
     """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible otherwise."""
     found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
     if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
@@ -221,7 +223,7 @@ def _from_objects(series: pl.Series, logical: str) -> pl.Series:
     return pl.Series(series.name, values, strict=True)
 
 
-def _from_values(name: str, values: list[Any], logical: str) -> pl.Series:
+def _from_values(name: str, values: list[Scalar], logical: str) -> pl.Series:
     """Turn Python objects, or strings of such values, into a canonical column of a type that no benchmark has."""
     import polars as pl
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.check.logical_types import items, polars_dtype
+from harness.check.logical_types import Dtype, items, polars_dtype
 
 if TYPE_CHECKING:
     import polars as pl
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _GROUPS = r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5"
 
 
-def shape(dtype: Any) -> Any:
+def shape(dtype: Dtype) -> Dtype:
     """Return the nesting of lists, structs and maps in a dtype, whatever their items."""
     import polars as pl
 
@@ -23,7 +23,7 @@ def shape(dtype: Any) -> Any:
     return (shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
 
 
-def entries_of(dtype: Any) -> Any:
+def entries_of(dtype: Dtype) -> Dtype:
     """Return the dtype of a map's entries."""
     import polars as pl
 
@@ -62,7 +62,7 @@ def of_lists(series: pl.Series, logical: str) -> pl.Series | None:
     return None
 
 
-def _uuids_in(values: pl.Expr, dtype: Any) -> pl.Expr:
+def _uuids_in(values: pl.Expr, dtype: Dtype) -> pl.Expr:
     import polars as pl
 
     if isinstance(dtype, pl.List):

@@ -3,11 +3,12 @@
 Floats are compared bit by bit, except that any NaN equals any NaN: -0.0 is not 0.0. Null equals only null.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
 from harness.check.canonical_lists import entries_of
+from harness.check.logical_types import Dtype
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # Python's date range in days since 1970-01-01
 _LONGEST_VALUE = 60  # characters of a value shown in a difference
@@ -126,12 +127,12 @@ def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
     return series.fill_nan(None if one_missing else float("nan")).reinterpret(dtype=_as_integer(series.dtype))
 
 
-def _as_integer(dtype: pl.DataType) -> Any:
+def _as_integer(dtype: pl.DataType) -> Dtype:
     # By dtype: with `signed` alone polars 2.1 keeps a float, and 0.0 would equal -0.0.
     return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
 
 
-def _has_other_bits(dtype: Any) -> bool:
+def _has_other_bits(dtype: Dtype) -> bool:
     """Return whether a dtype contains floats or maps."""
     if isinstance(dtype, pl.List):
         return _has_other_bits(dtype.inner)
@@ -140,7 +141,7 @@ def _has_other_bits(dtype: Any) -> bool:
     return isinstance(dtype, pl.Map) or bool(dtype.is_float())
 
 
-def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
+def _bits_inside(values: pl.Expr, dtype: Dtype) -> pl.Expr:
     """Return values with bits instead of floats, in lists and structs of any depth; fields are numbered."""
     if isinstance(dtype, pl.Map):
         return _bits_inside(values.map.entries(), entries_of(dtype))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Logical type -> canonical dtype as each library prints it.
+Dtype = Any  # of polars, whose base class has no types of items and fields
 POLARS_DTYPES = {
     "uuid": "String",
     "date": "Date",
@@ -162,7 +163,7 @@ def pandas_dtype(logical: str, nulls: bool) -> str:
     return _PANDAS_WITH_NULLS.get(logical, usual) if nulls else usual
 
 
-def polars_dtype(logical: str) -> Any:
+def polars_dtype(logical: str) -> Dtype:
     """Return the canonical polars dtype of a logical type."""
     import polars as pl
 

@@ -6,9 +6,11 @@ the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from harness.check.logical_types import Dtype
+from harness.model import Scalar
 
 _ROWS = "all columns together"
 
@@ -42,7 +44,7 @@ def by_polars(files: Sequence[str], sql_types: dict[str, str], marker: str) -> R
     """Read with Polars; see `by_duckdb`."""
     import polars as pl
 
-    types: dict[str, Any] = {name: getattr(pl, dtype) for name, dtype in _POLARS.items()}
+    types: dict[str, Dtype] = {name: getattr(pl, dtype) for name, dtype in _POLARS.items()}
     types["TIMESTAMP"] = pl.Datetime("us")
     values = [pl.col(name).cast(types[sql_type]) for name, sql_type in sql_types.items() if name != "filename"]
     if "filename" in sql_types:
@@ -54,7 +56,7 @@ def by_polars(files: Sequence[str], sql_types: dict[str, str], marker: str) -> R
     return _as_sums(names, found.row(0))
 
 
-def _as_sums(names: Any, found: Sequence[Any]) -> RowSums:
+def _as_sums(names: Iterable[str], found: Sequence[Scalar]) -> RowSums:
     return RowSums(found[0], dict(zip((*names, _ROWS), (int(value or 0) % 2**64 for value in found[1:]), strict=True)))
 
 

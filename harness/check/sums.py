@@ -209,7 +209,8 @@ def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     if logical == "float64":
         values = np.where(np.isnan(values), np.nan, values)
-    return values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(rows, values.dtype.itemsize)
+    found: npt.NDArray[np.uint8] = values.astype(values.dtype.newbyteorder(">")).view(np.uint8)
+    return found.reshape(rows, values.dtype.itemsize)
 
 
 @cache

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as of
@@ -71,7 +70,7 @@ def canonical(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.Rec
         raise NotConvertible(str(error).partition("\n")[0]) from None
 
 
-def _column(column: Any, logical: str) -> Any:
+def _column(column: pa.ChunkedArray, logical: str) -> pa.ChunkedArray:
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     if of.is_dictionary(column.type):

@@ -53,7 +53,7 @@ def parsed(network: str) -> dict[str, str]:
 def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | None) -> None:
     """Run the experiment of networks over this one alone, and leave an ordinary run."""
     from harness.run import plan as plans
-    from harness.run.suite_run import RunRequest
+    from harness.run.rigs.rig import RunRequest
     from harness.suites import suite_files
 
     suite = suite_files.load(chosen.suites_dir, newest.OF_ROWS)
@@ -61,7 +61,8 @@ def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | N
     plan = plans.of_size(suite, _SIZE, "*", chosen.seed, experiment, rows, time_limit=chosen.time_limit)
     values: dict[str, list[Value]] = {name: [_number(value)] for name, value in parameters.items()}
     parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
-    runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.name), suite)
+    plan = replace(plan, experiments=parts)
+    runs.perform(RunRequest(settings=chosen, plan=plan, rig=suite.rig, lab=chosen.name), suite)
 
 
 def _number(text: str) -> Value:

@@ -84,16 +84,30 @@ def recommend(
         raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
     from harness.datasets.user_data import options
     from harness.recommend import asking
+    from harness.recommend.eligible import Asked
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
-    wish = asking.wish(to, of, frame, wanted, style, script_fastest is not None)
+    system, operation = asking.direction(to, of, frame)
     scripts = {"--script": script, "--script-fastest": script_fastest}
     for option, file in scripts.items():
         if file is not None:
             _require_writable(option, file, data, query, of, table)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
-    user_data = user_data_options.user_data(chosen, data, query, key, rows, names, wish.system, csv)
-    asked = asking.asked(chosen, wish, user_data, external, budget, _bytes(max_memory), resume, started)
+    user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
+    asked = Asked(
+        data=user_data,
+        system=system,
+        operation=operation,
+        frame=frame,
+        lab="external" if external else chosen.name,
+        without=wanted,
+        style=style,
+        program=script_fastest is not None,
+        budget=budget,
+        started=started,
+        max_memory=_bytes(max_memory),
+    )
+    asked = asking.checked(chosen, asked, resume)
     try:
         found, folder = asking.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
     except asking.Stopped as stop:
@@ -120,7 +134,7 @@ def _without_data(
     from harness.recommend import asking
 
     if over or rows is not None:  # before anything is run: all databases where none is named
-        asking.wish(to if to or of else next(iter(SYSTEMS)), of, frame)
+        asking.direction(to if to or of else next(iter(SYSTEMS)), of, frame)
     if over:
         network.show(chosen, console, over, rows, to, of, frame)
     elif rows is not None:

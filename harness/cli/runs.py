@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,13 +18,14 @@ from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.datasets.user_data.data import UserData
     from harness.report.closing import Closing
+    from harness.report.writing import Report
     from harness.results.row import Row
     from harness.run.estimate import Judge
     from harness.run.plan import Plan
     from harness.run.progress import OnRow
-    from harness.run.suite_run import RunRequest, SuiteRun
+    from harness.run.rigs.rig import RunRequest
+    from harness.run.runner import SuiteRun
     from harness.suites.suite import Suite
 
 _BESIDE_RESUME = (
@@ -74,7 +75,9 @@ def run(
 ) -> None:
     """Run a suite and leave its results in results/."""
     from harness.datasets.user_data import options
+    from harness.datasets.user_data.data import NAME
     from harness.run import plan as plans
+    from harness.run.rigs.rig import RunRequest
     from harness.run.suite_run import resume_request
     from harness.suites import suite_files
 
@@ -89,27 +92,17 @@ def run(
         raise LabError(f"{', '.join(given)}: only with --data FILE")
     if resume is not None:
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
-        request = replace(request, user_data=user_data)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
         known, rows = suite_files.load(chosen.suites_dir, suite), user_data.rows if user_data else rows
         if user_data:
             origin = plans.origins_on_user_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        request = _new(plan, known, "external" if external else chosen.name, user_data)
-    if not perform(chosen, replace(request, traces=known.traces), known):
+        plan = plans.on_user_data(plan, NAME) if user_data else plan
+        lab = "external" if external else chosen.name
+        request = RunRequest(settings=chosen, plan=plan, rig=known.rig, lab=lab)
+    if not perform(replace(request, user_data=user_data, traces=known.traces), known):
         raise typer.Exit(1)
-
-
-def _new(plan: "Plan", suite: "Suite", lab: str, user_data: "UserData | None") -> "RunRequest":
-    """Return what is asked for by a run that no earlier one has begun, of a suite or of a person's own data."""
-    from harness.datasets.user_data.data import NAME
-    from harness.run import plan as plans
-    from harness.run.suite_run import RunRequest
-
-    if user_data:
-        plan = plans.on_user_data(plan, NAME)
-    return RunRequest(plan, suite.rig, lab, user_data=user_data)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
@@ -131,30 +124,31 @@ def _was_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
+def perform(request: "RunRequest", suite: "Suite") -> bool:
     """Do the runs, write the report, print the answers; return whether nothing went wrong."""
     from harness.run import estimate, lock, progress, runner
     from harness.run.suite_run import open_run
 
+    chosen = request.settings
     lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
     console, judge = new_console(), _judge(chosen, request.plan)
     tell = partial(say, console)
-    if request.run_id is None:
+    if not request.run_id:
         tell(_intention(request.plan, judge))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             tell(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
     folder, go_on = None, ""
     try:
-        with open_run(chosen, request, tell) as suite_run:
-            _announce(suite_run, request.plan, tell)
-            session, work = suite_run.session, {run.key for run in suite_run.work}
-            folder, again = session.folder, " with the same --data or --query" if request.user_data else ""
-            go_on = f"go on with: {command_line()} run --resume {session.name}{again}"
+        with open_run(replace(request, say=tell)) as suite_run:
+            _announce(suite_run, tell)
+            work = {run.key for run in suite_run.work}
+            folder, again = suite_run.folder, " with the same --data or --query" if request.user_data else ""
+            go_on = f"go on with: {command_line()} run --resume {suite_run.name}{again}"
             pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
             try:
                 with progress.shown(console, work, pace) as on_row:
                     after_pass_1 = partial(_answers_so_far, console, folder, suite, _after_pass_1(request.plan))
-                    runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
+                    runner.perform(suite_run, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
             except (KeyboardInterrupt, SystemExit):
                 with suppress(OSError):  # the terminal may be gone
                     tell(f"lab: stopped; {go_on}")
@@ -164,7 +158,7 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
             if folder:
                 _answers_so_far(console, folder, suite, f"stopped: these answers are of the runs so far; {go_on}")
         raise
-    return _report(console, session.folder, suite, chosen.pictures)
+    return report(console, suite_run.folder, suite, chosen.pictures)
 
 
 def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
@@ -196,9 +190,10 @@ def _passes(plan: "Plan") -> str:
     return f"{plan.passes} pass{'es' if plan.passes > 1 else ''}"
 
 
-def _announce(suite_run: "SuiteRun", plan: "Plan", tell: Callable[[str], None]) -> None:
+def _announce(suite_run: "SuiteRun", tell: Callable[[str], None]) -> None:
     """Say what is used, what cannot be run and why, a line a reason, and what will be run."""
-    tell(suite_run.session.rig.headline)
+    plan = suite_run.request.plan
+    tell(suite_run.rig.headline)
     cases = {run.key[:3] for run in suite_run.todo}
     skipped: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     for key, reason in suite_run.reasons.items():
@@ -256,7 +251,7 @@ def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
         say(console, line)
 
 
-def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:
+def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
     """Write everything that can be made of a run and print its answers; return whether nothing went wrong.
 
     With `every_table` all of its tables stand before them.
@@ -276,7 +271,7 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
     return not bad and not report.again
 
 
-def _last(suite: Any, folder: Path, report: Any, bad: "Sequence[Row]") -> list[str]:
+def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
     """Return what stands below the answers: whose benchmark it is, where the results are, what went wrong."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
@@ -293,26 +288,3 @@ def _not_ok(bad: "Sequence[Row]", runs: int, folder: Path) -> list[str]:
     """Return how many runs are not ok, and the first of them with their reasons."""
     lines = [f"{row.transport}, pass {row.pass_number}: {row.status}: {row.error}" for row in bad[:_FIRST]]
     return [f"{len(bad)} of {runs} runs are not ok; see {folder}/logs", *(f"  {line[:_LONGEST]}" for line in lines)]
-
-
-@app.command()
-@explained
-def report(
-    run: Annotated[str, typer.Argument(help="Id or folder of a run, or latest")],
-    tables: Annotated[bool, typer.Option("--tables", help="Print all tables as well")] = False,
-) -> None:
-    """Print the answers of a run, and write its report again."""
-    from harness.cli.recommend import show
-    from harness.report import recommendation, writing
-    from harness.results import folder as folders
-    from harness.suites import suite_files
-
-    chosen = settings.load()
-    folder = folders.find(chosen.results_dir, run)
-    suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
-    recommended, _ = recommendation.kept(folder)
-    if recommended:
-        writing.write(folder, suite)
-        show(console, recommended)
-    else:
-        _report(console, folder, suite, chosen.pictures, tables)

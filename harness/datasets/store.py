@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.datasets.specification import Specification
-from harness.model import Dataset, LabError, unknown
+from harness.model import Dataset, Facts, LabError, unknown
 
 ROW_GROUP_ROWS = 100_000
 _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # required facts of a manifest
@@ -69,7 +69,7 @@ def _feed(digest: Any, batch: pa.RecordBatch) -> None:
                 digest.update(buffer)
 
 
-def _read_manifest(path: Path) -> dict[str, Any] | None:
+def _read_manifest(path: Path) -> Facts | None:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -79,9 +79,9 @@ def _read_manifest(path: Path) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) and facts.keys() >= _FACTS else None
 
 
-def _intact(parquet: Path, manifest: dict[str, Any]) -> bool:
+def _intact(parquet: Path, manifest: Facts) -> bool:
     try:
-        return parquet.stat().st_size == manifest["bytes"] and file_hash(parquet) == manifest["file_hash"]
+        return bool(parquet.stat().st_size == manifest["bytes"] and file_hash(parquet) == manifest["file_hash"])
     except OSError:
         return False
 
@@ -92,7 +92,7 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
-def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> dict[str, Any]:
+def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> Facts:
     partial = parquet.with_suffix(f".partial-{os.getpid()}")
     try:
         parquet.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def _refuse_a_small_disk(folder: Path, rows: int, bytes_a_row: int) -> None:
         )
 
 
-def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, Any]:
+def _write(spec: Specification, rows: int, seed: int, path: Path) -> Facts:
     digest = hashlib.blake2b(digest_size=32)
     batches = spec.build(rows, seed)
     first = next(batches)

@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 PARENT_CHECK_SECONDS = 1.0
 REMOVE_SECONDS = 10.0
@@ -116,7 +116,7 @@ def _private(path: str, flags: int) -> int:
     return found
 
 
-def _read_task(fields: dict) -> Task:
+def _read_task(fields: dict[str, Any]) -> Task:
     prepare = [Command(**command) for command in fields.pop("prepare")]
     return Task(prepare=prepare, service=Command(**fields.pop("service")), **fields)
 

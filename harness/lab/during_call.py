@@ -7,10 +7,10 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.machine.connections import Connection, Connections
 from harness.machine.marked import Usage, processes
+from harness.model import Connection as ClientConnection
 from harness.systems.system import System
 
 _END_SECONDS = 10.0
@@ -28,7 +28,7 @@ class DuringCall(threading.Thread):
     `connection` is its own database connection, which it closes at its end.
     """
 
-    def __init__(self, seconds: float, connection: Any = None) -> None:
+    def __init__(self, seconds: float, connection: ClientConnection = None) -> None:
         super().__init__(daemon=True)
         self._seconds, self._over, self.error = seconds, threading.Event(), ""
         self._connection = connection
@@ -125,7 +125,7 @@ class Changing(DuringCall):
 
     def __init__(self, system: System, endpoints: dict[str, str], what: tuple[str, str, str], begins: Path) -> None:
         super().__init__(_CHANGE_SECONDS, system.client.open_connection(endpoints))
-        self._change: Callable[..., Any] = system.concurrent_changes.change
+        self._change: Callable[..., object] = system.concurrent_changes.change
         self._what, self._begins, self.steps = what, begins, 0
 
     def step(self) -> bool:

@@ -1,12 +1,14 @@
-"""Modules whose pinned versions conflict with the lab's: each has its own environment and interpreter.
+"""Clients whose pinned versions conflict with the lab's: each is imported in an environment of its own.
 
-Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1. Transports that need Daft run in
-a worker of its environment, which has only the lab's package `harness`. The parent's environment does not change.
+Such an environment is made of a lock file, requirements-<name>.lock, by `make engine ENGINE=<name>`. It has only the
+client and what that requires. A worker there imports the lab's package through a link in its working directory, which
+makes nothing else of the lab importable. The parent's environment does not change.
+
+Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,25 +19,21 @@ from pathlib import Path
 from harness import settings
 from harness.model import Transport
 
-OWN = ("daft",)  # modules with a separate environment of the same name
+MODULES = {"daft": "daft"}  # module -> the environment that it is imported in
 WORKER = (sys.executable, "-m", "harness.worker")
-# Adding the package's parent folder would also add its neighbors: a checkout's tests, or all of the lab's packages.
-_START = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("harness", {init!r}, submodule_search_locations=[{folder!r}])
-sys.modules["harness"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sys.modules["harness"])
-from harness.worker.jobs import main
-main(sys.argv[1:])
-"""
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The environment of a module, whether it exists or not: its name and its folder."""
+    """An environment by its name, whether it exists or not."""
 
     name: str
-    folder: Path
+
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+        return settings.load().environments_dir / f".venv-{self.name}"
 
     @property
     def python(self) -> Path:
@@ -52,7 +50,9 @@ class Interpreter:
         """The command that creates it, if the lab is a checkout."""
         if settings.CHECKOUT and self.folder.parent == settings.ROOT:
             return f"make engine ENGINE={self.name}"
-        return f"LAB_{self.name.upper()}_DIR: expected an environment made of requirements-{self.name}.lock"
+        return (
+            f"expected an environment made of requirements-{self.name}.lock in LAB_ENVIRONMENTS_DIR/.venv-{self.name}"
+        )
 
     def has(self, module: str) -> bool:
         """Return whether a module can be imported there, without importing it."""
@@ -87,15 +87,16 @@ class Interpreter:
 
 def of(modules: Iterable[str]) -> Interpreter | None:
     """Return the environment in which these modules are imported, if it is not the lab's."""
-    needed = {module.partition(".")[0] for module in modules}
-    folders = {"daft": settings.load().daft_dir} if needed & {*OWN} else {}
-    return next((Interpreter(name, folder) for name, folder in folders.items() if name in needed), None)
+    names = (MODULES.get(module.partition(".")[0]) for module in modules)
+    return next((Interpreter(name) for name in names if name), None)
 
 
 def command_of(entry: Transport) -> tuple[str, ...]:
     """Return the command of a transport's worker."""
-    if (interpreter := of(entry.requires)) is None:
-        return WORKER
-    init = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__init__.py")
-    start = _START.format(init=init, folder=os.path.dirname(init))
-    return (str(interpreter.python), "-c", start)
+    interpreter = of(entry.requires)
+    return (str(interpreter.python), *WORKER[1:]) if interpreter else WORKER
+
+
+def lend(folder: Path) -> None:
+    """Make the lab's package importable for an interpreter of another environment that is started in this folder."""
+    (folder / _PACKAGE.name).symlink_to(_PACKAGE)

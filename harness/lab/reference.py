@@ -21,7 +21,7 @@ import psutil
 
 from harness.machine import stopping
 from harness.machine.patience import Patience
-from harness.model import LabError
+from harness.model import Connection, LabError
 from harness.systems import SYSTEMS
 from harness.systems.system import System
 
@@ -32,7 +32,7 @@ _CUT_SECONDS = 2.0  # for a call to notice its closed connection
 _CUT_AGAIN_SECONDS = 0.2
 _LOOK_SECONDS = 0.1
 # Connections that a call did not release: closing or collecting one that C code uses crashes the process.
-_ABANDONED: list[Any] = []
+_ABANDONED: list[Connection] = []
 _Answer = TypeVar("_Answer")
 _Socket = tuple[Any, Any]
 
@@ -109,13 +109,13 @@ class Reference:
 
     def __init__(self, system: System, endpoints: dict[str, str], patience: float) -> None:
         self._system, self._client, self._endpoints, self._patience = system.name, system.client, endpoints, patience
-        self._connection: Any = None
+        self._connection: Connection = None
         self._last: list[threading.Thread] = []  # threads of the last call
         self._sockets = partial(_sockets, system.ports(endpoints))
         self._of_others = set(self._sockets())
 
     def ask(
-        self, call: Callable[..., _Answer], *arguments: Any, seconds: float | None = None, once: bool = False
+        self, call: Callable[..., _Answer], *arguments: object, seconds: float | None = None, once: bool = False
     ) -> _Answer:
         """Return the result of `call(connection, *arguments)`. Raises NoAnswer, and LabError without a connection.
 
@@ -132,7 +132,7 @@ class Reference:
             self.close()
             return self._asked(call, arguments, seconds)
 
-    def _asked(self, call: Callable[..., _Answer], arguments: tuple[Any, ...], seconds: float | None) -> _Answer:
+    def _asked(self, call: Callable[..., _Answer], arguments: tuple[object, ...], seconds: float | None) -> _Answer:
         if self._connection is None:
             self._connection = self._within(_OPENING_SECONDS, "opening a connection", self._opened)
         try:
@@ -159,7 +159,7 @@ class Reference:
             with suppress(Exception):  # the server may be gone: closing can fail in any way, which does not matter
                 self._within(_CUT_SECONDS, "closing", connection.close)
 
-    def _opened(self) -> Any:
+    def _opened(self) -> Connection:
         connection = self._client.open_connection(self._endpoints)
         self._client.ensure_namespace(connection)
         return connection
@@ -189,7 +189,7 @@ class References:
         self.lives = dict.fromkeys(SYSTEMS, 0)
         self.hung: set[str] = set()
 
-    def ask(self, system: str, call: Callable[..., Any], *arguments: Any, once: bool = False) -> Any:
+    def ask(self, system: str, call: Callable[..., _Answer], *arguments: object, once: bool = False) -> _Answer:
         """Return the result of `call(connection, *arguments)`; see `Reference.ask`."""
         return self._watched(system, lambda: self._reference(system).ask(call, *arguments, once=once))
 
@@ -214,7 +214,7 @@ class References:
             self.forget(system)
         return left
 
-    def _watched(self, system: str, call: Callable[[], Any]) -> Any:
+    def _watched(self, system: str, call: Callable[[], _Answer]) -> _Answer:
         try:
             return call()
         except NoAnswer:

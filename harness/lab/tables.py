@@ -269,5 +269,5 @@ class Tables:
             for table in self._names(suffix, place):
                 self._ask(system, SYSTEMS[system].client.drop, table)
 
-    def _ask(self, system: str, call: Callable[..., Any], *arguments: Any, once: bool = False) -> Any:
+    def _ask(self, system: str, call: Callable[..., Any], *arguments: object, once: bool = False) -> Any:
         return self.references.ask(system, call, *arguments, once=once)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from harness.embedded.keeper import Command, Task
 from harness.embedded.service import Service
-from harness.model import LabError
+from harness.model import Facts, LabError
 
 _OUTPUT = "output.txt"
 _PORT = "port"
@@ -60,7 +60,7 @@ def link(
     port = urlsplit(api).port or 0
     proxy = {"name": name, "listen": f"{at}:0", "upstream": upstream, "enabled": True}
     made = _ask(port, "POST", "/proxies", proxy)
-    toxics: list[dict[str, Any]] = []
+    toxics: list[Facts] = []
     for way, latency in (("upstream", 0), ("downstream", latency_ms)):
         if latency or (buffered and bytes_per_s):  # the latency toxic provides the queue: 1,024 pieces of at most 32 kB
             toxics.append({"type": "latency", "stream": way, "attributes": {"latency": latency}})
@@ -72,7 +72,7 @@ def link(
     return str(made["listen"])
 
 
-def _ask(port: int, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+def _ask(port: int, method: str, path: str, body: Facts | None = None) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     try:
         connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})

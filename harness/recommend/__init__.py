@@ -47,11 +47,22 @@ def recommend(
     from harness import settings
     from harness.datasets.user_data import data
     from harness.recommend import asking
+    from harness.recommend.eligible import Asked
 
     started, chosen = time.monotonic(), settings.load()
     library = "pandas" if type(frame).__module__.partition(".")[0] == "pandas" else "polars"
-    wish = asking.wish(to, of, library, without, style)
-    user_data = data.from_memory(frame, key, names=names)
-    asked = asking.asked(chosen, wish, user_data, external, budget, max_memory, started=started)
-    found, _ = asking.answered(chosen, asked, lambda said: None, asking.silent)
+    system, operation = asking.direction(to, of, library)
+    asked = Asked(
+        data=data.from_memory(frame, key, names=names),
+        system=system,
+        operation=operation,
+        frame=library,
+        lab="external" if external else chosen.name,
+        without=without,
+        style=style,
+        budget=budget,
+        started=started,
+        max_memory=max_memory,
+    )
+    found, _ = asking.answered(chosen, asking.checked(chosen, asked), lambda said: None, asking.silent)
     return found

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.datasets.user_data.data import UserData
 from harness.model import LabError, Operation
 from harness.recommend import judging, racing
-from harness.recommend.budget import BUDGET
-from harness.recommend.eligible import Wish
-from harness.recommend.racing import Asked, Racing
+from harness.recommend.eligible import Asked
+from harness.recommend.racing import Racing
 from harness.report import recommendation, writing
 from harness.report.answers import FRAMES
 from harness.report.recommendation import Recommendation
@@ -33,8 +31,11 @@ class Stopped(KeyboardInterrupt):
         self.found, self.folder = found, folder
 
 
-def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "", program: bool = False) -> Wish:
-    """Return what is asked, `to` a database or out `of` one. Raises LabError for neither, both, or an unknown one."""
+def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
+    """Return the database and the operation, `to` a database or out `of` one.
+
+    Raises LabError for neither, both, an unknown one, or an unknown library of the frame.
+    """
     known = ", ".join(SYSTEMS)
     if bool(to) == bool(of):
         raise LabError(f"expected one database to write to or to read from ({known}), found {'two' if to else 'none'}")
@@ -42,36 +43,24 @@ def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str =
         raise LabError(f'expected a database ({known}), found "{to or of}"')
     if frame not in FRAMES:
         raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
-    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style, program)
+    return to or of, Operation.WRITE if to else Operation.READ
 
 
-def asked(
-    chosen: Settings,
-    what: Wish,
-    data: UserData,
-    external: bool = False,
-    budget: float = BUDGET,
-    max_memory: int | None = None,
-    resume: str | None = None,
-    started: float | None = None,
-) -> Asked:
-    """Return the whole of what is asked; `resume` is the id or folder of a race of the same data to go on with.
+def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:
+    """Return what is asked with the usual transports; `resume` is the id or folder of a race of the same data.
 
-    `started` is when the budget began, if not now: before the data were read. Raises LabError for no such race.
+    Raises LabError for an impossible budget, or if there is no such race.
     """
-    if not 0 < budget <= LONGEST_SECONDS:
-        raise LabError(f"expected a budget in seconds above 0 and up to {LONGEST_SECONDS} (a week), found {budget:g}")
-    wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
-    usual = tuple(wanted.usual) if wanted else ()
-    one = Asked(
-        *(what, data, "external" if external else chosen.name, budget, max_memory, usual),
-        started=time.monotonic() if started is None else started,
-    )
+    if not 0 < asked.budget <= LONGEST_SECONDS:
+        raise LabError(
+            f"expected a budget in seconds above 0 and up to {LONGEST_SECONDS} (a week), found {asked.budget:g}"
+        )
+    wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
+    asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
     if resume is None:
-        return one
-    folder = folders.find(chosen.results_dir, resume)
-    facts = folders.environment(folder)
-    return replace(one, run_id=facts["run_id"], folder=folder)
+        return asked
+    folder = folders.find(settings.results_dir, resume)
+    return replace(asked, run_id=folders.environment(folder)["run_id"], folder=folder)
 
 
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:

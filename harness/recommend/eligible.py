@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness import registry
 from harness.datasets.user_data.data import UserData
 from harness.datasets.user_data.losses import lost, why
 from harness.model import LabError, Operation, Origin, Transport, unknown
 from harness.recommend.blamed import by_declaration, most, nobody
+from harness.recommend.budget import BUDGET
 from harness.recommend.script import needed
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What is asked: a database, into it or out of it, a frame, and what the person will not have.
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a person asks: the data, a database, into it or out of it, a frame, the lab, and what they will not have.
 
     `without` are clients or Python modules; `style` is sync or async, empty for both. `program`: the winner is to be
-    a program that runs as it stands.
+    a program that runs without further arguments. `budget` are the seconds that it may take, from `started` on by the
+    monotonic clock. `max_memory` are the bytes that a transport may take. `usual` are transports whose times are wanted
+    in any case, the default of a direction first. `run_id` is a race to go on with in `folder`.
     """
 
+    data: UserData
     system: str
     operation: Operation
     frame: str
+    lab: str = "embedded"
     without: tuple[str, ...] = ()
     style: str = ""
     program: bool = False
+    budget: float = BUDGET
+    started: float = field(default_factory=time.monotonic)
+    max_memory: int | None = None
+    usual: tuple[str, ...] = ()
+    run_id: str = ""
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -38,33 +51,33 @@ class LeftOut:
     kind: str = ""
 
 
-def all_of(wish: Wish) -> list[Transport]:
+def all_of(asked: Asked) -> list[Transport]:
     """Return every transport that does what is asked, whatever the data."""
     return [
         entry
-        for entry in registry.select(f"{wish.system}.*")
-        if entry.operation == wish.operation and entry.frame == wish.frame and entry.moves_a_frame
+        for entry in registry.select(f"{asked.system}.*")
+        if entry.operation == asked.operation and entry.frame == asked.frame and entry.moves_a_frame
     ]
 
 
-def bounds_of(wish: Wish) -> list[Transport]:
+def bounds_of(asked: Asked) -> list[Transport]:
     """Return what the server alone can do in this direction: statements over rows that it has, rows thrown away."""
     return [
         entry
-        for entry in registry.select(f"{wish.system}.*")
-        if entry.operation == wish.operation and entry.origin == Origin.LIMIT and not entry.needs
+        for entry in registry.select(f"{asked.system}.*")
+        if entry.operation == asked.operation and entry.origin == Origin.LIMIT and not entry.needs
     ]
 
 
-def divided(wish: Wish, data: UserData) -> tuple[list[Transport], list[LeftOut]]:
-    """Return who may race on these data, and who may not and why. Raises LabError where nobody may."""
-    entries = all_of(wish)
-    _require_known(wish, entries)
-    left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, wish, data)]
+def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
+    """Return who may race on the data, and who may not and why. Raises LabError where nobody may."""
+    entries = all_of(asked)
+    _require_known(asked, entries)
+    left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, asked)]
     ruled_out = {one.transport.id for one in left_out}
     eligible = [entry for entry in entries if entry.id not in ruled_out]
     if not eligible:
-        raise LabError(_nobody(left_out, data))
+        raise LabError(_nobody(left_out, asked.data))
     return eligible, left_out
 
 
@@ -79,25 +92,25 @@ def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
     return f"{said}, or: {most(blamed, data.logical_types)}" if blamed else said
 
 
-def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
+def _require_known(asked: Asked, entries: Sequence[Transport]) -> None:
     known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
     everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
-    for name in wish.without:
+    for name in asked.without:
         if name not in everywhere:
             raise unknown("client or module for --without", name, known)
-    if wish.style and wish.style not in {entry.style for entry in entries}:
+    if asked.style and asked.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
-        raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')
+        raise LabError(f'expected a style of these transports ({styles}), found "{asked.style}"')
 
 
-def _first_reason(entry: Transport, wish: Wish, data: UserData) -> Iterable[tuple[str, str]]:
+def _first_reason(entry: Transport, asked: Asked) -> Iterable[tuple[str, str]]:
     """Yield at most one reason, with the kind of values that it is about."""
-    unwanted = [name for name in wish.without if name in {entry.client, *entry.modules}]
+    unwanted = [name for name in asked.without if name in {entry.client, *entry.modules}]
     if unwanted:
         yield f"without {unwanted[0]}", ""
-    elif wish.style and entry.style != wish.style:
+    elif asked.style and entry.style != asked.style:
         yield f"its style is {entry.style}", ""
-    elif wish.program and (more := needed(entry)):
+    elif asked.program and (more := needed(entry)):
         yield f"--script has no program for it: it needs {more}", ""
-    elif kind := lost(entry, data):
-        yield why(entry, kind, data), kind
+    elif kind := lost(entry, asked.data):
+        yield why(entry, kind, asked.data), kind

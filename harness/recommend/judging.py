@@ -59,9 +59,9 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     told = {name for times in race.told.values() for name in times} & race.kept
     data = asked.data
     return Recommendation(
-        system=asked.wish.system,
-        operation=asked.wish.operation.value,  # type: ignore[arg-type]
-        frame=asked.wish.frame,
+        system=asked.system,
+        operation=asked.operation.value,  # type: ignore[arg-type]
+        frame=asked.frame,
         lab=racing.track.lab,
         run_id=racing.track.run_id,
         rows=largest,

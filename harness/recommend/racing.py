@@ -16,13 +16,15 @@ from harness.datasets.user_data.losses import undeclared
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
 from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS
-from harness.recommend.eligible import LeftOut, Wish, bounds_of, divided
+from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.answers import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.suite_run import RunRequest, SuiteRun, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.runner import SuiteRun
+from harness.run.suite_run import open_run
 from harness.settings import Settings
 
 SUITE, EXPERIMENT = "matrix", "race"
@@ -38,26 +40,6 @@ Key = tuple[str, str, str, int]  # of a row
 
 class _UsedUp(Exception):
     """Raised where the next run would probably not end within the budget."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a person asked for: a wish, the data, the lab, and the seconds that it may take.
-
-    `max_memory` are the bytes that a transport may take, `usual` are transports whose times are wanted in any case, the
-    default of a direction first, `run_id` is a race to go on with in `folder`. `started` is when the budget began, by
-    the monotonic clock.
-    """
-
-    wish: Wish
-    data: user_data.UserData
-    lab: str
-    budget: float
-    max_memory: int | None = None
-    usual: Sequence[str] = ()
-    run_id: str | None = None
-    folder: Path | None = None
-    started: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
@@ -222,7 +204,7 @@ class Racing:
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
     """Bring up the lab for a race. Raises LabError: nobody may race, a budget too small, and what `open_run` raises."""
-    eligible, left_out = divided(asked.wish, asked.data)
+    eligible, left_out = divided(asked)
     if not settings.s3_endpoint:  # none is started for a race, which would compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
@@ -237,14 +219,22 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             )
 
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
-    bounds = bounds_of(asked.wish)
+    bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # Where the servers refuse the data, more time is of no help.
     request = RunRequest(
-        plan, "databases", asked.lab, asked.run_id, asked.folder, user_data=asked.data, ready=require_budget
+        settings=settings,
+        plan=plan,
+        rig="databases",
+        lab=asked.lab,
+        run_id=asked.run_id,
+        folder=asked.folder,
+        say=say,
+        user_data=asked.data,
+        ready=require_budget,
     )
-    with open_run(settings, request, say) as suite_run:
-        rig = suite_run.session.rig
+    with open_run(request) as suite_run:
+        rig = suite_run.rig
         say(rig.headline)
 
         def missing(entry: Transport) -> str | None:
@@ -265,13 +255,13 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
 
 
 def _track(suite_run: SuiteRun, asked: Asked) -> Track:
-    session = replace(suite_run.session, deadline=deadline(asked))
-    perform = partial(runner.perform, session)
+    suite_run = replace(suite_run, deadline=deadline(asked))
+    rig, perform = suite_run.rig, partial(runner.perform, suite_run)
 
     def alone(entries: Sequence[Transport], columns: Sequence[str]) -> dict[str, set[str]]:
-        return failing(session.rig, asked.data, entries, columns, session.deadline)  # type: ignore[arg-type]
+        return failing(rig, asked.data, entries, columns, suite_run.deadline)  # type: ignore[arg-type]
 
-    return Track(session.run_id, session.rig.lab_name, session.folder, perform, suite_run.done, alone=alone)
+    return Track(suite_run.request.run_id, rig.lab_name, suite_run.folder, perform, suite_run.done, alone=alone)
 
 
 def deadline(asked: Asked) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from harness.model import LabError
+from harness.model import Facts, LabError
 
-Facts = dict[str, Any]  # the content of environment.json
 _Text = Annotated[str, Field(min_length=1)]
 
 

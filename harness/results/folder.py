@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from harness.model import LabError, Status
+from harness.model import Facts, LabError, Status
 from harness.results import runs_csv
-from harness.results.facts import Facts, require
+from harness.results.facts import require
 from harness.results.row import Row
 
 __all__ = ["Facts"]  # re-exported for readers of runs
@@ -86,7 +85,7 @@ def reference(results: Path, suite: str) -> Path:
     return results / "reference" / suite
 
 
-def begin(folder: Path, run_id: str, facts: Mapping[str, Any]) -> None:
+def begin(folder: Path, run_id: str, facts: Facts) -> None:
     """Create the folder of a new run and write its environment. Raises LabError."""
     try:
         folder.mkdir(parents=True)

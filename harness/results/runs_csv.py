@@ -4,7 +4,6 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
@@ -57,7 +56,7 @@ def append(path: Path, row: Row) -> None:
         os.fsync(file.fileno())
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Return a value as the file stores it: nine digits, one line, empty if missing."""
     if value is None:
         return ""
@@ -67,7 +66,7 @@ def as_text(value: Any) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair cannot be encoded as UTF-8
 
 
-def as_cell(value: Any) -> str:
+def as_cell(value: object) -> str:
     """Return a value for tables that spreadsheets read, without formulas in non-numeric cells.
 
     https://owasp.org/www-community/attacks/CSV_Injection

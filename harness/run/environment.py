@@ -5,54 +5,38 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 from harness.lab import interpreters
 from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
-from harness.model import Transport
+from harness.model import Facts, Transport
 from harness.results.environment import fingerprint
-from harness.run.plan import Plan
-from harness.run.rigs.rig import Rig
+from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.settings import CHECKOUT, ROOT
 
 
-def describe(
-    plan: Plan,
-    rig: Rig,
-    transports: Iterable[Transport],
-    folder: Path,
-    built_from: str | None = None,
-    ahead: bool = True,
-    emulated: str | None = None,
-) -> dict[str, Any]:
-    """Return the environment of a run as plain values, without addresses, users or passwords.
-
-    `transports` are those of the run. `folder` is on the disk in use. `built_from` is the code's commit without a
-    checkout; it ends in -dirty if files were changed. `ahead`: see `harness.run.prefork`. `emulated` says which
-    processor is emulated on which; every report names it with the machine.
-    """
-    transports = list(transports)
+def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) -> Facts:
+    """Return the environment of a run of these transports as plain values, without addresses, users or passwords."""
+    settings = request.settings
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
     facts = {
-        "plan": asdict(plan),
+        "plan": asdict(request.plan),
         "lab": rig.lab_name,
         **rig.facts(),
-        "machine": _machine(emulated),
-        "disk": disk(folder),
+        "machine": _machine(settings.emulated),
+        "disk": disk(settings.state_dir),
         "python": platform.python_version(),
         "packages": packages | _elsewhere(transports),
         "uses": _distributions(transports),
-        "code": _code(built_from),
+        "code": _code(settings.commit),
         "measurement": {
             "clock": "time.monotonic_ns in the worker",
             "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",
             "garbage_collection": "on; one collection just before the clock starts",
-            "next_worker": f"starts {'while' if ahead else 'after'} a result is verified",
+            "next_worker": f"starts {'while' if settings.ahead else 'after'} a result is verified",
             "page_cache": "warm, where no parameter says otherwise",
         },
         "load_average_at_start": [round(value, 2) for value in os.getloadavg()],

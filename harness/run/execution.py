@@ -6,9 +6,9 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic
@@ -21,9 +21,10 @@ from harness.machine.patience import Patience
 from harness.machine.shortage import missing
 from harness.machine.variables import clean_environment
 from harness.model import Measurement, Status
+from harness.worker import messages
 from harness.worker.lines import line
 from harness.worker.measure import SAMPLE_SECONDS, Sample, peaks_above_start, read_cpu_seconds, read_memory
-from harness.worker.messages import CALLED, PAUSED, READY, AnswerT, Failed, Job, Measured
+from harness.worker.messages import AnswerT, Failed, Job, Measured
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
@@ -63,19 +64,14 @@ def execute(
     return (worker or Worker(log, command)).ask(job, time_limit, server_died, called, paused)
 
 
-def getting_ready(
-    log: Path, contract: str, transport: str, module: str, command: tuple[str, ...] = COMMAND
-) -> "Worker":
-    """Start a process for a contract's next job, which imports the transport's modules and then waits."""
-    return Worker(log, (*command, contract, transport, module), says_ready=True)
-
-
 class Worker:
     """A worker process; it ends, with everything it started, after its last job or the first failure."""
 
-    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND, says_ready: bool = False) -> None:
-        self._log, self._says_ready = log, says_ready
+    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
+        self._log = log
         self._scratch = scratch.folder("worker")
+        if command[0] != COMMAND[0]:
+            interpreters.lend(Path(self._scratch.name))
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -99,41 +95,36 @@ class Worker:
     ) -> Execution[AnswerT]:
         """Pass it a job and return the result, see `execute`; it stays alive only if its answer says so."""
         answer: AnswerT | Failed | None = None
-        ended = ""
+        watch = _Watch(self._process, Patience(time_limit), server_died)
         try:
-            asked = line({"contract": job.contract, "job": job})
-            if self._is_ready(time_limit):
-                samples, output, ended = _watch(
-                    self._process, asked, time_limit, server_died, {CALLED: called, PAUSED: paused}
-                )
-            else:
-                samples, output, ended = [], b"", "timeout"
-            if output.endswith(b"\n"):
-                answer = _read(output, job.answered_by())
+            self._send(line({"contract": job.contract, "job": job}))
+            while answer is None and (said := watch.line()):
+                match _event(said):
+                    case {"event": messages.CALLED}:
+                        called()
+                    case {"event": messages.PAUSED}:
+                        paused()
+                        self._send(b"\n")
+                    case {"event": messages.ANSWERED, "answer": {"status": _} as found}:
+                        answer = _read(found, job.answered_by())
+                    case _:
+                        reason = f"expected one line of JSON as the worker's answer, found {said[:80]!r}"
+                        answer = Failed(Status.ERROR, reason)
         finally:
-            patience = _LAST_SECONDS if ended == "closed" and answer is None else 0.5
+            patience = _LAST_SECONDS if watch.ended == "closed" else 0.5
             ended_itself = False if answer and answer.stays else self.end(patience)
         if answer is None:
-            if ended == "closed" and not ended_itself:
-                ended = "closed its output"
-            answer = _no_answer(ended, self._process.returncode, time_limit, self._log)
-        return Execution(answer, samples)
+            if watch.ended == "closed" and not ended_itself:
+                watch.ended = "closed its output"
+            answer = _no_answer(watch.ended, self._process.returncode, time_limit, self._log)
+        return Execution(answer, watch.samples)
 
-    def _is_ready(self, time_limit: float) -> bool:
-        """Wait until it is ready for its job or has ended; return whether that was in time."""
-        if not self._says_ready:
-            return True
-        self._says_ready = False
-        assert self._process.stdout is not None
-        patience = Patience(time_limit)
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while patience.left() > 0:
-                if selector.select(SAMPLE_SECONDS):
-                    os.read(self._process.stdout.fileno(), len(READY))
-                    return True
-                stopping.check()
-        return False
+    def _send(self, text: bytes) -> None:
+        """Send a line, unless the process has died: its exit code says why."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(text)
+            self._process.stdin.flush()  # and left open: closing it tells the worker that we are gone
 
     def end(self, patience: float = 0.5) -> bool:
         """End it unless it ends within this many seconds; return whether it ended by itself."""
@@ -171,56 +162,38 @@ def measurement(measured: Measured, samples: list[Sample]) -> Measurement:
     )
 
 
-def _watch(
-    process: subprocess.Popen[bytes],
-    asked: bytes,
-    time_limit: float,
-    server_died: Callable[[], bool],
-    said: Mapping[bytes, Callable[[], object]],
-) -> tuple[list[Sample], bytes, str]:
-    """Feed and sample the process until it closes its output; return samples, output and why watching ended.
+@dataclass
+class _Watch:
+    """Reads and samples a worker; `ended` says why watching ended."""
 
-    `said` handles its messages before the answer.
-    """
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(asked)
-        process.stdin.flush()  # and left open: closing it tells the worker that we are gone
-    except BrokenPipeError:
-        return [], b"", "closed"  # it died at once; its exit code says why
-    samples: list[Sample] = []
-    output = b""
-    patience, reason = Patience(time_limit), "timeout"
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while patience.left() > 0:
-            if selector.select(SAMPLE_SECONDS):
-                chunk = os.read(process.stdout.fileno(), 1 << 16)
-                if not chunk:
-                    return samples, output, "closed"
-                output = _heard(process, output + chunk, said)
-                if output.endswith(b"\n"):  # the answer; a process that the worker started may hold the pipe open
-                    return samples, output, "closed"
-            _sample(process.pid, samples)
-            stopping.check()  # only the main thread gets a signal's exception
-            if reason == "timeout" and server_died():
-                patience.shorten(GRACE_SECONDS)
-                reason = "server died"
-    return samples, output, reason
+    process: subprocess.Popen[bytes]
+    patience: Patience
+    server_died: Callable[[], bool]
+    ended: str = "timeout"
+    samples: list[Sample] = field(default_factory=list)
+    _read: bytes = b""
 
-
-def _heard(process: subprocess.Popen[bytes], output: bytes, said: Mapping[bytes, Callable[[], object]]) -> bytes:
-    """Handle a worker's messages before its answer; return its output after them."""
-    for words, do in said.items():
-        while output.startswith(words):
-            output = output.removeprefix(words)
-            do()
-            if words == PAUSED and process.stdin:
-                with suppress(BrokenPipeError):  # it has died meanwhile; its exit code says why
-                    process.stdin.write(b"\n")
-                    process.stdin.flush()
-    return output
+    def line(self) -> bytes:
+        """Return its next line; empty if it closes its output or the time is up. Its own processes may keep it open."""
+        assert self.process.stdout
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._read:
+                if self.patience.left() <= 0:
+                    return b""
+                if selector.select(SAMPLE_SECONDS):
+                    chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        self.ended = "closed"
+                        return b""
+                    self._read += chunk
+                _sample(self.process.pid, self.samples)
+                stopping.check()  # only the main thread gets a signal's exception
+                if self.ended == "timeout" and self.server_died():
+                    self.patience.shorten(GRACE_SECONDS)
+                    self.ended = "server died"
+        found, _, self._read = self._read.partition(b"\n")
+        return found + b"\n"
 
 
 def _sample(pid: int, samples: list[Sample]) -> None:
@@ -274,16 +247,20 @@ def _said(log: Path) -> str:
         return ""
 
 
-def _read(output: bytes, of: type[AnswerT]) -> AnswerT | Failed:
-    """Return the answer in a line of JSON, or a failure if the line is not one."""
+def _event(said: bytes) -> object:
+    """Return an event from its line; None for another line."""
     try:
-        found = json.loads(output)
-        status = Status(found["status"])
-    except (ValueError, TypeError, KeyError):
-        return Failed(Status.ERROR, f"expected one line of JSON as the worker's answer, found {output[:80]!r}")
+        return json.loads(said)
+    except ValueError:
+        return None
+
+
+def _read(found: dict[str, object], of: type[AnswerT]) -> AnswerT | Failed:
+    """Return an answer, or a failure if it is none of this type."""
+    of_it: Any = of if found["status"] == Status.OK else Failed
     try:
-        of_it = of if status is Status.OK else Failed
-        return _reader(of_it).validate_python(found)  # type: ignore[arg-type]  # of mypy no class has a hash
+        answer: AnswerT | Failed = _reader(of_it).validate_python(found)
+        return answer
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         return Failed(Status.ERROR, f"the worker's answer is no {error.title}: {wrong}")

@@ -7,9 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
-from harness.model import Case, Experiment, LabError, Origin, Run, Transport, unknown
+from harness.model import Case, Experiment, Facts, LabError, Origin, Run, Transport, unknown
 from harness.suites.suite import Size, Suite
 
 ALL = "all"  # every origin: contenders and all other transports
@@ -34,7 +33,7 @@ class Plan:
             raise LabError(f"expected time_limit in seconds above 0, found {self.time_limit!r}")
 
 
-def from_facts(facts: dict[str, Any]) -> Plan:
+def from_facts(facts: Facts) -> Plan:
     """Return the plan from the plain values of `dataclasses.asdict`. Raises TypeError or KeyError for others."""
     return Plan(**{**facts, "experiments": tuple(Experiment(**part) for part in facts["experiments"])})
 

@@ -1,8 +1,8 @@
 """The worker of the next run, started and its clients imported while the last result is verified.
 
 Starting and importing take half a second, in which the parent would only wait. Nothing runs during a timed call. This
-module starts a worker when the previous worker's timing has ended, and hands it its job once it reports that it is
-ready. Until then the worker waits idly. An import that fails is not reported here, because the job fails on it again.
+module starts a worker when the previous worker's timing has ended. It imports what its transport needs, and then waits
+idly for its job. An import that fails is not reported here, because the job fails on it again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.lab import interpreters
 from harness.model import Run
-from harness.run.execution import Worker, getting_ready
+from harness.run.execution import Worker
 
 
 class Ahead:
@@ -39,7 +39,7 @@ class Ahead:
         entry = self._next.case.transport
         with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
             command = interpreters.command_of(entry)
-            worker = getting_ready(log, contract, entry.id, entry.function.__module__, command=command)
+            worker = Worker(log, (*command, contract, entry.id, entry.function.__module__))
             self._waiting = self._next, worker, log
 
     def take(self, run: Run) -> Worker | None:

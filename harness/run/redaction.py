@@ -1,4 +1,4 @@
-"""Remove values of a user's own data from a run's error messages.
+"""What a run rules out by the values of its data, and error messages without the values of a user's own data.
 
 Messages of clients and servers often quote the value that caused an error. The lab's own messages about such data do
 not quote values; they may name a column.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from harness.model import Status
+from harness.datasets.user_data.losses import undeclared
+from harness.model import Case, Outcome, Status
 from harness.run.fault_attribution import no_space
 from harness.systems import SYSTEMS
 
@@ -23,6 +25,31 @@ _CONVERTED = re.compile(r"(.+?: .+? (?:does not convert to|changes values when c
 _CAME = re.compile(r"(.+?): (.+?) does not convert to ")
 _EXCEPTION = re.compile(r"(?:after the run: )?([A-Za-z_][\w.]*): ")
 _KEPT_BACK = "its words may have values in them, and are not kept"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataRules:
+    """Which datasets and transports do not fit together, with the reasons, and the user's own columns, if any.
+
+    `columns` has their logical types; their values must not appear in the results.
+    """
+
+    ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def unsupported(self, case: Case) -> str:
+        """Return why the values of a case's data rule its transport out; empty if they do not."""
+        return self.ruled_out.get((case.dataset, case.transport.id), "")
+
+    def failed(self, status: Status, error: str) -> tuple[Status, str]:
+        """Return a worker's failure, which may be about types that its transport declares nothing about."""
+        return of_types(status, error, undeclared(self.columns))
+
+    def redacted(self, outcome: Outcome) -> Outcome:
+        """Return an outcome whose error has no value of the user's own data."""
+        if not self.columns:
+            return outcome
+        return replace(outcome, error=without_values(outcome.status, outcome.error, self.columns))
 
 
 def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
@@ -45,21 +72,21 @@ def of_server(error: str) -> str:
     return next((words for system in SYSTEMS.values() if (words := system.without_values(error))), "")
 
 
-def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
+def of_types(status: Status, error: str, columns: Mapping[str, str]) -> tuple[Status, str]:
     """Return a failed outcome: a call that failed on types it declares nothing about, or changed them, is unsupported.
 
-    `undeclared` are columns of such types with their logical types. The outcome gives an exception's name without its
+    `columns` are those of such types, with their logical types. The outcome gives an exception's name without its
     message. If the message names no column, any of them may be the cause. A server error about whole rows is not about
     a type.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
-    if came and came[1] in undeclared:
-        return Status.UNSUPPORTED, f'{undeclared[came[1]]} (column "{came[1]}"): it came as {came[2]}'
+    if came and came[1] in columns:
+        return Status.UNSUPPORTED, f'{columns[came[1]]} (column "{came[1]}"): it came as {came[2]}'
     exception = _EXCEPTION.match(error) if status is Status.ERROR and not no_space(error) else None
-    if not undeclared or not exception or of_server(error):
+    if not columns or not exception or of_server(error):
         return status, error
-    suspects = _named(error, undeclared) or list(undeclared)
-    return Status.UNSUPPORTED, f"{_by_type(suspects, undeclared)}: {exception[1]}"
+    suspects = _named(error, columns) or list(columns)
+    return Status.UNSUPPORTED, f"{_by_type(suspects, columns)}: {exception[1]}"
 
 
 def _by_type(columns: Iterable[str], logical_types: Mapping[str, str]) -> str:

@@ -11,13 +11,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from harness.machine import stopping
 from harness.model import Status
 from harness.run.execution import COMMAND, Execution, Worker, measurement
 from harness.worker.measure import Memory, StopwatchReport
-from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
+from harness.worker.messages import Answer, AnyJob, Failed, Measured, Numbers
 from harness.worker.meters import servers_cpu_seconds, spent_by_servers
 
 _LOOK_SECONDS = 0.05  # between checks whether a person has asked to stop
@@ -40,12 +40,12 @@ class _Start:
 
 
 def execute_together(
-    jobs: Sequence[Job[Any]],
+    jobs: Sequence[AnyJob],
     time_limit: float,
     log: Path,
     server_died: Callable[[], bool] = lambda: False,
     command: tuple[str, ...] = COMMAND,
-) -> Execution[Any]:
+) -> Execution[Answer]:
     """Run jobs at once in fresh processes and return one combined result; `log` receives all their output.
 
     Seconds count from the first start to the last end. CPU time and memory peaks are the sums over all. The result's
@@ -66,7 +66,7 @@ def execute_together(
     return _as_one(found, start.spent())
 
 
-def _waited_for(asked: Sequence[Future[Execution[Any]]], barrier: threading.Barrier) -> list[Execution[Any]]:
+def _waited_for(asked: Sequence[Future[Execution[Answer]]], barrier: threading.Barrier) -> list[Execution[Answer]]:
     left = set(asked)
     try:
         while left:
@@ -79,13 +79,13 @@ def _waited_for(asked: Sequence[Future[Execution[Any]]], barrier: threading.Barr
 
 
 def _ask(
-    job: Job[Any],
+    job: AnyJob,
     time_limit: float,
     log: Path,
     server_died: Callable[[], bool],
     command: tuple[str, ...],
     barrier: threading.Barrier,
-) -> Execution[Any]:
+) -> Execution[Answer]:
     begun = False
     try:
         found = Worker(log, command).ask(job, time_limit, server_died, paused=lambda: barrier.wait(time_limit))
@@ -98,7 +98,7 @@ def _ask(
             barrier.abort()
 
 
-def _as_one(found: Sequence[Execution[Any]], spent: Numbers) -> Execution[Any]:
+def _as_one(found: Sequence[Execution[Answer]], spent: Numbers) -> Execution[Answer]:
     failed = [(place, one.answer) for place, one in enumerate(found, start=1) if isinstance(one.answer, Failed)]
     if failed:
         place, answer = next((each for each in failed if each[1].error != _OTHER), failed[0])
@@ -116,7 +116,7 @@ def _as_one(found: Sequence[Execution[Any]], spent: Numbers) -> Execution[Any]:
     return Execution(replace(answers[0], measured=Measured(connected, _report(found), details)), [])
 
 
-def _report(found: Sequence[Execution[Any]]) -> StopwatchReport:
+def _report(found: Sequence[Execution[Answer]]) -> StopwatchReport:
     """Return the report of all, with no memory before the call and the sum of the peaks after it."""
     measured = [cast(Answer, one.answer).measured for one in found]
     reports = [one.report for one in measured]

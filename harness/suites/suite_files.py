@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, LabError, Origin, texts, unknown
+from harness.model import Experiment, Facts, LabError, Origin, texts, unknown
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import (
     AnswersWanted,
@@ -104,7 +104,7 @@ class _Entries(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     @property
-    def given(self) -> dict[str, Any]:
+    def given(self) -> Facts:
         """The entries that the file sets, which take precedence over the enclosing level's."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
@@ -223,7 +223,7 @@ def _size(name: SizeName, file: _SuiteFile) -> Size:
     return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments), unasked)
 
 
-def _require(what: str, entries: dict[str, Any], *names: str) -> None:
+def _require(what: str, entries: Facts, *names: str) -> None:
     if missing := [name for name in names if not entries.get(name)]:
         raise ValueError(f'expected an entry "{missing[0]}" in {what}, found none')
 
@@ -253,7 +253,7 @@ def _first_error(error: ValidationError) -> str:
 
 def _known_at(above: Iterable[int | str]) -> list[str]:
     """Return the names of the entries that are allowed at a location of a suite file."""
-    models: dict[str, Any] = {
+    models: Facts = {
         "experiments": _ExperimentEntries,
         "sizes": _SizeEntries,
         "defaults": _SizeEntries,
@@ -283,10 +283,10 @@ def _figures(path: Path) -> tuple[PublishedFigure, ...]:
 
 
 def _figure(line: dict[str, str]) -> PublishedFigure:
-    numbers: dict[str, Any] = {name: int(text) for name, text in line.items() if name in ("rows", "bytes") and text}
-    figures: dict[str, Any] = {name: float(text) for name, text in line.items() if "_" in name and text}
+    numbers: Facts = {name: int(text) for name, text in line.items() if name in ("rows", "bytes") and text}
+    figures: Facts = {name: float(text) for name, text in line.items() if "_" in name and text}
     if not figures:
         raise ValueError(f"no figure of {line['description']!r}")
-    named: dict[str, Any] = {name: line.get(name) or None for name in ("experiment", "detail")}
+    named: Facts = {name: line.get(name) or None for name in ("experiment", "detail")}
     parameters = texts(line.get("parameters") or "")
     return PublishedFigure(line["description"], **named, parameters=parameters, **numbers, **figures)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from harness.model import Connection
 
 if TYPE_CHECKING:
     from harness.machine.connections import Connection
@@ -27,10 +29,10 @@ class ConcurrentChanges(Protocol):
 
     PROFILE: str
 
-    def watch(self, connection: Any) -> Watch:
+    def watch(self, connection: Connection) -> Watch:
         """Start to watch writers and commits."""
 
-    def change(self, connection: Any, table: str, warmup: str, month: str, step: int) -> None:
+    def change(self, connection: Connection, table: str, warmup: str, month: str, step: int) -> None:
         """Add all rows of one month of the small table `warmup` in one step: the first (`step` is even) or the last.
 
         `month` is the date column. A consistent read sees the whole change or none of it.

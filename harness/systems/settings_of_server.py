@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from harness.datasets.specification import Specification
-from harness.model import Value
+from harness.model import Connection, Value
 
 
 class SettingsOfServer(Protocol):
@@ -19,7 +19,7 @@ class SettingsOfServer(Protocol):
     NAMES: frozenset[str]
     OF_WHOLE_SERVER: frozenset[str]
 
-    def configure(self, connection: Any, parameters: Mapping[str, Value]) -> bool:
+    def configure(self, connection: Connection, parameters: Mapping[str, Value]) -> bool:
         """Set the whole server as these parameters require, and reset the others of OF_WHOLE_SERVER.
 
         Returns whether the server must restart for that. Raises LabError for an invalid value.
@@ -31,5 +31,5 @@ class SettingsOfServer(Protocol):
     def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
         """Return the statements to run after an empty table is created."""
 
-    def left(self, connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+    def left(self, connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
         """Return facts about a table after a write, with units in their names."""

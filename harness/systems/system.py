@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
-from harness.model import LabError, Server, SharedFolder
+from harness.model import Connection, LabError, Server, SharedFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +189,7 @@ class Client(Protocol):
     def transport_uri(self, endpoint: str, uri: str) -> str:
         """Return the URI for transports, with the lab's namespace as default. Raises LabError."""
 
-    def open_connection(self, endpoints: dict[str, str]) -> Any:
+    def open_connection(self, endpoints: dict[str, str]) -> Connection:
         """Open the connection. Raises LabError: unreachable server, wrong user or password."""
 
     def check(self, endpoints: dict[str, str]) -> Server:
@@ -201,51 +201,56 @@ class Client(Protocol):
     def offers(self, server: Server, endpoints: dict[str, str]) -> str:
         """Describe briefly what the server offers beyond its version, for `lab doctor`."""
 
-    def hold(self, connection: Any, run_id: str) -> str:
+    def hold(self, connection: Connection, run_id: str) -> str:
         """Keep other runs off the server until the connection closes; return the run that holds it, or None.
 
         A database without locks returns None, as README states.
         """
 
-    def ensure_namespace(self, connection: Any) -> None:
+    def ensure_namespace(self, connection: Connection) -> None:
         """Create the lab's namespace, or accept one that the lab made. Raises LabError: not ours, not allowed."""
 
-    def greet(self, connection: Any) -> None:
+    def greet(self, connection: Connection) -> None:
         """Have the server answer a small query."""
 
-    def create(self, connection: Any, table: str, definition: str) -> None:
+    def create(self, connection: Connection, table: str, definition: str) -> None:
         """Create an empty table, replacing the lab's earlier one. Raises LabError if the lab did not make that."""
 
-    def drop(self, connection: Any, table: str) -> None:
+    def drop(self, connection: Connection, table: str) -> None:
         """Drop a table of the lab if it exists. Raises LabError if the lab did not make the table of this name."""
 
-    def discard(self, connection: Any, table: str) -> None:
+    def discard(self, connection: Connection, table: str) -> None:
         """Drop a table, if it exists, that a transport made next to one of the lab's, in the lab's namespace."""
 
     def load(
-        self, connection: Any, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
+        self,
+        connection: Connection,
+        table: str,
+        parquet: str | Path,
+        logical_types: dict[str, str],
+        order: Sequence[str] = (),
     ) -> None:
         """Fill a table from a Parquet file, in `order` if the table has none, and leave it ready for fast reads."""
 
-    def require_held(self, connection: Any, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
+    def require_held(self, connection: Connection, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
         """Raise LabError, with column and row, for a value of a Parquet file that this database cannot hold."""
 
-    def fill(self, connection: Any, table: str, insertion: str) -> None:
+    def fill(self, connection: Connection, table: str, insertion: str) -> None:
         """Fill a table with one INSERT (`{table}` for its name)."""
 
-    def fetch(self, connection: Any, table: str, selection: str = "*") -> pa.Table:
+    def fetch(self, connection: Connection, table: str, selection: str = "*") -> pa.Table:
         """Return the whole table as Arrow."""
 
-    def end_sessions(self, connection: Any) -> None:
+    def end_sessions(self, connection: Connection) -> None:
         """End queries and sessions that dead workers left running."""
 
-    def say(self, connection: Any, statement: str) -> None:
+    def say(self, connection: Connection, statement: str) -> None:
         """Have the server execute a statement."""
 
-    def empty(self, connection: Any, table: str) -> None:
+    def empty(self, connection: Connection, table: str) -> None:
         """Delete all rows of a table that sessions have open, and bring the server to rest."""
 
-    def settle(self, connection: Any) -> None:
+    def settle(self, connection: Connection) -> None:
         """Bring the server to rest between runs."""
 
 
@@ -281,7 +286,7 @@ class TableDefinitions(Protocol):
 class SumsOfTables(Protocol):
     """How the server sums a table of any size: the module `sums` of a database package."""
 
-    def sums(self, connection: Any, table: str, logical_types: Mapping[str, str]) -> Sums:
+    def sums(self, connection: Connection, table: str, logical_types: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a type without any."""
 
 
@@ -299,16 +304,16 @@ class Hostile(Protocol):
     def definition(self, columns: Sequence[str]) -> str:
         """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
 
-    def make_types(self, connection: Any) -> None:
+    def make_types(self, connection: Connection) -> None:
         """Create the named types that these tables need, once, before any table."""
 
-    def drop_types(self, connection: Any) -> None:
+    def drop_types(self, connection: Connection) -> None:
         """Drop these types again; all tables are gone."""
 
-    def clear(self, connection: Any, table: str) -> None:
+    def clear(self, connection: Connection, table: str) -> None:
         """Delete a table's few rows, faster than recreating it; wait for other connections that still write to it."""
 
-    def marks(self, connection: Any) -> dict[str, str]:
+    def marks(self, connection: Connection) -> dict[str, str]:
         """Return for every table of the lab a string that changes whenever more than its rows changes."""
 
 

@@ -1,9 +1,9 @@
-"""The child process of one run: connect, warm up, measure one call, print one JSON line.
+"""The child process of one run: connect, warm up, measure one call, answer.
 
 The job arrives as one line of JSON on standard input, so that no password appears in a process list. The command's
-arguments may name the transport in advance. The process then imports its modules, reports that it is ready and waits.
-The answer goes to the original standard output. Output of clients goes to standard error. After a job with `stays`
-another may follow, which saves importing the clients again if nothing is measured.
+arguments may name the transport in advance. The process then imports its modules before it takes the job. Events, the
+last of them with the answer, go to the original standard output. Output of clients goes to standard error. After a job
+with `stays` another may follow, which saves importing the clients again if nothing is measured.
 """
 
 import ctypes
@@ -18,22 +18,23 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from harness import phases, registry
 from harness.machine.marked import VARIABLE
-from harness.model import Status, Transport
+from harness.model import Connection, Frame, Status, Transport, Value
 from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
-from harness.worker.lines import line, made
+from harness.worker.lines import made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import CALLED, PAUSED, READY, Answer, Failed, Job, Measured, Numbers
+from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, AnyJob, Failed, Measured, Numbers, event
 from harness.worker.meters import Meters
 
+_Measured = tuple[Stopwatch, float, Frame]  # a stopwatch's readings, the seconds to connect, and the result
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
 
 
@@ -51,11 +52,10 @@ def main(ahead: Sequence[str] = ()) -> None:
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     if ahead:
         _get_ready(*ahead)
-        _say(answers, READY)
     stays, imported = True, 0
     while stays:
         answer = _answer(jobs.get(), partial(_say, answers, CALLED), partial(_pause, answers, jobs))
-        _say(answers, line(answer))
+        _say(answers, ANSWERED, answer)
         stays = answer.stays
         if stays and len(sys.modules) > imported:
             imported = len(sys.modules)
@@ -65,8 +65,8 @@ def main(ahead: Sequence[str] = ()) -> None:
     os._exit(0)
 
 
-def _say(answers: BinaryIO, text: bytes) -> None:
-    answers.write(text)
+def _say(answers: BinaryIO, name: str, answer: Answer | Failed | None = None) -> None:
+    answers.write(event(name, answer))
     answers.flush()
 
 
@@ -125,7 +125,7 @@ def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -
 
 def run(
     contract: Contract,
-    job: Job[Any],
+    job: AnyJob,
     called: Callable[[], None] = lambda: None,
     paused: Callable[[], None] = lambda: None,
 ) -> Answer | Failed:
@@ -142,13 +142,9 @@ def run(
     _import(entry, contract)
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [], job.mark)
-    course = _Course(job.call - 1, job.together, paused)
     if not job.stays:  # memory is not measured in a process with several jobs
         release_unused_memory()
-    if entry.style == "async":
-        stopwatch, connect_seconds, returned = _run_async(entry, calls, meters, course)
-    else:
-        stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters, course)
+    stopwatch, connect_seconds, returned = _result(_measured(entry, calls, meters, job, paused), entry.style)
     called()
     details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
     if job.server_pids is not None:
@@ -156,76 +152,58 @@ def run(
     return contract.hand_over(entry, returned, job, Measured(connect_seconds, stopwatch.report(), details))
 
 
-@dataclass(frozen=True)
-class _Course:
-    """The steps before the measured call: earlier calls with a pause after each, and a pause to start together."""
+def _result(measured: Coroutine[None, None, _Measured], style: str) -> _Measured:
+    """Run a measurement: in an event loop, or without one if the transport is sync and so never waits.
 
-    earlier: int
-    together: bool
-    pause: Callable[[], None]
-
-    def begin(self) -> None:
-        """Wait for the other workers, if there are some."""
-        if self.together:
-            self.pause()
-
-
-def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
-    connect = registry.connect_of(entry)
-    if calls.connect_warmup is not None and calls.warmup is not None:
-        with connect(*calls.connect_warmup) as connection:
-            entry.function(connection, *calls.warmup, **calls.warmup_named)
-    started = time.perf_counter()
-    with connect(*calls.connect) as connection:
-        connect_seconds = time.perf_counter() - started
-        if calls.connect_warmup is None and calls.warmup is not None:
-            entry.function(connection, *calls.warmup, **calls.warmup_named)
-        for _ in range(course.earlier):
-            entry.function(connection, *calls.measured, **calls.measured_named)
-            course.pause()
-        phases.forget()
-        with meters, Stopwatch(course.begin) as stopwatch:
-            returned = entry.function(connection, *calls.measured, **calls.measured_named)
-        if calls.following is not None:
-            returned = [returned, *(entry.function(connection, *each) for each in calls.following)]
-    return stopwatch, connect_seconds, returned
-
-
-def _run_async(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
-    """Run the call in an event loop without making its result the result of a task.
-
-    asyncio.run installs a SIGINT handler, for which Python prints the handler, its task and the task's result. polars
-    2.1 panics when it prints a frame with a date after the year 262143.
+    A result must not become that of a task: asyncio.run installs a SIGINT handler, for which Python prints the handler,
+    its task and the task's result. polars 2.1 panics when it prints a frame with a date after the year 262143.
     """
-    outcome = []
+    results: list[_Measured] = []
 
     async def keep() -> None:
-        outcome.append(await _measure_async(entry, calls, meters, course))
+        results.append(await measured)
 
-    import asyncio  # most clients do not need it
+    if style == "async":
+        import asyncio  # most clients do not need it
 
-    asyncio.run(keep())
-    return outcome[0]
+        asyncio.run(keep())
+    else:
+        with suppress(StopIteration):
+            keep().send(None)
+    return results[0]
 
 
-async def _measure_async(
-    entry: Transport, calls: Calls, meters: Meters, course: _Course
-) -> tuple[Stopwatch, float, Any]:
-    connect = registry.connect_of(entry)
+async def _measured(
+    entry: Transport, calls: Calls, meters: Meters, job: AnyJob, pause: Callable[[], None]
+) -> _Measured:
+    """Connect, warm up, and measure one call."""
+    connect, call, waits = registry.connect_of(entry), entry.function, entry.style == "async"
+
+    async def opened(stack: AsyncExitStack, arguments: Sequence[object]) -> Connection:
+        context = connect(*arguments)
+        return await stack.enter_async_context(context) if waits else stack.enter_context(context)
+
+    async def result(connection: Connection, arguments: Sequence[object], named: Mapping[str, Value]) -> Frame:
+        returned = call(connection, *arguments, **named)
+        return await returned if waits else returned
+
     if calls.connect_warmup is not None and calls.warmup is not None:
-        async with connect(*calls.connect_warmup) as connection:
-            await entry.function(connection, *calls.warmup, **calls.warmup_named)
+        async with AsyncExitStack() as stack:
+            await result(await opened(stack, calls.connect_warmup), calls.warmup, calls.warmup_named)
     started = time.perf_counter()
-    async with connect(*calls.connect) as connection:
+    async with AsyncExitStack() as stack:
+        connection = await opened(stack, calls.connect)
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None and calls.warmup is not None:
-            await entry.function(connection, *calls.warmup, **calls.warmup_named)
-        for _ in range(course.earlier):
-            await entry.function(connection, *calls.measured, **calls.measured_named)
-            course.pause()
+            await result(connection, calls.warmup, calls.warmup_named)
+        for _ in range(job.call - 1):
+            await result(connection, calls.measured, calls.measured_named)
+            pause()
         phases.forget()
-        with meters, Stopwatch(course.begin) as stopwatch:
-            returned = await entry.function(connection, *calls.measured, **calls.measured_named)
+        with meters, Stopwatch(pause if job.together else lambda: None) as stopwatch:
+            returned = call(connection, *calls.measured, **calls.measured_named)
+            if waits:
+                returned = await returned
         if calls.following is not None:
-            returned = [returned, *[await entry.function(connection, *each) for each in calls.following]]
+            returned = [returned, *[await result(connection, each, {}) for each in calls.following]]
     return stopwatch, connect_seconds, returned

@@ -1,4 +1,4 @@
-"""Messages between the parent and a worker: a job, and an answer or a failure.
+"""Messages between the parent and a worker: a job there, and events back, the last of them with an answer.
 
 Every contract extends the job and the answer; this module has their common fields.
 """
@@ -6,17 +6,23 @@ Every contract extends the job and the answer; this module has their common fiel
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from harness.model import Status
-from harness.worker.lines import Message
+from harness.worker.lines import Message, line
 from harness.worker.measure import StopwatchReport
 
-CALLED = b"called\n"  # from a worker after its timing, before its answer
-PAUSED = b"paused\n"  # from a worker that pauses until it receives any line
-READY = b"ready\n"  # from a worker that got its transport before its job, after all imports
+# The events that a worker reports, each as one line of JSON.
+PAUSED = "paused"  # it waits until it receives any line
+CALLED = "called"  # its timing has ended
+ANSWERED = "answered"  # with its answer, or its failure
 Numbers = dict[str, int | float]  # by name with unit
 AnswerT = TypeVar("AnswerT", bound="Answer")
+
+
+def event(name: str, answer: "Answer | Failed | None" = None) -> bytes:
+    """Return an event as one line of JSON."""
+    return line({"event": name, "answer": answer})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +53,9 @@ class Job(Message, ABC, Generic[AnswerT]):
     @abstractmethod
     def answered_by(self) -> type[AnswerT]:
         """Return the type of its answer."""
+
+
+AnyJob = Job[Any]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry, settings
+from harness import registry
 from harness.lab import interpreters
 from harness.lab.packages import not_installed
+from harness.model import Status
 from harness.run import environment
-from tests.run.test_environment import HERE, PLAN, rig
+from harness.run.execution import Worker
+from harness.worker.contracts.databases import DatabaseJob
+from tests.run.test_environment import request, rig
 
 __all__ = ["rig"]  # a fixture
 
@@ -25,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for Daft's environment, in which nothing is yet."""
-    monkeypatch.setenv("LAB_DAFT_DIR", str(tmp_path / "daft"))
-    return tmp_path / "daft"
+    monkeypatch.setenv("LAB_ENVIRONMENTS_DIR", str(tmp_path))
+    return tmp_path / ".venv-daft"
 
 
 def install(folder: Path, **versions: str) -> None:
@@ -55,23 +58,37 @@ def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
 def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_beside_it(own: Path) -> None:
     """Neither the tests of a checkout, nor what is installed where the lab is."""
     install(own)
-    python, option, start = interpreters.command_of(registry.one(OF_DAFT))
-    seen = start.partition("from harness.worker")[0] + "import harness.registry; print(harness.__file__)"
-    for other in ("tests", "pydantic"):
-        seen += f"\nprint(importlib.util.find_spec({other!r}))"
-    done = subprocess.run((python, option, seen), cwd=own, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(ROOT / "harness" / "__init__.py"), "None", "None"]
+    here = own / "here"
+    here.mkdir()
+    interpreters.lend(here)
+    seen = "import importlib.util, harness.registry; print(harness.registry.__file__"
+    seen += "".join(f", importlib.util.find_spec({other!r})" for other in ("tests", "pydantic")) + ")"
+    python = interpreters.command_of(registry.one(OF_DAFT))[0]
+    done = subprocess.run((python, "-c", seen), cwd=here, capture_output=True, text=True, check=True)
+    registered, *others = done.stdout.split()
+    assert (Path(registered).resolve(), others) == (ROOT / "harness" / "registry.py", ["None", "None"])
+
+
+def test_a_worker_there_answers(own: Path) -> None:
+    install(own, daft="0.7.26", psutil="1")
+    entry = registry.one(OF_DAFT)
+    job = DatabaseJob(transport=entry.id, module=entry.function.__module__, dataset="", logical_types={})
+    answer = Worker(own / "log", interpreters.command_of(entry)).ask(job, 60).answer
+    assert answer.status is Status.ERROR
+    assert answer.error == "ModuleNotFoundError: No module named 'pgpq'"
 
 
 def test_without_its_environment_daft_is_not_installed_whatever_the_lab_has(own: Path) -> None:
-    said = 'the Python package "daft" is not installed: LAB_DAFT_DIR: expected an environment made of '
-    assert not_installed(["daft", "pyarrow"]) == f"{said}requirements-daft.lock"
+    assert not_installed(["daft", "pyarrow"]) == (
+        'the Python package "daft" is not installed: expected an environment made of requirements-daft.lock in '
+        "LAB_ENVIRONMENTS_DIR/.venv-daft"
+    )
 
 
-def test_in_a_checkout_one_command_makes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("LAB_DAFT_DIR", raising=False)
-    assert settings.load().daft_dir == ROOT / ".venv-daft"
-    assert interpreters.Interpreter("daft", ROOT / ".venv-daft").remedy == "make engine ENGINE=daft"
+def test_in_a_checkout_one_command_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAB_ENVIRONMENTS_DIR", raising=False)
+    assert interpreters.Interpreter("daft").folder == ROOT / ".venv-daft"
+    assert interpreters.Interpreter("daft").remedy == "make engine ENGINE=daft"
 
 
 def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None:
@@ -84,7 +101,7 @@ def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None
 
 def test_a_run_records_the_versions_that_really_ran(own: Path, rig: object) -> None:
     install(own, daft="0.7.26", pyarrow="25.0.1", never_used="1")
-    facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)], HERE)  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)])  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft", "daft/pyarrow"]
     assert facts["packages"]["daft/pyarrow"] == "25.0.1" != facts["packages"]["pyarrow"]
     assert re.fullmatch(r"3\.\d+\.\d+.*", facts["packages"]["daft/python"])
@@ -92,10 +109,10 @@ def test_a_run_records_the_versions_that_really_ran(own: Path, rig: object) -> N
 
 def test_a_run_without_daft_does_not_look_there(own: Path, rig: object) -> None:
     install(own, daft="0.7.26")
-    facts = environment.describe(PLAN, rig, [registry.one(OF_OTHERS)], HERE)  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [registry.one(OF_OTHERS)])  # type: ignore[arg-type]
     assert not [name for name in facts["packages"] if name.startswith("daft/")]
 
 
 def test_a_run_on_a_lab_without_daft_says_that_nothing_of_it_ran(own: Path, rig: object) -> None:
-    facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT)], HERE)  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [registry.one(OF_DAFT)])  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == []

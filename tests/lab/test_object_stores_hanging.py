@@ -66,7 +66,7 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
                 thread.join()
             for place, each in enumerate(cases, 1):
                 seconds = limit if place == 1 else PATIENCE
-                session = runner.SuiteSession("the-run", "elt", rig, "0" * 12, folder, seconds)
+                session = orders.running(rig, folder, seconds)
                 runner.perform(session, [Run(each, 1, place)], rows.append)
             thread.join()
         assert not list((tmp_path / "state").glob("*/*"))

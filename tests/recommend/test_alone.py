@@ -15,9 +15,9 @@ from harness.machine.variables import namespace
 from harness.model import Operation
 from harness.recommend import judging
 from harness.recommend.alone import failing
-from harness.recommend.eligible import Wish
+from harness.recommend.eligible import Asked
 from harness.recommend.race import Race
-from harness.recommend.racing import Asked, Racing, Track
+from harness.recommend.racing import Racing, Track
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.networks import Networks
 
@@ -70,7 +70,7 @@ def test_a_race_that_nobody_comes_through_asks_for_one_column_of_each_type_that_
         asked_for.append((entries, columns))
         return {NO_TIME.id: {"opens"}, NO_BYTES.id: {"opens", "raw"}}
 
-    asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", 60.0)
+    asked = Asked(data=OWN, system="postgres", operation=Operation.WRITE, frame="polars", budget=60.0)
     entries = {entry.id: entry for entry in (NO_TIME, NO_BYTES)}
     track = Track("an-id", "embedded", Path(), lambda runs, on_row: None, alone=alone)  # type: ignore[arg-type]
     under_way = Racing(asked, Race(list(entries), OWN.rows, 1), entries, [], [], track, begun=True)

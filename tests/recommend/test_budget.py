@@ -15,9 +15,9 @@ from harness.cli.recommend import _shown
 from harness.datasets.user_data import data
 from harness.model import Operation, Run, Status
 from harness.recommend import racing
-from harness.recommend.eligible import Wish
+from harness.recommend.eligible import Asked
 from harness.recommend.race import LAST_PASSES, Race, Turn
-from harness.recommend.racing import REPORT_SECONDS, Asked, Racing, Track
+from harness.recommend.racing import REPORT_SECONDS, Racing, Track
 from tests.report.cases import row
 
 pytestmark = pytest.mark.process
@@ -52,7 +52,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def begun(budget: float) -> Racing:
-    asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", budget, started=time.monotonic())
+    asked = Asked(
+        data=OWN, system="postgres", operation=Operation.WRITE, frame="polars", budget=budget, started=time.monotonic()
+    )
     entries = {name: registry.one(name) for name in (FIRST, SECOND)}
     perform: Any = partial(racing.runner.perform, None)
     track = Track("a race", "embedded", Path(), perform, now=time.monotonic)

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import polars as pl
 import pytest
@@ -15,22 +15,30 @@ from packaging.requirements import Requirement
 from harness.datasets.user_data import data
 from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
-from harness.recommend.eligible import Wish
+from harness.recommend.eligible import Asked
 from harness.recommend.loading import Source
-from harness.report.recommendation import Recommendation
+from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 PLAIN = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", "b", "c"]}))
 WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", None, "c"]}))
-WRITE = Wish("clickhouse", Operation.WRITE, "pandas")
 
 
-def reasons(wish: Wish, user_data: data.UserData = PLAIN) -> dict[str, str]:
-    return {one.transport.id: one.reason for one in eligible.divided(wish, user_data)[1]}
+def wish(system: str, operation: Operation, frame: str, **more: Any) -> Asked:
+    return Asked(**{"data": PLAIN, "system": system, "operation": operation, "frame": frame, **more})
+
+
+WRITE = wish("clickhouse", Operation.WRITE, "pandas")
+
+
+def reasons(asked: Asked, user_data: data.UserData = PLAIN) -> dict[str, str]:
+    return {one.transport.id: one.reason for one in eligible.divided(replace(asked, data=user_data))[1]}
 
 
 def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_and_nobody_is_both() -> None:
-    stay, left_out = eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", ("httpx",), "sync"), WITH_NULLS)
+    stay, left_out = eligible.divided(
+        wish("clickhouse", Operation.WRITE, "pandas", without=("httpx",), style="sync", data=WITH_NULLS)
+    )
     names = [entry.id for entry in stay] + [one.transport.id for one in left_out]
     assert sorted(names) == sorted(entry.id for entry in eligible.all_of(WRITE))
     assert len(set(names)) == len(names)
@@ -42,7 +50,7 @@ def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_a
 def test_whoever_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_that_kind() -> None:
     losers = {entry.id for entry in eligible.all_of(WRITE) if "nulls" in entry.lossy}
     assert losers
-    out = {one.transport.id: one for one in eligible.divided(WRITE, WITH_NULLS)[1]}
+    out = {one.transport.id: one for one in eligible.divided(replace(WRITE, data=WITH_NULLS))[1]}
     assert losers <= out.keys()
     assert {out[name].kind for name in losers} == {"nulls"}
     assert all('(column "word")' in out[name].reason for name in losers)
@@ -50,61 +58,61 @@ def test_whoever_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_th
 
 
 def test_a_client_that_moves_timestamps_by_its_zone_is_no_contender_for_such_data_wherever_the_race_is_run() -> None:
-    wish = Wish("clickhouse", Operation.WRITE, "polars")
-    movers = {entry.id for entry in eligible.all_of(wish) if entry.lossy.get("timestamps_elsewhere") == Fate.CHANGED}
+    asked = wish("clickhouse", Operation.WRITE, "polars")
+    movers = {entry.id for entry in eligible.all_of(asked) if entry.lossy.get("timestamps_elsewhere") == Fate.CHANGED}
     assert "clickhouse.clickhouse_connect.write_polars_columns" in movers
     at = pl.Series([dt.datetime(2024, 1, 15, 12), dt.datetime(2024, 7, 15, 12)])
     naive = data.from_frame(pl.DataFrame({"at": at}))
     in_lists = data.from_frame(pl.DataFrame({"at": at.implode().extend(at.implode())}))
-    assert movers <= reasons(wish, naive).keys()
-    assert movers <= reasons(wish, in_lists).keys()
-    assert {reasons(wish, naive)[name].partition(":")[0] for name in movers} == {"changed"}
-    assert not movers & reasons(wish).keys()
+    assert movers <= reasons(asked, naive).keys()
+    assert movers <= reasons(asked, in_lists).keys()
+    assert {reasons(asked, naive)[name].partition(":")[0] for name in movers} == {"changed"}
+    assert not movers & reasons(asked).keys()
 
 
 @pytest.mark.parametrize("name", ["clickhouse_connect", "pyarrow"])
 def test_without_is_a_client_or_a_module_and_the_reason_says_which(name: str) -> None:
-    wish = Wish("clickhouse", Operation.WRITE, "pandas", (name,))
-    concerned = {entry.id for entry in eligible.all_of(wish) if name in {entry.client, *entry.modules}}
+    asked = wish("clickhouse", Operation.WRITE, "pandas", without=(name,))
+    concerned = {entry.id for entry in eligible.all_of(asked) if name in {entry.client, *entry.modules}}
     assert concerned
-    assert {of for of, reason in reasons(wish).items() if reason == f"without {name}"} == concerned
-    assert not {entry.id for entry in eligible.divided(wish, PLAIN)[0]} & concerned
+    assert {of for of, reason in reasons(asked).items() if reason == f"without {name}"} == concerned
+    assert not {entry.id for entry in eligible.divided(asked)[0]} & concerned
 
 
 def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it() -> None:
-    found = reasons(Wish("clickhouse", Operation.WRITE, "pandas", ("httpx",), "async"))
+    found = reasons(wish("clickhouse", Operation.WRITE, "pandas", without=("httpx",), style="async"))
     assert set(found.values()) == {"without httpx", "its style is sync"}
     of_httpx = {entry.id for entry in eligible.all_of(WRITE) if entry.client == "httpx"}
     assert {found[name] for name in of_httpx} == {"without httpx"}
 
 
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("asked", "said"),
     [
         (
-            Wish("postgres", Operation.WRITE, "polars", ("psycop",)),
+            wish("postgres", Operation.WRITE, "polars", without=("psycop",)),
             'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: ',
         ),
-        (Wish("postgres", Operation.WRITE, "polars", (), "threads"), r"expected a style .*\(async, sync\), found"),
+        (wish("postgres", Operation.WRITE, "polars", style="threads"), r"expected a style .*\(async, sync\), found"),
     ],
 )
-def test_what_nobody_knows_is_refused(wish: Wish, said: str) -> None:
+def test_what_nobody_knows_is_refused(asked: Asked, said: str) -> None:
     with pytest.raises(LabError, match=said):
-        eligible.divided(wish, PLAIN)
+        eligible.divided(asked)
 
 
 def test_where_nobody_is_left_it_says_so() -> None:
     clients = tuple({entry.client for entry in eligible.all_of(WRITE)})
     with pytest.raises(LabError, match=r"none of \d+ transports is left: without .*; ask for less"):
-        eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", clients), PLAIN)
+        eligible.divided(wish("clickhouse", Operation.WRITE, "pandas", without=clients))
 
 
 def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:
-    wish = Wish("postgres", Operation.READ, "polars")
-    shared = {entry.id for entry in eligible.all_of(wish) if {"shared_io", "s3"} & {*entry.needs}}
+    asked = wish("postgres", Operation.READ, "polars")
+    shared = {entry.id for entry in eligible.all_of(asked) if {"shared_io", "s3"} & {*entry.needs}}
     assert shared
-    assert shared <= {entry.id for entry in eligible.divided(wish, PLAIN)[0]}
-    stay, left_out = eligible.divided(replace(wish, program=True), PLAIN)
+    assert shared <= {entry.id for entry in eligible.divided(asked)[0]}
+    stay, left_out = eligible.divided(replace(asked, program=True))
     assert {
         one.transport.id for one in left_out if "--script has no program for it: it needs a " in one.reason
     } == shared
@@ -113,24 +121,23 @@ def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "wish",
+    "asked",
     [
-        Wish(system, operation, "polars", program=True)
+        wish(system, operation, "polars", program=True)
         for system, room in SYSTEMS.items()
         if not room.lacks("script")
         for operation in (Operation.WRITE, Operation.READ)
     ],
 )
-def test_there_is_a_program_of_everybody_who_may_win_then(wish: Wish) -> None:
-    for entry in eligible.divided(wish, PLAIN)[0]:
-        won = SimpleNamespace(transport=entry.id, packages=())
-        found = cast(Recommendation, SimpleNamespace(fastest=won, rows=3))
-        program = script.program(found, PLAIN, Source(query="SELECT 1"), "a_table")
+def test_there_is_a_program_of_everybody_who_may_win_then(asked: Asked) -> None:
+    for entry in eligible.divided(asked)[0]:
+        won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=3))
+        program = script.program(won, PLAIN, Source(query="SELECT 1"), "a_table")
         ast.parse(program)
         header = re.match(r"# /// script\n((?:# .*\n)+)# ///\n", program)  # https://peps.python.org/pep-0723
-        asked = tomllib.loads(re.sub(r"^# ", "", header[1], flags=re.MULTILINE))
-        assert asked["requires-python"] == ">=3.11"
-        assert all(Requirement(one) for one in asked["dependencies"])
+        needed = tomllib.loads(re.sub(r"^# ", "", header[1], flags=re.MULTILINE))
+        assert needed["requires-python"] == ">=3.11"
+        assert all(Requirement(one) for one in needed["dependencies"])
 
 
 def test_bounds_are_of_the_same_database_and_direction_and_need_nothing_shared() -> None:

@@ -11,9 +11,9 @@ from harness import registry
 from harness.datasets.user_data import data
 from harness.model import LabError, Operation, Status
 from harness.recommend import judging
-from harness.recommend.eligible import LeftOut, Wish
+from harness.recommend.eligible import Asked, LeftOut
 from harness.recommend.race import Race, Turn
-from harness.recommend.racing import Asked, Racing, Track
+from harness.recommend.racing import Racing, Track
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation
 from harness.results.row import Row
 from tests.report.cases import row
@@ -26,7 +26,15 @@ OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 
 def racing(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
     """A race of these transports, of which nothing has run yet."""
-    asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", 60.0, max_memory, usual)
+    asked = Asked(
+        data=OWN,
+        system="postgres",
+        operation=Operation.WRITE,
+        frame="polars",
+        budget=60.0,
+        max_memory=max_memory,
+        usual=usual,
+    )
     entries = {name: registry.one(name) for name in names}
     track = Track("an-id", "embedded", Path(), lambda runs, on_row: None)
     race = Race(names, OWN.rows, 1, frozenset(usual))

@@ -24,7 +24,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Operation, Transport
 from harness.recommend import eligible, script
-from harness.recommend.eligible import Wish
+from harness.recommend.eligible import Asked
 from harness.recommend.loading import Source
 from harness.report.recommendation import Figure
 from harness.results import runs_csv
@@ -37,8 +37,9 @@ from tests.typed import typed
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some forty programs a test, and more
 ROWS = 300
 TO_READ = "program_read"
+ONE_ROW = data.from_frame(pl.DataFrame({"id": [1]}))
 WISHES = [
-    Wish(system, operation, frame, program=True)
+    Asked(data=ONE_ROW, system=system, operation=operation, frame=frame, program=True)
     for system in SYSTEMS
     for operation in (Operation.WRITE, Operation.READ)
     for frame in ("polars", "pandas")
@@ -94,7 +95,7 @@ def made(embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path_factory: pyte
 
 
 @contextmanager
-def opened(wish: Wish, made: Made) -> Iterator[Any]:
+def opened(wish: Asked, made: Made) -> Iterator[Any]:
     """Yield a connection of the reference client."""
     client = SYSTEMS[wish.system].client
     connection = client.open_connection(made.lab.endpoints)
@@ -104,13 +105,13 @@ def opened(wish: Wish, made: Made) -> Iterator[Any]:
 
 
 @pytest.fixture
-def connection(made: Made, wish: Wish) -> Iterator[Any]:
+def connection(made: Made, wish: Asked) -> Iterator[Any]:
     with opened(wish, made) as connection:
         yield connection
 
 
 def programs(
-    wish: Wish,
+    wish: Asked,
     user_data: UserData,
     source: Source,
     folder: Path,
@@ -119,7 +120,7 @@ def programs(
 ) -> dict[Path, Transport]:
     """Write the program of each transport that may win, for a table of its own or for the one to be read."""
     written = {}
-    for number, entry in enumerate(eligible.divided(wish, user_data)[0]):
+    for number, entry in enumerate(eligible.divided(replace(wish, data=user_data))[0]):
         if entry.id in without or "pg_parquet" in entry.needs or entry.settings.get("async_insert") == "1":
             continue  # the embedded servers have no such extension, and collect no inserts
         won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
@@ -132,7 +133,7 @@ def programs(
     return written
 
 
-def variables(written: dict[Path, Transport], wish: Wish, made: Made) -> dict[str, str]:
+def variables(written: dict[Path, Transport], wish: Asked, made: Made) -> dict[str, str]:
     """Return what programs expect in their environment."""
     making = SYSTEMS[wish.system]
     return {show.variable(entry): made.uri(entry.endpoint, entry.system) for entry in written.values()} | {
@@ -144,7 +145,7 @@ def variables(written: dict[Path, Transport], wish: Wish, made: Made) -> dict[st
     "wish", [pytest.param(one, id=f"{one.system}-{one.operation}-{one.frame}@{n % 4}") for n, one in enumerate(WISHES)]
 )
 def test_the_program_of_every_transport_that_can_win_moves_every_value(
-    wish: Wish,
+    wish: Asked,
     made: Made,
     connection: Any,
     scripts: Scripts,
@@ -165,7 +166,7 @@ def test_the_program_of_every_transport_that_can_win_moves_every_value(
 
 
 def moved(
-    wish: Wish,
+    wish: Asked,
     name: str,
     made: Made,
     connection: Any,
@@ -190,7 +191,7 @@ def moved(
 
 @pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.operation}-{one.frame}") for one in WISHES])
 def test_a_program_moves_types_that_few_transports_know(
-    wish: Wish, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
+    wish: Asked, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
 ) -> None:
     path = tmp_path / "typed.parquet"
     typed(wish.system, ROWS).write_parquet(path)
@@ -223,7 +224,7 @@ def test_a_program_reads_the_file_whatever_its_form(suffix: str, made: Made, scr
 
 
 @pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.frame}") for one in WRITES])
-def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Scripts, tmp_path: Path) -> None:
+def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scripts, tmp_path: Path) -> None:
     client, (user_data, _) = SYSTEMS[wish.system].client, made.data[RICH_DATA]
     definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
     assert definition
@@ -246,7 +247,7 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
 
 
 def run(
-    written: dict[Path, Transport], wish: Wish, user_data: UserData, made: Made, connection: Any, scripts: Scripts
+    written: dict[Path, Transport], wish: Asked, user_data: UserData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
     """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
     wrong = {}
@@ -272,7 +273,7 @@ def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dic
     return {row.transport for row in runs_csv.load(folder / "runs.csv") if not row.ok}
 
 
-def unlike(user_data: UserData, found: Any, wish: Wish) -> list[str]:
+def unlike(user_data: UserData, found: Any, wish: Asked) -> list[str]:
     """Return what differs between the data and what came back, or lies in the table."""
     actual, _ = canonicalise(found, user_data.logical_types)
     row_key = user_data.specification.row_key
@@ -292,9 +293,13 @@ def drop(system: str, made: Made, tables: list[str]) -> None:
 
 
 @pytest.mark.parametrize("wish", WRITES, ids=lambda wish: f"{wish.system}-{wish.frame}")
-def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Wish, made: Made) -> None:
+def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Asked, made: Made) -> None:
     user_data, file = made.data[PLAIN_DATA]
-    [entry] = [entry for entry in eligible.divided(wish, user_data)[0] if entry.function.__name__.endswith("_tuned")]
+    [entry] = [
+        entry
+        for entry in eligible.divided(replace(wish, data=user_data))[0]
+        if entry.function.__name__.endswith("_tuned")
+    ]
     won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
     text = script.program(won, user_data, Source(file))
     assert text.count("\n") < 60

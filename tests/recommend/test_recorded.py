@@ -23,7 +23,7 @@ def test_in_95_of_100_races_the_winner_is_within_a_tenth_of_the_best_and_finalis
     folder: Path,
 ) -> None:
     record = record_of(folder)
-    ended = [race(record, folder.name, seed) for seed in range(100)]
+    ended = [race(record, seed) for seed in range(100)]
     assert sum(one.factor <= 1.1 and one.enough for one in ended) >= 95, [one.factor for one in ended]
     assert max(one.seconds for one in ended) < BUDGET
     assert sum(one.best == "out" for one in ended) <= 5
@@ -50,7 +50,7 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
 
 def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_shown_of_them() -> None:
     (folder,) = (path for path in FOLDERS if path.name == "documents")
-    ended = race(record_of(folder), folder.name, 1, budget=60)
+    ended = race(record_of(folder), 1, budget=60)
     found = recommendation(ended.racing, ended.seconds)
     assert ended.enough
     assert found.ended == ""

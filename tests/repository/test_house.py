@@ -5,12 +5,12 @@ import io
 import re
 import tokenize
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from benchmarks.rooms import arrows
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
@@ -71,6 +71,28 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(path)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
+    """Return by room (a folder or a file of the package) the others that it imports from, anywhere in its code."""
+    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees.items():
+        room = path.relative_to(package).parts[0].removesuffix(".py")
+        for name in _imported(tree):
+            whole, _, rest = name.partition(".")
+            other = rest.partition(".")[0]
+            if whole == package.name and other in rooms - {room, "__init__"}:
+                found[room].add(other)
+    return found
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:

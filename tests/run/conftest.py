@@ -15,6 +15,7 @@ from harness.run.rigs.rig import Checked, NothingLeft
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
 from tests.run.one_liners import Call, Descendant
+from tests.run.rigs.orders import running
 
 UP = """
 @contextmanager
@@ -95,16 +96,15 @@ class Rig(NothingLeft):
 def perform(tmp_path, monkeypatch):
     """Perform one run of a made-up transport on a rig that says what a test wants; returns its row and the words."""
     made = MadeUp(tmp_path, up=UP)
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder = tmp_path / "run"
     folder.mkdir()
 
     def call(function="scan", excused=(), deadline=math.inf, **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.SuiteSession(
-            "the-run", "scan", rig, "0123456789ab", folder, 120.0, excused=frozenset(excused), deadline=deadline
-        )
+        session = running(rig, folder, deadline=deadline)
+        vars(session)["excused"] = frozenset(excused)
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
         assert [line.status for line in told] == [row.status]

@@ -40,7 +40,7 @@ READ_JOB = "import json, os, signal, subprocess, sys, time; job = json.loads(sys
 
 def saying(text, answer=OK):
     """A piece of a worker that answers with an expression of Python."""
-    return f"print(json.dumps({{**{answer!r}, 'said': {text}}}), flush=True); "
+    return f"print(json.dumps({{'event': 'answered', 'answer': {{**{answer!r}, 'said': {text}}}}}), flush=True); "
 
 
 ANSWER = saying("job")

@@ -18,10 +18,19 @@ from harness.report import markdown
 from harness.results import environment as identity
 from harness.run import environment
 from harness.run.plan import Plan
+from harness.run.rigs.rig import RunRequest
 from harness.run.rigs.stores import StoreRig
+from harness.settings import Settings
 
 HERE = Path(__file__).parent
 PLAN = Plan("stores", "smoke", "*", (Experiment("equal", "*", "integers", {"rows": [1]}),), 1, 1, 5.0)
+
+
+def request(**settings):
+    """What is asked of a run, whose servers are on the disk of this file."""
+    return RunRequest(settings=Settings(state_dir=HERE, **settings), plan=PLAN, rig="stores", lab="embedded")
+
+
 FACTS = {
     "plan": {"suite": "stores", "size": "smoke", "experiments": [{"parameters": {"rows": [1]}}], "seed": 1},
     "data": [{"name": "integers", "rows": 1, "content_hash": "00"}],
@@ -105,7 +114,7 @@ def rig(tmp_path):
 
 
 def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprint(rig):
-    facts = environment.describe(PLAN, rig, [], HERE, built_from="abc")
+    facts = environment.describe(request(commit="abc"), rig, [])
     assert facts.keys() >= set(identity.IDENTITY)
     assert facts["fingerprint"] == identity.fingerprint(facts)
     assert facts == json.loads(json.dumps(facts))
@@ -125,19 +134,19 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
 
 
 def test_figures_of_emulated_images_are_marked_with_their_machine_in_every_report(rig):
-    facts = environment.describe(PLAN, rig, [], HERE, emulated="amd64 on arm64")
+    facts = environment.describe(request(emulated="amd64 on arm64"), rig, [])
     assert facts["machine"]["cpu"].endswith(" (emulated: amd64 on arm64)")
     assert "(emulated: amd64 on arm64)" in markdown.machine(facts["machine"])
-    assert environment.describe(PLAN, rig, [], HERE)["fingerprint"] != facts["fingerprint"]
+    assert environment.describe(request(), rig, [])["fingerprint"] != facts["fingerprint"]
 
 
 def test_the_environment_says_where_nothing_lies(rig, tmp_path):
-    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, [], HERE))
+    assert str(tmp_path) not in json.dumps(environment.describe(request(), rig, []))
 
 
 @pytest.mark.long
 def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
-    first, second = (environment.describe(PLAN, rig, [], HERE) for _ in range(2))
+    first, second = (environment.describe(request(), rig, []) for _ in range(2))
     assert first["fingerprint"] == second["fingerprint"]
 
 
@@ -150,7 +159,7 @@ def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint
     ],
 )
 def test_code_without_a_checkout_is_what_it_was_built_from(rig, built_from, code):
-    assert environment.describe(PLAN, rig, [], HERE, built_from)["code"] == code
+    assert environment.describe(request(commit=built_from), rig, [])["code"] == code
 
 
 def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(rig, tmp_path, monkeypatch):
@@ -166,21 +175,21 @@ def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(r
     git("commit", "--quiet", "--message", "one")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "runs.csv").write_text("results are not code")
-    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": False}
+    assert environment.describe(request(), rig, [])["code"] == {"commit": commit, "modified": False}
     (tmp_path / "code.py").write_text("two")
-    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": True}
+    assert environment.describe(request(), rig, [])["code"] == {"commit": commit, "modified": True}
 
 
 def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": None, "modified": None}
+    assert environment.describe(request(), rig, [])["code"] == {"commit": None, "modified": None}
 
 
 @pytest.mark.long
 def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorded(rig):
     """By the names of distributions: clickhouse-driver, where the module is clickhouse_driver."""
-    facts = environment.describe(PLAN, rig, registry.select("*"), HERE)
+    facts = environment.describe(request(), rig, registry.select("*"))
     assert facts["uses"].keys() == registry.catalogue().keys()
     assert facts["uses"]["clickhouse.clickhouse_driver.write_polars_columnar"] == ["clickhouse-driver", "polars"]
     for entry in registry.select("*"):

@@ -84,6 +84,7 @@ def test_memory_is_sampled_while_the_worker_runs(tmp_path):
     assert max(sample.memory.rss for sample in samples) > 50_000_000
 
 
+CALLED = "print(json.dumps({'event': 'called'}), flush=True); "
 STAYS = "import json, sys, time\nfor line in sys.stdin:\n    time.sleep(json.loads(line)['job']['sleep'])\n    "
 
 
@@ -106,7 +107,22 @@ def test_an_answer_is_taken_at_once_even_where_something_keeps_the_output_open(r
     assert time.monotonic() - started < LONG_BEFORE
 
 
-@pytest.mark.parametrize("junk", ["hello", "", "{", "[1]", "7", "null", "{}", "\\xff", '{"status": "ok"}\\nhello'])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "hello",
+        "",
+        "{",
+        "[1]",
+        '{"event": "gone"}',
+        '{"event": "answered", "answer": 7}',
+        "7",
+        "null",
+        "{}",
+        "\\xff",
+        '{"status": "ok"}\\nhello',
+    ],
+)
 def test_junk_on_the_output_is_an_error_and_no_answer(run, junk):
     answer = run(READ_JOB + f"os.write(1, '{junk}'.encode('latin-1') + b'\\n')")
     assert answer.status == Status.ERROR
@@ -145,11 +161,11 @@ def test_the_standard_error_of_the_worker_is_in_the_log(run, tmp_path):
 def test_that_the_clock_has_stopped_is_told_before_the_answer_comes(run, tmp_path):
     heard = tmp_path / "heard"
     wait = f"[time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(heard)!r}), True)]; "
-    answer = run(READ_JOB + "print('called', flush=True); " + wait + ANSWER, called=heard.touch)
+    answer = run(READ_JOB + CALLED + wait + ANSWER, called=heard.touch)
     assert answer.status is Status.OK
 
 
 def test_that_the_clock_has_stopped_is_told_once_where_the_answer_comes_at_the_same_time(run):
     told = []
-    answer = run(READ_JOB + "print('called'); " + ANSWER, called=lambda: told.append(1))
+    answer = run(READ_JOB + CALLED.replace(", flush=True", "") + ANSWER, called=lambda: told.append(1))
     assert (answer.status, told) == (Status.OK, [1])

@@ -88,7 +88,7 @@ def test_a_worker_that_dies_before_it_reads_its_job_is_an_error(run):
 
 def test_a_worker_whose_server_died_has_a_grace_to_say_so_itself(run, monkeypatch):
     monkeypatch.setattr(execution, "GRACE_SECONDS", 20.0)
-    said = "print(json.dumps({'status': 'error', 'error': 'connection lost'}), flush=True)"
+    said = "print(json.dumps({'event': 'answered', 'answer': {'status': 'error', 'error': 'connection lost'}}))"
     answer = run(READ_JOB + "time.sleep(0.2); " + said, server_died=lambda: True)
     assert answer == Failed(Status.ERROR, "connection lost")
 
@@ -131,11 +131,14 @@ print(found.answer.error, flush=True)
 """
 
 
+LONG_ANSWER = "{'event': 'answered', 'answer': {'status': 'error', 'error': 'x' * 300_000}}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("then", "said"),
     [
-        ("import json; print(json.dumps({'status': 'error', 'error': 'x' * 300_000}), flush=True); ", "x" * 300_000),
+        (f"import json; print(json.dumps({LONG_ANSWER}), flush=True); ", "x" * 300_000),
         ("", "ended after"),
     ],
 )

@@ -20,7 +20,8 @@ from harness.model import Experiment, Status
 from harness.run import runner
 from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
-from harness.run.suite_run import RunRequest, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.suite_run import open_run
 from harness.settings import Settings
 from tests.commands import wait_for_rows
 
@@ -111,20 +112,21 @@ def injuring(injure: Callable[[psutil.Process], None]) -> Iterator[list[int]]:
     thread.join()
 
 
-def two_runs(select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
+def two_runs(settings: Settings, select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
     experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows]})
-    return RunRequest(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
+    plan = Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit)
+    return RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)
 
 
 def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psutil.Process, DatabaseRig], None]) -> Any:
     """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
-    with open_run(settings, two_runs(select, 60.0), print) as suite_run:
-        rig = suite_run.session.rig
+    with open_run(two_runs(settings, select, 60.0)) as suite_run:
+        rig = suite_run.rig
         assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
-            runner.perform(suite_run.session, suite_run.todo, rows.append)
+            runner.perform(suite_run, suite_run.todo, rows.append)
     assert len(injured) == 1
     return rows
 
@@ -190,16 +192,16 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
 ) -> None:
     """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
     settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    request = two_runs(COPY, 30.0)
+    request = two_runs(settings, COPY, 30.0)
     rows: list[dict[str, Any]] = []
 
     def stop_worker() -> None:
         busy_worker(time.monotonic() + 60).suspend()
 
-    with open_run(settings, request, print) as suite_run:
+    with open_run(request) as suite_run:
         thread = threading.Thread(target=stop_worker)
         thread.start()
-        runner.perform(suite_run.session, suite_run.todo, rows.append)
+        runner.perform(suite_run, suite_run.todo, rows.append)
         thread.join()
     assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 30 s")
     assert rows[1].status is Status.OK, rows[1].error

@@ -103,8 +103,8 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
     monkeypatch.setattr("harness.lab.reference.GREETING_SECONDS", PATIENCE)
     settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     system, hung, took = select.partition(".")[0], [], []
-    with open_run(settings, two_runs(select, TIME_LIMIT, 50_000), print) as suite_run:
-        rig = suite_run.session.rig
+    with open_run(two_runs(settings, select, TIME_LIMIT, 50_000)) as suite_run:
+        rig = suite_run.rig
         assert isinstance(rig, DatabaseRig)
 
         def hang() -> None:
@@ -121,7 +121,7 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
 
         thread = threading.Thread(target=hang)
         thread.start()
-        runner.perform(suite_run.session, suite_run.todo, on_row)
+        runner.perform(suite_run, suite_run.todo, on_row)
         thread.join()
     assert rows[0].status is Status.TIMEOUT
     assert rows[0].error.startswith(f"after the run the {system} server did not answer within 6 s (greet) and was ")

@@ -12,6 +12,7 @@ from harness.run.prefork import Ahead
 from harness.run.rigs.rig import Checked, Unavailable
 from tests.made_up import MadeUp
 from tests.run.conftest import Rig
+from tests.run.rigs.orders import running
 
 pytestmark = pytest.mark.process
 
@@ -62,7 +63,7 @@ def perform(tmp_path, monkeypatch):
     """Perform runs of these transports with the next worker started ahead, or not; returns the rig and the rows."""
     made = MadeUp(tmp_path, up=TWO)
     (tmp_path / "ends_at_once.py").write_text("import os\nos._exit(3)\n")
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder = tmp_path / "run"
     folder.mkdir()
 
@@ -72,7 +73,7 @@ def perform(tmp_path, monkeypatch):
             Run(Case(registry.one(f"made.up.{name}"), "growing", "lineitem", {"files": place}), 1, place)
             for place, name in enumerate(functions, 1)
         ]
-        session = runner.SuiteSession("the-run", "scan", rig, "0" * 12, folder, 120.0, ahead=Ahead() if ahead else None)
+        session = running(rig, folder, ahead=Ahead() if ahead else None)
         runner.perform(session, runs, lambda row: None)
         return rig, runs_csv.load(folder / "runs.csv")
 

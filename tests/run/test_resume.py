@@ -113,9 +113,9 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     for name, value in on_embedded_lab.items():
         monkeypatch.setenv(name, value)
     settings = load()
-    with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
+    with open_run(resume_request(settings, folder.name, lambda suite: "databases")) as resumed:
         assert [run.pass_number for run in resumed.todo] == [first.pass_number]
-        assert {run.key for run in resumed.todo} == resumed.session.excused
+        assert {run.key for run in resumed.todo} == resumed.excused
         assert len(resumed.done) == 2
 
 

@@ -12,12 +12,13 @@ from harness.run import fault_attribution, runner
 from tests.made_up import MadeUp
 from tests.run.conftest import UP as TWO
 from tests.run.conftest import Rig
+from tests.run.rigs.orders import running
 
 pytestmark = pytest.mark.process
 
 
 def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
-    with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume the-run" goes on'):
+    with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume run" goes on'):
         perform(room=10**18)
     assert not (tmp_path / "run" / "runs.csv").exists()
 
@@ -93,11 +94,11 @@ CHANGES = {
 def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
     """An editor writes a new file and gives it the old one's name: rows that were added meanwhile would be lost."""
     made = MadeUp(tmp_path, up=TWO)
-    made.join(monkeypatch, runner)
+    made.join(monkeypatch)
     folder, told = tmp_path / "run", []
     folder.mkdir()
     case = Case(registry.one("made.up.scan"), "growing", "lineitem", {"files": 1})
-    session = runner.SuiteSession("the-run", "scan", Rig({"revive": [[]] * 9}), "0123456789ab", folder, 30.0)
+    session = running(Rig({"revive": [[]] * 9}), folder, 30.0)
 
     def on_row(row):
         told.append(row)

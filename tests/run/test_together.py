@@ -14,7 +14,7 @@ from tests.run.one_liners import LONG_BEFORE, OK, READ_JOB, Call, saying
 
 pytestmark = pytest.mark.process
 
-PAUSE = "print('paused', flush=True); sys.stdin.readline(); "
+PAUSE = "print(json.dumps({'event': 'paused'}), flush=True); sys.stdin.readline(); "
 LATE = READ_JOB + "time.sleep(job['job']['sleep']); print(time.monotonic(), file=sys.stderr); "
 LATE += PAUSE + saying("time.monotonic()")
 FAILS = READ_JOB + "sys.exit('no such server') if job['job']['sleep'] else None; " + PAUSE + saying("1")
@@ -43,7 +43,7 @@ def test_what_came_out_is_told_as_of_one_from_the_first_start_to_the_last_end(tm
         READ_JOB
         + PAUSE
         + f"answer = {several!r}[int(job['job']['sleep'])]; "
-        + "print(json.dumps({**answer, 'said': 1}))"
+        + "print(json.dumps({'event': 'answered', 'answer': {**answer, 'said': 1}}))"
     )
     found = together(code, tmp_path, 0.0, 1.0)
     measured = found.answer.measured

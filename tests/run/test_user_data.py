@@ -10,7 +10,7 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness import registry
+from harness import registry, settings
 from harness.datasets.user_data import data
 from harness.datasets.user_data.losses import ruled_out
 from harness.datasets.user_data.mark import FILE as KEY_FILE
@@ -18,7 +18,7 @@ from harness.machine.variables import namespace
 from harness.model import MARK, Case, Experiment, LabError, Status
 from harness.results import runs_csv
 from harness.run.plan import Plan
-from harness.run.suite_run import RunRequest, _chosen
+from harness.run.rigs.rig import RunRequest
 from harness.systems import SYSTEMS
 from tests.commands import Command, refused
 from tests.typed import typed
@@ -155,9 +155,15 @@ def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason
 
 def test_a_run_on_own_data_is_not_planned_without_them() -> None:
     part = Experiment("matrix", WRITE, data.NAME, {"rows": [3]})
-    request = RunRequest(Plan("matrix", "default", "*", (part,), 1, 1, 5.0), "databases", "embedded", "an-id")
+    request = RunRequest(
+        settings=settings.load(),
+        plan=Plan("matrix", "default", "*", (part,), 1, 1, 5.0),
+        rig="databases",
+        lab="embedded",
+        run_id="an-id",
+    )
     with pytest.raises(LabError, match="run an-id is on data of its person's own: expected these again"):
-        _chosen(request)
+        _ = request.cases
 
 
 @pytest.mark.long

@@ -158,12 +158,15 @@ def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_with_a_le
     tables: dict[str, Table], source: str, tmp_path: Path
 ) -> None:
     made = tables["postgres"]
-    python, option, start = interpreters.command_of(registry.one("postgres.daft.load_copy_once_ray"))
-    program = start.partition("from harness.worker")[0] + _KILLED
-    command = (python, option, program, made.uri, made.name, source, str(tmp_path))
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    here, killed = tmp_path / "here", tmp_path / "killed"
+    here.mkdir()
+    killed.mkdir()
+    interpreters.lend(here)
+    python = interpreters.command_of(registry.one("postgres.daft.load_copy_once_ray"))[0]
+    command = (python, "-c", _KILLED, made.uri, made.name, source, str(killed))
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"plain", "once"}
+    assert {path.name for path in killed.iterdir()} == {"plain", "once"}
     part = ROWS // PARTS
     answers = [line for line in done.stdout.splitlines() if line.startswith("[")]  # beside what Ray says
     assert answers == [str([part] * 4), str([part, 0, part, part])]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness.datasets.benchmark_input.rows import COL_1, COL_2, codes_of, table_of
 from harness.datasets.benchmark_input.similarity import jaro_winkler
-from harness.model import LabError
+from harness.model import Facts, LabError
 
 VERSION = 1
 TOP = 10
@@ -104,7 +104,7 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
     return InputFiles(folder, rows, files, total, seed, Answers(**known["answers"]))
 
 
-def facts(files: InputFiles) -> dict[str, Any]:
+def facts(files: InputFiles) -> Facts:
     """Return the known facts about the files as plain values, without their location."""
     known = {name: getattr(files, name) for name in ("rows", "files", "bytes", "seed")}
     return {"name": "benchmark_input", "version": VERSION, **known, **asdict(files.answers)}
@@ -166,7 +166,7 @@ def _state(path: Path) -> list[int] | None:
     return [found.st_size, found.st_mtime_ns]
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> Facts:
     """Return the known facts about the files; empty if the manifest is missing, damaged, or of another version."""
     try:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))

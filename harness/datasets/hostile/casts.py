@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 from harness.datasets.hostile.kind import Kind, one_column
+from harness.model import Scalar
 
 
-def _cast(logical: str, into: str, values: Sequence[Any], made: Sequence[Any], meaning: str = "") -> Kind:
+def _cast(logical: str, into: str, values: Sequence[Scalar], made: Sequence[Scalar], meaning: str = "") -> Kind:
     """Return the cast of a column from one logical type into another: the values, and the expected table values."""
     return one_column(
         f"{logical}_into_{into}",

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.model import Scalar
+
 # The nullable columns of the table that most kinds of values share, and an ordinary row's values.
 PLAIN = {
     "text_value": "text",
@@ -16,7 +18,7 @@ PLAIN = {
     "bigint_value": "int64",
     "float_value": "float64",
 }
-ORDINARY: dict[str, Any] = {
+ORDINARY: dict[str, Scalar] = {
     "text_value": "word",
     "uuid_value": "8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab",
     "date_value": dt.date(2025, 3, 4),
@@ -37,7 +39,7 @@ OF_TABLES = {
 }
 LABELS = ("red", "green", "blue")
 
-Rows = list[dict[str, Any]]
+Rows = list[dict[str, Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Kind:
     rows: Rows | None
     columns: dict[str, str] = field(default_factory=lambda: PLAIN)
     into: dict[str, str] = field(default_factory=dict)
-    made: dict[str, list[Any]] = field(default_factory=dict)
+    made: dict[str, list[Scalar]] = field(default_factory=dict)
     beyond: dict[str, str] = field(default_factory=dict)
     reason: str = ""
     no_frame: dict[str, str] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class Own:
 
     rows: Rows | None = None
     types: dict[str, str] = field(default_factory=dict)
-    made: dict[str, list[Any]] = field(default_factory=dict)
+    made: dict[str, list[Scalar]] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     shown: dict[str, str] = field(default_factory=dict)
     without: str = ""
@@ -95,12 +97,12 @@ class Own:
     remark: str = ""
 
 
-def column(name: str, *values: Any) -> Rows:
+def column(name: str, *values: Scalar) -> Rows:
     """Return rows that differ from an ordinary one in one column."""
     return [{name: value} for value in values]
 
 
-def one_column(name: str, meaning: str, logical: str, values: Iterable[Any] | None, **facts: Any) -> Kind:
+def one_column(name: str, meaning: str, logical: str, values: Iterable[Scalar] | None, **facts: Any) -> Kind:
     """Return a kind whose frame has the key and one column, `<logical>_value`; `facts` are further fields of it."""
     rows = None if values is None else column(f"{logical}_value", *values)
     return Kind(name, meaning, rows, {f"{logical}_value": logical}, **facts)

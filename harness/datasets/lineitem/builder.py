@@ -12,9 +12,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.datasets.lineitem.layout import PARTIAL
+from harness.model import Facts
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,7 +60,7 @@ def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
     """Open an in-memory database that never spills, with one thread: a writer's memory grows with the threads."""
     import duckdb
 
-    config: dict[str, Any] = {
+    config: Facts = {
         "threads": 1,
         "memory_limit": _MEMORY_LIMIT,
         "temp_directory": "",
@@ -70,7 +71,7 @@ def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_rows: int) -> dict[str, Any]:
+def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_rows: int) -> Facts:
     """Generate one part and write it; return its rows, matches and content according to the generator's own table."""
     import duckdb_extensions
 
@@ -90,7 +91,7 @@ def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_r
     return dict(zip(("rows", "matches", "content"), known, strict=True))
 
 
-def _join(sources: Sequence[str], name: str, row_group_rows: int) -> dict[str, Any]:
+def _join(sources: Sequence[str], name: str, row_group_rows: int) -> Facts:
     """Copy the rows of all sources, in order, into one file, holding only a few row groups in memory."""
     files = ", ".join(f"'{source}'" for source in sources)
     with _connect() as connection:

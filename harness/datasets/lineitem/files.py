@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from harness.datasets.lineitem import manifest
 from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, PARTIAL, Action, Layout, Step, most_bytes, plan
 from harness.datasets.lineitem.manifest import LineitemFile
 from harness.machine import inventory
-from harness.model import LabError
+from harness.model import Facts, LabError
 
 _PARTS = "parts"  # folder of intermediate parts: the next build reuses those of an interrupted one
 _BUILDER = (sys.executable, "-m", "harness.datasets.lineitem.builder")
@@ -106,7 +105,7 @@ def require_memory(folder: Path, layouts: Sequence[Layout]) -> None:
     inventory.require_memory(needed, "generating lineitem", "choose a smaller SIZE or end other programs")
 
 
-def facts(file: LineitemFile) -> dict[str, Any]:
+def facts(file: LineitemFile) -> Facts:
     """Return the known facts about a file as plain values, without its location."""
     known = asdict(file)
     layout = known.pop("layout")
@@ -143,7 +142,7 @@ def _say(steps: Sequence[Step], number: int) -> str:
 def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile]) -> LineitemFile:
     """Build one file and its manifest; an incomplete file never keeps its name."""
     layout, partial = step.layout, path.with_name(path.name + PARTIAL)
-    job: dict[str, Any] = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
+    job: Facts = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
     if step.action is Action.GENERATE:
         job |= {"scale_factor": layout.scale_factor, "parts": layout.parts, "part": layout.first_part}
     else:
@@ -166,7 +165,7 @@ def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile
     return manifest.record(path, layout, answer["rows"], answer["matches"], answer["content"])
 
 
-def _run_builder(job: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _run_builder(job: Facts, folder: Path) -> Facts:
     """Return a builder's answer. Raises LabError if it fails or is killed."""
     # A separate session: Ctrl-C reaches only this process, which then ends the builder by closing its input.
     process = subprocess.Popen(

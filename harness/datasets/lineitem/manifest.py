@@ -7,10 +7,9 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.datasets.lineitem.layout import PARTIAL, Layout
-from harness.model import LabError
+from harness.model import Facts, LabError
 
 GENERATOR = 1  # increase it when the rows, the known answers or their encoding change, to rebuild older files
 
@@ -111,12 +110,12 @@ def manifest_of(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def _as_file(path: Path, layout: Layout, facts: dict[str, Any]) -> LineitemFile:
+def _as_file(path: Path, layout: Layout, facts: Facts) -> LineitemFile:
     of_file = facts.keys() - {"generator", "layout", "mtime_ns", "file_hash"}
     return LineitemFile(layout=layout, path=str(path), **{name: facts[name] for name in of_file})
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path) -> Facts | None:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -132,7 +131,7 @@ def _hash(path: Path) -> str:
     return file_hash(path)
 
 
-def _write(path: Path, facts: dict[str, Any]) -> None:
+def _write(path: Path, facts: Facts) -> None:
     partial = path.with_name(path.name + PARTIAL)
     partial.write_text(json.dumps(facts, indent=2) + "\n")
     os.replace(partial, path)

@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.datasets.raw_csv.rows import columns_of, malformed_lines, name_of, rows_of, text_of
-from harness.model import LabError
+from harness.model import Facts, LabError
 
 VERSION = 1
 FILE_ROWS = 50_000  # 11 MB
@@ -81,7 +80,7 @@ def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], fil
     return Tree(folder, rows, sum(map(malformed_lines, sizes)), total, len(sizes), seed)
 
 
-def facts(tree: Tree) -> dict[str, Any]:
+def facts(tree: Tree) -> Facts:
     """Return the known facts about a tree as plain values, without its location."""
     return {
         "name": "raw_csv",
@@ -98,7 +97,7 @@ def _folder(datasets: Path, rows: int, seed: int) -> Path:
     return datasets / f"raw_csv-{rows}-{seed}"
 
 
-def _manifest(folder: Path, file_rows: int) -> dict[str, Any]:
+def _manifest(folder: Path, file_rows: int) -> Facts:
     """Return the known facts about the files; empty if the manifest is missing, damaged, or about other files."""
     try:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -116,7 +115,7 @@ def _meant(folder: Path, number: int) -> Path:
     return folder / "meant" / f"{number:05}.parquet"
 
 
-def _intact(folder: Path, number: int, known: dict[str, Any]) -> bool:
+def _intact(folder: Path, number: int, known: Facts) -> bool:
     """Return whether both files of a number are unchanged."""
     facts = known.get(name_of(number))
     try:
@@ -128,7 +127,7 @@ def _intact(folder: Path, number: int, known: dict[str, Any]) -> bool:
         return False
 
 
-def _write_both(folder: Path, number: int, table: pa.Table) -> dict[str, Any]:
+def _write_both(folder: Path, number: int, table: pa.Table) -> Facts:
     text = text_of(number, table)
     raw, meant = folder / "raw" / name_of(number), _meant(folder, number)
     _write(raw, text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.lab.packages import not_installed
 from harness.model import Case
 from harness.run.rigs.rig import Checked, NothingToRevive
+from harness.worker.messages import Answer, AnyJob
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class AbsentRig(NothingToRevive):
         """Name the missing packages of the rig and of the transport together, for one install command."""
         return not_installed([*self.requires, *case.transport.requires])
 
-    def prepare(self, case: Case) -> Any:
+    def prepare(self, case: Case) -> AnyJob:
         raise AssertionError(f"{case.transport.id} was prepared on a rig that is not there")
 
-    def check(self, case: Case, job: Any, answer: Any) -> Checked:
+    def check(self, case: Case, job: AnyJob, answer: Answer) -> Checked:
         raise AssertionError(f"{case.transport.id} was checked on a rig that is not there")
 
     def settle(self, case: Case) -> None:

@@ -25,7 +25,7 @@ from harness.machine import marked, memory_limit, scratch
 from harness.model import Case, LabError, Operation
 from harness.run.rigs import databases
 from harness.run.rigs.databases import DatabaseRig
-from harness.run.rigs.rig import LIMIT, Checked, Order, Rig
+from harness.run.rigs.rig import LIMIT, Checked, Rig, RunRequest
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import WARMUP_ROWS, DatabaseAnswer, DatabaseJob
@@ -245,20 +245,20 @@ def require_parameters(case: Case) -> None:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and remove them at the end. Raises LabError as `databases.opened`."""
-    for case in order.cases:
+    for case in request.cases:
         require_parameters(case)
-    if named := cluster.of(order.settings):
+    if named := cluster.of(request.settings):
         cluster.require_reached(named)
-    with databases.servers_and_tables(order, 0, named) as rig, scratch.folder("cluster") as folder:
+    with databases.servers_and_tables(request, 0, named) as rig, scratch.folder("cluster") as folder:
         for tables in rig.tables.values():
             for system in rig.lab.systems:
                 tables.discard_beside(system)
         ours = ClusterRig(
             **vars(rig),
-            settings=order.settings,
-            unloaded=order.settings.results_dir / order.run_id / "unloaded",
+            settings=request.settings,
+            unloaded=request.settings.results_dir / request.run_id / "unloaded",
             engines=Path(folder) / "engines",
         )
         try:

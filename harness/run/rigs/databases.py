@@ -32,8 +32,8 @@ from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
     Checked,
     NothingLeft,
-    Order,
     Rig,
+    RunRequest,
     dataset_facts,
     only_parameters,
     stopping_where_not_ours,
@@ -249,43 +249,43 @@ def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and remove them at the end.
 
     Raises LabError before anything is left behind: no server, another run on it, no disk space, too many datasets.
     """
-    for case in order.cases:
+    for case in request.cases:
         only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
         server_parameters.require_values(case)
         networks.never(case)  # raises LabError for invalid values
-    with servers_and_tables(order) as rig:
+    with servers_and_tables(request) as rig:
         yield rig
 
 
 @contextmanager
 def servers_and_tables(
-    order: Order, summed_above: int = SUMMED_ROWS, named: Cluster | None = None
+    request: RunRequest, summed_above: int = SUMMED_ROWS, named: Cluster | None = None
 ) -> Iterator[DatabaseRig]:
-    """Yield the rig for the cases of an order; more than `summed_above` rows are compared by sums.
+    """Yield the rig for the cases of a request; more than `summed_above` rows are compared by sums.
 
     `named` is the cluster that the user named.
     """
-    asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
+    asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in request.cases})
     found_places = places(asked)
     with ExitStack() as stack:
-        lab = stack.enter_context(labs.OPENED[order.lab](order.settings))
+        lab = stack.enter_context(labs.OPENED[request.lab](request.settings))
         servers = labs.check(lab)
-        stack.enter_context(only_run_on_server(lab, order.run_id))
-        references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
+        stack.enter_context(only_run_on_server(lab, request.run_id))
+        references = References(lab.endpoints, max(request.plan.time_limit, PATIENCE_SECONDS))
         folder = Path(stack.enter_context(scratch.folder("own")))
         tables = {
-            of: _tables(order, references, *of, place, folder, summed_above) for of, place in found_places.items()
+            of: _tables(request, references, *of, place, folder, summed_above) for of, place in found_places.items()
         }
-        of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in order.cases)
+        of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in request.cases)
         for name, rows, system in of_systems:
             _require_tables(tables[name, int(rows)], system)
         claimed: list[str] = []
-        stack.callback(_close, references, list(tables.values()), lab, claimed, order.say)
+        stack.callback(_close, references, list(tables.values()), lab, claimed, request.say)
         for system in lab.systems:
             for one in {name: one for (name, _), one in tables.items()}.values():
                 one.claim(system)
@@ -294,10 +294,10 @@ def servers_and_tables(
         for system, rows in {system: rows for rows, system in sizes}.items():  # the largest number of rows per server
             tables[user_data.NAME, rows].require_held(system)
         # Compile or start the other services only for cases that can run; the others have reported their reason.
-        can_run = [case for case in order.cases if not _lacking(case, lab, servers, named)]
+        can_run = [case for case in request.cases if not _lacking(case, lab, servers, named)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
-        objects, bucket = stack.enter_context(object_store(order.settings, on_s3, order.run_id, order.say))
-        linked = stack.enter_context(networks.linked(order.settings, lab, can_run, order.say))
+        objects, bucket = stack.enter_context(object_store(request.settings, on_s3, request.run_id, request.say))
+        linked = stack.enter_context(networks.linked(request.settings, lab, can_run, request.say))
         yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder, linked, named)
 
 
@@ -308,16 +308,16 @@ def _lacking(case: Case, lab: Lab, servers: dict[str, Server], named: Cluster | 
 
 
 def _tables(
-    order: Order, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
+    request: RunRequest, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
 ) -> Tables:
-    if order.user_data and name == user_data.NAME:
-        key = mark.key_in(order.settings.state_dir)
+    if request.user_data and name == user_data.NAME:
+        key = mark.key_in(request.settings.state_dir)
         dataset, warmup = (
-            order.user_data.dataset(folder, min(count, order.user_data.rows), key) for count in (rows, WARMUP_ROWS)
+            request.user_data.dataset(folder, min(count, request.user_data.rows), key) for count in (rows, WARMUP_ROWS)
         )
-        return Tables(references, order.user_data.specification, dataset, warmup, place)
+        return Tables(references, request.user_data.specification, dataset, warmup, place)
     dataset, warmup = (
-        store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
+        store.ensure(request.settings.datasets_dir, name, count, request.plan.seed) for count in (rows, WARMUP_ROWS)
     )
     return Tables(references, store.specification(name), dataset, warmup, place, summed_above)
 

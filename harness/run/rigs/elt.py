@@ -21,7 +21,7 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk
 from harness.model import Case, LabError, ObjectStore
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Checked, Order, Rig, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, only_parameters
 from harness.worker.contracts.elt import EltAnswer, EltJob
 from harness.worker.messages import Numbers
 
@@ -172,9 +172,9 @@ def _limits(network: str) -> tuple[int, int]:
     return int(found["latency"] or 0), int(found["rate"] or 0) * 1_000_000
 
 
-def _check(order: Order) -> None:
-    only_parameters(order.cases, PARAMETERS)
-    for case in order.cases:
+def _check(request: RunRequest) -> None:
+    only_parameters(request.cases, PARAMETERS)
+    for case in request.cases:
         values = case.parameters
         if (
             case.dataset != "raw_csv"
@@ -188,28 +188,28 @@ def _check(order: Order) -> None:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
     """Build the trees, start or find the S3 server, and upload the trees that are read from it.
 
     Everything is removed at the end except the trees in the datasets folder. Raises LabError: too little disk space, an
     unknown parameter, an S3 server in the environment that does not answer.
     """
-    _check(order)
-    settings = order.settings
+    _check(request)
+    settings = request.settings
     folder = settings.state_dir / "elt"
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    sizes = sorted({int(case.parameters["rows"]) for case in order.cases} | {_WARMUP_ROWS})
-    building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, order.seed) for rows in sizes)
-    on_s3 = [case for case in order.cases if "s3" in _places(case) and not missing_package(case.transport)]
+    sizes = sorted({int(case.parameters["rows"]) for case in request.cases} | {_WARMUP_ROWS})
+    building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, request.plan.seed) for rows in sizes)
+    on_s3 = [case for case in request.cases if "s3" in _places(case) and not missing_package(case.transport)]
     with_s3, users = bool(on_s3), sorted({case.transport.id for case in on_s3})
     user_store = with_s3 and settings.s3_endpoint is None
     running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
     running += sum(raw_csv.most_bytes(rows) for rows in sizes) * user_store
     require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
-    order.say(
+    request.say(
         f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
     )
-    trees = {rows: raw_csv.ensure(settings.datasets_dir, rows, order.seed, order.say) for rows in sizes}
+    trees = {rows: raw_csv.ensure(settings.datasets_dir, rows, request.plan.seed, request.say) for rows in sizes}
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -217,10 +217,10 @@ def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
             yield EltRig(trees, "no case that can run here uses one", "", folder)
             return
         with_links = any(case.parameters["network"] != "direct" for case in on_s3)
-        objects = stack.enter_context(object_stores.opened(settings, with_links, order.say, users))
+        objects = stack.enter_context(object_stores.opened(settings, with_links, request.say, users))
         bucket = ""
         if not isinstance(objects, str):
-            bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
+            bucket = stack.enter_context(objects.bucket(request.run_id, request.say))
             read = {int(c.parameters["rows"]) for c in on_s3 if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
             for rows in sorted(read):
                 s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")

@@ -15,7 +15,7 @@ from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import available_memory, filesystem
 from harness.model import Case, LabError
-from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, Unavailable, only_parameters
+from harness.run.rigs.rig import Checked, NothingToRevive, Rig, RunRequest, Unavailable, only_parameters
 from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
 REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # makes the files
@@ -125,21 +125,21 @@ def _set_page_cache(state: str, paths: list[Path], total: int) -> None:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
     """Build the files of all cases. Raises LabError: too little disk space or memory, an unknown parameter or value."""
-    only_parameters(order.cases, PARAMETERS)
-    for case in order.cases:
+    only_parameters(request.cases, PARAMETERS)
+    for case in request.cases:
         if case.dataset != "lineitem" or case.parameters["page_cache"] not in PAGE_CACHE:
             raise LabError(
                 f"experiment {case.experiment}: expected lineitem and a page_cache of {', '.join(PAGE_CACHE)}, "
                 f"found {case.dataset} and {case.parameters['page_cache']}"
             )
-    wanted = [_WARMUP, *dict.fromkeys(layout for case in order.cases for layout in layouts_of(case))]
-    folder = order.settings.datasets_dir / "lineitem"
+    wanted = [_WARMUP, *dict.fromkeys(layout for case in request.cases for layout in layouts_of(case))]
+    folder = request.settings.datasets_dir / "lineitem"
     lineitem.require_disk(folder, wanted)
     lineitem.require_memory(folder, wanted)
-    files = lineitem.ensure_all(folder, wanted, order.say)
-    scratch = order.settings.state_dir / "scan"
+    files = lineitem.ensure_all(folder, wanted, request.say)
+    scratch = request.settings.state_dir / "scan"
     try:
         yield ParquetRig(files, folder, scratch)
     finally:

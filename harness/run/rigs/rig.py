@@ -1,23 +1,27 @@
-"""The interface between rigs and the runner, and the arguments that open a rig.
+"""What is asked of a run, and the interface between rigs and the runner.
 
-A rig is a module with `opened(order)` and `REQUIRES`. These are the modules that the rig itself needs, for any
+A rig is a module with `opened(request)` and `REQUIRES`. These are the modules that the rig itself needs, for any
 transport, beyond the lab's base dependencies.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from harness import registry
 from harness.datasets.specification import Specification
-from harness.datasets.user_data.data import UserData
+from harness.datasets.user_data.data import NAME, UserData
 from harness.datasets.user_data.losses import Described
 from harness.model import Case, Dataset, LabError
+from harness.run.plan import Plan, cases
 from harness.settings import Settings
-from harness.worker.messages import Answer, Job, Numbers
+from harness.worker.messages import Answer, AnyJob, Numbers
 
 LIMIT = "memory_mb"  # the case parameter that limits its worker's memory
-_Job = TypeVar("_Job", bound=Job[Any])
+_Job = TypeVar("_Job", bound=AnyJob)
 _Answer = TypeVar("_Answer", bound=Answer, contravariant=True)
 
 
@@ -33,21 +37,33 @@ class Stop(LabError):
     """Raised if no run is useful until a person acts, for example restarts their server."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """The arguments that open a rig: a run's cases, the lab requested by name, and a function to announce slow steps.
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What is asked of a run: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
-    `user_data` are the user's own data, if the run uses them.
+    `folder` is that of the run to complete. `say` announces slow steps. `traces` keeps the cores that runs use over
+    time. `user_data` are the user's own data, if any. `ready` is called once the servers accepted the data, before
+    anything is left behind.
     """
 
     settings: Settings
-    run_id: str
+    plan: Plan
+    rig: str
     lab: str
-    cases: Sequence[Case]
-    seed: int
-    time_limit: float
-    say: Callable[[str], None]
+    run_id: str = ""
+    folder: Path | None = None
+    say: Callable[[str], None] = lambda text: None
+    traces: bool = False
     user_data: UserData | None = None
+    ready: Callable[[], None] = lambda: None
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The cases of the plan. Raises LabError: unknown transports, or user data that are not given again."""
+        found = cases(self.plan, registry.select)
+        if self.user_data is None and any(case.dataset == NAME for case in found):
+            raise LabError(f"run {self.run_id} is on data of its person's own: expected these again (--data, --query)")
+        return found
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,9 @@ class Rig(Protocol[_Job, _Answer]):
         """Bring everything to rest after a run, however it ended. Raises NoAnswer if a server hangs."""
 
 
+AnyRig = Rig[Any, Any]
+
+
 @contextmanager
 def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
     """Raise Stop if a server of this lab cannot be used and the lab cannot restart it."""
@@ -136,10 +155,10 @@ class NothingLeft:
         """See `Rig`."""
         return {}
 
-    def between(self, case: Case, job: Any) -> None:
+    def between(self, case: Case, job: AnyJob) -> None:
         """See `Rig`."""
 
-    def left(self, case: Case, job: Any) -> Numbers:
+    def left(self, case: Case, job: AnyJob) -> Numbers:
         """See `Rig`."""
         return {}
 
@@ -160,9 +179,9 @@ class NothingToRevive(NothingLeft):
         return []
 
 
-def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
+def only_parameters(of: Sequence[Case], known: frozenset[str]) -> None:
     """Raise LabError if an experiment has a parameter that its rig does not know, or lacks one."""
-    for case in cases:
+    for case in of:
         if case.parameters.keys() != known:
             raise LabError(
                 f"experiment {case.experiment}: expected the parameters {', '.join(sorted(known))}, "

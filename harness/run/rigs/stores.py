@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -23,7 +22,7 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Transport
 from harness.run.execution import execute
-from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, dataset_facts, only_parameters
+from harness.run.rigs.rig import Checked, NothingToRevive, Rig, RunRequest, dataset_facts, only_parameters
 from harness.worker.contracts.stores import StoreAnswer, StoreJob
 from harness.worker.messages import Failed
 
@@ -44,7 +43,7 @@ class StoreRig(NothingToRevive):
     datasets: dict[int, Dataset]
     folder: Path
     time_limit: float
-    expected: dict[tuple[int, bool], Any] = field(default_factory=dict)
+    expected: dict[tuple[int, bool], pl.DataFrame] = field(default_factory=dict)
 
     lab_name = "local"
     secrets: Sequence[str] = ()
@@ -134,7 +133,7 @@ class StoreRig(NothingToRevive):
         frame, _ = canonicalise(table, self.spec.logical_types)
         return differences(self._expected(rows, filtered=False), frame, self.spec.row_key)
 
-    def _expected(self, rows: int, filtered: bool) -> Any:
+    def _expected(self, rows: int, filtered: bool) -> pl.DataFrame:
         if (rows, filtered) not in self.expected:
             if filtered:
                 frame = load_frame(self.datasets[rows].path, "polars", self.spec.logical_types).filter(*_QUERY)
@@ -145,29 +144,29 @@ class StoreRig(NothingToRevive):
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[StoreJob, StoreAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[StoreJob, StoreAnswer]]:
     """Build the datasets and a folder for stores, which is removed at the end with its content.
 
     Raises LabError: more than one dataset, too little disk space or memory for the largest size.
     """
-    only_parameters(order.cases, PARAMETERS)
-    names = {case.dataset for case in order.cases}
+    only_parameters(request.cases, PARAMETERS)
+    names = {case.dataset for case in request.cases}
     if len(names) > 1:
         raise LabError(f"expected one dataset in a run on stores, found {', '.join(sorted(names))}")
-    folder = order.settings.state_dir / "stores"
+    folder = request.settings.state_dir / "stores"
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    needed = _disk_bytes(order.cases)
+    needed = _disk_bytes(request.cases)
     require_disk(folder, needed, "or choose a smaller SIZE")
     for name, bytes_a_row in _MEMORY_A_ROW.items():
-        rows = max((int(c.parameters["rows"]) for c in order.cases if c.transport.frame == name), default=0)
+        rows = max((int(c.parameters["rows"]) for c in request.cases if c.transport.frame == name), default=0)
         require_memory(rows * bytes_a_row, f"{rows:,} rows as {name}", "choose a smaller SIZE or fewer ROWS")
-    order.say(f"stores: up to {needed / 1e9:.1f} GB of disk in {folder.name}/ while it runs, removed at the end")
+    request.say(f"stores: up to {needed / 1e9:.1f} GB of disk in {folder.name}/ while it runs, removed at the end")
     spec = store.specification(names.pop())
-    sizes = {int(case.parameters["rows"]) for case in order.cases} | {WARMUP_ROWS}
-    datasets = {rows: store.ensure(order.settings.datasets_dir, spec.name, rows, order.seed) for rows in sizes}
+    sizes = {int(case.parameters["rows"]) for case in request.cases} | {WARMUP_ROWS}
+    datasets = {rows: store.ensure(request.settings.datasets_dir, spec.name, rows, request.plan.seed) for rows in sizes}
     try:
         folder.mkdir(parents=True)
-        yield StoreRig(spec, datasets, folder, order.time_limit)
+        yield StoreRig(spec, datasets, folder, request.plan.time_limit)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

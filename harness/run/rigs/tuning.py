@@ -20,7 +20,7 @@ from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
 from harness.run.rigs import tuning_answers
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Checked, Order, Rig
+from harness.run.rigs.rig import Checked, Rig, RunRequest
 from harness.run.rigs.tuning_answers import Done
 from harness.worker.contracts.tuning import TuningAnswer, TuningJob
 from harness.worker.messages import Numbers
@@ -171,18 +171,18 @@ def _on_s3(case: Case) -> bool:
     return _from_s3(case) or "destination" in _names(case)
 
 
-def _can_run_on_s3(order: Order) -> list[Case]:
+def _can_run_on_s3(request: RunRequest) -> list[Case]:
     """Return the cases that need the S3 server, if there is one."""
-    return [case for case in order.cases if _on_s3(case) and not missing_package(case.transport)]
+    return [case for case in request.cases if _on_s3(case) and not missing_package(case.transport)]
 
 
 def _in_database(case: Case) -> bool:
     return case.parameters.get("source") == "table" or "size" in _names(case)
 
 
-def _check(order: Order) -> None:
+def _check(request: RunRequest) -> None:
     """Raise LabError if a case lacks a parameter, has one that changes nothing, or an unknown value."""
-    for case in order.cases:
+    for case in request.cases:
         names, found = set(_names(case)), case.parameters.keys()
         needed = (names & PARAMETERS) | ({"rows", "files"} if names & {"source", "size"} else set())
         if not needed <= found or not found - needed <= {"source"}:
@@ -203,19 +203,19 @@ def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:
     return {key for case in cases if (key := _key(case))}
 
 
-def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
+def _require_room(request: RunRequest, keys: Iterable[tuple[int, int]]) -> None:
     """Report the maximum disk space of a run. Raises LabError if that, or memory for the arrays, is missing."""
-    folder, seed = order.settings.datasets_dir, order.seed
-    user_store = bool(_can_run_on_s3(order)) and order.settings.s3_endpoint is None
+    folder, seed = request.settings.datasets_dir, request.plan.seed
+    user_store = bool(_can_run_on_s3(request)) and request.settings.s3_endpoint is None
     building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
-    databases, copied = _keys(filter(_in_database, order.cases)), _keys(filter(_from_s3, order.cases))
+    databases, copied = _keys(filter(_in_database, request.cases)), _keys(filter(_from_s3, request.cases))
     running = sum(rows * _DATABASE_BYTES_A_ROW + _FILE_BYTES for rows, _ in databases)
     running += sum(benchmark_input.most_bytes(*key) for key in copied) * user_store
-    running += max((_made_bytes(case, user_store) for case in order.cases), default=0)
+    running += max((_made_bytes(case, user_store) for case in request.cases), default=0)
     require_disk(folder, building + running, "or choose a smaller SIZE")
-    elements = max((int(case.parameters.get("elements", 0)) for case in order.cases), default=0)
+    elements = max((int(case.parameters.get("elements", 0)) for case in request.cases), default=0)
     require_memory(elements * _ELEMENT_BYTES, "arrays of the triad", "choose a smaller SIZE")
-    order.say(
+    request.say(
         f"tuning: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
     )
 
@@ -234,24 +234,24 @@ def _made_bytes(case: Case, user_store: bool) -> int:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig[TuningJob, TuningAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[TuningJob, TuningAnswer]]:
     """Build the tables, load those that are read from a database file, and start or find the S3 server.
 
     Everything is removed at the end except the Parquet files in the datasets folder. Raises LabError: too little disk
     space or memory, a wrong parameter, an S3 server in the environment that does not answer.
     """
-    _check(order)
-    settings, folder = order.settings, order.settings.state_dir / "tuning"
+    _check(request)
+    settings, folder = request.settings, request.settings.state_dir / "tuning"
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    keys = sorted({_WARMUP} | _keys(order.cases))
-    _require_room(order, keys)
-    tables = {key: benchmark_input.ensure(settings.datasets_dir, *key, order.seed, order.say) for key in keys}
+    keys = sorted({_WARMUP} | _keys(request.cases))
+    _require_room(request, keys)
+    tables = {key: benchmark_input.ensure(settings.datasets_dir, *key, request.plan.seed, request.say) for key in keys}
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        loaded = sorted({_WARMUP} | _keys(filter(_in_database, order.cases)))
+        loaded = sorted({_WARMUP} | _keys(filter(_in_database, request.cases)))
         databases = {key: _load(folder / f"{key[0]}-{key[1]}.duckdb", tables[key]) for key in loaded}
-        objects, bucket = _objects(order, tables, stack)
+        objects, bucket = _objects(request, tables, stack)
         yield TuningRig(tables, databases, objects, bucket, folder)
 
 
@@ -266,16 +266,18 @@ def _load(path: Path, table: InputFiles) -> Path:
     return path
 
 
-def _objects(order: Order, tables: dict[tuple[int, int], InputFiles], stack: ExitStack) -> tuple[Objects | str, str]:
+def _objects(
+    request: RunRequest, tables: dict[tuple[int, int], InputFiles], stack: ExitStack
+) -> tuple[Objects | str, str]:
     """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
-    on_s3 = _can_run_on_s3(order)
+    on_s3 = _can_run_on_s3(request)
     if not on_s3:
         return "no case that can run here uses one", ""
     users = sorted({case.transport.id for case in on_s3})
-    objects = stack.enter_context(object_stores.opened(order.settings, False, order.say, users))
+    objects = stack.enter_context(object_stores.opened(request.settings, False, request.say, users))
     if isinstance(objects, str):
         return objects, ""
-    bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
+    bucket = stack.enter_context(objects.bucket(request.run_id, request.say))
     requests = s3.client(objects.store, read_seconds=60.0)
     for key in sorted({_WARMUP} | _keys(filter(_from_s3, on_s3))):
         for path in tables[key].paths:

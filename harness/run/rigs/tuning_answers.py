@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from harness.check import row_sums
 from harness.datasets.benchmark_input import InputFiles
-from harness.model import Case, Value
+from harness.model import Case, Scalar, Value
 
 _SQL_TYPES = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
 TRIAD = [3.5]  # 2 + 3 * 0.5 everywhere
@@ -31,7 +30,7 @@ class Done:
 
     case: Case
     data: InputFiles | None
-    answer: Any
+    answer: Scalar
     arguments: dict[str, Value]
     made: list[Path]
     folder: Path
@@ -59,7 +58,7 @@ def _every_top(done: Done) -> list[str]:
     return [line for answer in done.answer for line in _groups(done.data.answers.top, answer)]
 
 
-def _groups(expected: list[list[Any]], found: Any) -> list[str]:
+def _groups(expected: list[list[Scalar]], found: Scalar) -> list[str]:
     if found == expected:
         return []
     if not isinstance(found, list) or len(found) != len(expected):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.common_kinds import MOMENTS
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
 from harness.machine.variables import namespace
+from harness.model import Scalar
 from harness.systems.clickhouse.tables import column_type
 from harness.transports.clickhouse.sql import identifier, literal
 
@@ -82,5 +83,5 @@ def marks(client: Client) -> dict[str, str]:
     select = (
         f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{namespace()}'"
     )
-    found: Any = client.query(select).result_rows
+    found: list[list[Scalar]] = client.query(select).result_rows
     return dict(found)

@@ -70,7 +70,8 @@ def _as(name: str, form: str) -> str:
 
 def _told(field: pa.Field) -> str:
     """Return the driver's name of a column's type; an array has an underscore before its item type's name."""
-    return (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+    told: bytes = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
+    return told.decode()
 
 
 def _as_it_is(of: str) -> bool:

@@ -22,10 +22,11 @@ import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.check.canonical import NotConvertible, load_frame
 from harness.check.logical_types import depth, digits, is_wide, items, plain, polars_dtype, stored
+from harness.model import Scalar
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each, and the database's encoding
+Columns = Sequence[tuple[Scalar, ...]]  # name, type and declared dimensions of each, and the database's encoding
 _MICROSECONDS = (
     "CASE WHEN extract(year FROM {0}) = 0 AND extract(month FROM {0}) = 0 "
     "THEN (extract(epoch FROM {0}) * 1000000)::bigint END"
@@ -42,7 +43,7 @@ _JSON = "array_to_json({0})::text"
 _BYTES = "convert_to({0}::text, '{1}')"
 _STRINGS = {"text", "character varying", "json", "jsonb"}
 # Array type -> conversion of a JSON item to Python; NaN and infinity are strings in JSON.
-_ITEMS: dict[str, Callable[[Any], Any]] = {
+_ITEMS: dict[str, Callable[[Scalar], Scalar]] = {
     "real[]": float,
     "double precision[]": float,
     "date[]": dt.date.fromisoformat,
@@ -108,7 +109,7 @@ def _goes_as_text(logical: str) -> bool:
     return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_TEXTS)
 
 
-def _array(value: Any) -> str:
+def _array(value: Scalar) -> str:
     """Return lists as an array literal, with every item in quotes."""
     if value is None:
         return "NULL"
@@ -210,7 +211,7 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
         parse_int=item if item in (float, str) else int, parse_float=item if item is str else None
     )
 
-    def made(value: Any) -> Any:
+    def made(value: Scalar) -> Scalar:
         if value is None:
             return None
         return [made(one) for one in value] if isinstance(value, list) else item(value)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.model import LabError
+from harness.model import LabError, Scalar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HOLD_ALL = {"UTF8", "SQL_ASCII"}
 _BEYOND_ASCII = r"[^\x00-\x7f]"
 _UNTRANSLATABLE = "22P05"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
-_Ask = Callable[[str], Sequence[tuple[Any, ...]]]
+_Ask = Callable[[str], Sequence[tuple[Scalar, ...]]]
 
 
 def require_held(ask: _Ask, parquet: str | Path, logical_types: Mapping[str, str]) -> None:

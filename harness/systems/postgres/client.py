@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
 from harness.machine.variables import namespace
-from harness.model import MARK, LabError, Server
+from harness.model import MARK, LabError, Scalar, Server
 from harness.systems.postgres import SYSTEM, carried, characters, poolers
 from harness.transports.postgres.sql import identifier, literal
 
@@ -263,7 +263,7 @@ def _execute(connection: Connection, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def query(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+def query(connection: Connection, statement: str) -> list[tuple[Scalar, ...]]:
     """Return the rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(statement)

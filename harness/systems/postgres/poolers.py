@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.machine.variables import namespace
-from harness.model import LabError
+from harness.model import LabError, Scalar
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
@@ -20,7 +20,9 @@ INSTEAD = "give the address of the server itself"
 _SETTING = "dataframe_io_lab.session"
 
 
-def require_none(connect: Callable[[], Connection], query: Callable[[Connection, str], list[tuple[Any, ...]]]) -> None:
+def require_none(
+    connect: Callable[[], Connection], query: Callable[[Connection, str], list[tuple[Scalar, ...]]]
+) -> None:
     """Raise LabError if two connections share sessions, or one lacks the search path that it requested.
 
     `connect` opens a connection of the lab, `query` returns a statement's rows. A setting of the first connection must

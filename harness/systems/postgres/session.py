@@ -6,10 +6,10 @@ All statements run in one transaction, so that a pooler may be in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.datasets.user_data.reading import require_different
-from harness.model import LabError
+from harness.model import Facts, LabError
 from harness.systems.postgres import asked as of_query
 from harness.systems.postgres import client
 from harness.systems.queries import DOLLARS, without_end
@@ -49,7 +49,7 @@ def _asked(connection: Connection, query: str) -> str:
     return of_query.as_brought(query, schema, _types(connection, query, of_query.unknown(schema)))
 
 
-def _types(connection: Connection, asked: str, columns: Sequence[str]) -> dict[str, Any]:
+def _types(connection: Connection, asked: str, columns: Sequence[str]) -> Facts:
     rows = client.query(connection, of_query.question(asked, columns)) if columns else []
     return dict(zip(columns, rows, strict=True))
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from harness.datasets.specification import Specification
 from harness.machine.variables import namespace
-from harness.model import LabError, Value
+from harness.model import Connection, LabError, Value
 from harness.systems.postgres.client import query, say
 from harness.transports.postgres.sql import identifier, literal
 
@@ -33,7 +32,7 @@ _WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
 _CHECKPOINTS = ("lab.checkpoints_began", "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)")
 
 
-def configure(connection: Any, parameters: Mapping[str, Value]) -> bool:
+def configure(connection: Connection, parameters: Mapping[str, Value]) -> bool:
     """Set the whole server as these parameters require, and reset the settings they do not name.
 
     Returns whether the server must restart for that. Raises LabError for an unknown level, and if the server does not
@@ -69,7 +68,7 @@ def _asked(parameters: Mapping[str, Value]) -> dict[str, str]:
     return asked
 
 
-def _is(connection: Any, name: str) -> str:
+def _is(connection: Connection, name: str) -> str:
     return str(query(connection, f"SELECT setting FROM pg_settings WHERE name = {literal(name)}")[0][0])
 
 
@@ -98,7 +97,7 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
     return made
 
 
-def left(connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+def left(connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
     """Return `table_bytes`, a table's size on disk with its indexes.
 
     With a parameter of the whole server, also return `wal_bytes` and `checkpoints`: the log written and the checkpoints

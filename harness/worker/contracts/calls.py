@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from harness.model import Operation, Value
 
@@ -18,10 +17,10 @@ class Calls:
     the same connection; if it is not None, the results of all calls are handed over as a list.
     """
 
-    connect: tuple[Any, ...]
-    warmup: tuple[Any, ...] | None
-    measured: tuple[Any, ...]
-    connect_warmup: tuple[Any, ...] | None = None
+    connect: tuple[object, ...]
+    warmup: tuple[object, ...] | None
+    measured: tuple[object, ...]
+    connect_warmup: tuple[object, ...] | None = None
     warmup_named: dict[str, Value] = field(default_factory=dict)
     measured_named: dict[str, Value] = field(default_factory=dict)
-    following: Sequence[tuple[Any, ...]] | None = None
+    following: Sequence[tuple[object, ...]] | None = None

@@ -1,21 +1,21 @@
 """The interface of each module of this package, as the worker uses it."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from harness.model import Transport
+from harness.model import Frame, Transport
 from harness.worker.contracts.calls import Calls, Imports
-from harness.worker.messages import Answer, Failed, Job, Measured
+from harness.worker.messages import Answer, AnyJob, Failed, Measured
 
 
 class Contract(Protocol):
     """How the worker calls the transports of a rig."""
 
-    JOB: type[Job[Any]]
+    JOB: type[AnyJob]
     IMPORTS: Imports
     """Modules that the two functions below need for a transport, in addition to its own requirements."""
 
-    def calls(self, entry: Transport, job: Any) -> Calls:
+    def calls(self, entry: Transport, job: AnyJob) -> Calls:
         """Prepare the arguments of a transport, outside the timed call."""
 
-    def hand_over(self, entry: Transport, returned: Any, job: Any, measured: Measured) -> Answer | Failed:
+    def hand_over(self, entry: Transport, returned: Frame, job: AnyJob, measured: Measured) -> Answer | Failed:
         """Store a transport's result where the parent can verify it, and return the answer."""

@@ -3,12 +3,11 @@
 import io
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
 from harness.machine import memory_limit, network_namespace
 from harness.machine.memory_limit import MemoryLimit
-from harness.model import Bucket, Operation, SharedFolder, Status, Transport, Workers
+from harness.model import Bucket, Frame, Operation, SharedFolder, Status, Transport, Workers
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
@@ -34,7 +33,7 @@ class DatabaseAnswer(Answer):
     """
 
     converted: dict[str, str] | None
-    returned: Any = None
+    returned: Frame = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,7 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
         frame = load_frame(job.dataset, "polars", job.logical_types)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
     assert job.addresses
-    connect: tuple[Any, ...] = (job.addresses.uri,)
+    connect: tuple[object, ...] = (job.addresses.uri,)
     if "shared_io" in entry.needs:
         connect += (job.addresses.io,)
     if "s3" in entry.needs:
@@ -136,14 +135,14 @@ def _settle_in(job: DatabaseJob) -> None:
         os.environ["SSL_CERT_FILE"] = job.certificate  # OpenSSL reads this, and httpx reads it first
 
 
-def _as_bytes(frame: Any) -> bytes:
+def _as_bytes(frame: Frame) -> bytes:
     """Return a polars frame as an uncompressed Arrow file."""
     buffer = io.BytesIO()
     frame.write_ipc(buffer, compression="uncompressed")
     return buffer.getvalue()
 
 
-def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measured) -> DatabaseAnswer | Failed:
+def hand_over(entry: Transport, returned: Frame, job: DatabaseJob, measured: Measured) -> DatabaseAnswer | Failed:
     """Store the canonical frame of a read at `job.result`; nothing for a write, a load, or an unload to files.
 
     A bound that discards its rows hands over their number, a copy whether it is equal.

@@ -1,9 +1,8 @@
 """Transports of many files into one: a folder or prefix of CSV files becomes one Parquet file, here or on S3."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from harness.model import ObjectStore, Transport
+from harness.model import Frame, ObjectStore, Transport
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Job, Measured
 
@@ -40,6 +39,6 @@ def calls(entry: Transport, job: EltJob) -> Calls:
     return Calls(connect, (job.warmup_source, job.warmup_destination), (job.source, job.destination))
 
 
-def hand_over(entry: Transport, returned: Any, job: EltJob, measured: Measured) -> EltAnswer:
+def hand_over(entry: Transport, returned: Frame, job: EltJob, measured: Measured) -> EltAnswer:
     """Add nothing: the parent finds the file at the requested path."""
     return EltAnswer(measured=measured)

@@ -1,9 +1,8 @@
 """Transports of Parquet files: a list of files into the number of rows that match a filter."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from harness.model import Status, Transport
+from harness.model import Frame, Status, Transport
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
@@ -38,7 +37,7 @@ def calls(entry: Transport, job: ParquetJob) -> Calls:
     return Calls((job.folder,), (job.warmup_files,), (job.files,))
 
 
-def hand_over(entry: Transport, returned: Any, job: ParquetJob, measured: Measured) -> ParquetAnswer | Failed:
+def hand_over(entry: Transport, returned: Frame, job: ParquetJob, measured: Measured) -> ParquetAnswer | Failed:
     """Put the number into the answer."""
     if type(returned) is not int:
         return Failed(Status.ERROR, f"expected a number of rows, found {returned!r:.80}")

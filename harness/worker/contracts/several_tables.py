@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from harness.model import Transport
+from harness.model import Frame, Transport
 from harness.worker.contracts import databases
 from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
@@ -41,7 +40,7 @@ def calls(entry: Transport, job: SeveralTablesJob) -> Calls:
 
 
 def hand_over(
-    entry: Transport, returned: Sequence[Any], job: SeveralTablesJob, measured: Measured
+    entry: Transport, returned: Sequence[Frame], job: SeveralTablesJob, measured: Measured
 ) -> SeveralTablesAnswer | Failed:
     """Store each read's canonical frame at its job's path, or report the first failure."""
     answers: list[DatabaseAnswer] = []

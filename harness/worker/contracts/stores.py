@@ -1,13 +1,19 @@
 """Transports of stores: data in memory into a folder on disk, and back as all rows or those that match a filter."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from harness.check.canonical import NotConvertible, canonicalise
-from harness.model import Operation, Status, Transport
+from harness.model import Frame, Operation, Status, Transport
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _BATCH_ROWS = 10_000  # rows turned into Python objects at a time, to avoid a second copy of everything
 ADDED_COLUMN = "id"  # some stores number their rows
@@ -43,14 +49,14 @@ IMPORTS: Imports = {}  # a store's memory figures include its first call's impor
 
 def calls(entry: Transport, job: StoreJob) -> Calls:
     """Return the calls on the store and on a small one; only `create` gets data, loaded here outside the timed call."""
-    warmup: tuple[Any, ...] = ()
-    measured: tuple[Any, ...] = ()
+    warmup: tuple[object, ...] = ()
+    measured: tuple[object, ...] = ()
     if entry.operation is Operation.CREATE:
         warmup, measured = ((_LOAD[entry.frame](path),) for path in (job.warmup_dataset, job.dataset))
     return Calls((job.folder,), warmup, measured, (job.warmup_folder,))
 
 
-def hand_over(entry: Transport, returned: Any, job: StoreJob, measured: Measured) -> StoreAnswer | Failed:
+def hand_over(entry: Transport, returned: Frame, job: StoreJob, measured: Measured) -> StoreAnswer | Failed:
     """Store the rows of a read or query as a canonical frame at `job.result`, without an id column the store added."""
     if entry.operation is Operation.CREATE:
         return StoreAnswer(measured=measured, converted={})
@@ -63,7 +69,7 @@ def hand_over(entry: Transport, returned: Any, job: StoreJob, measured: Measured
     return StoreAnswer(measured=measured, converted=converted | moved)
 
 
-def _arrow(path: str) -> Any:
+def _arrow(path: str) -> pa.Table:
     import pyarrow.parquet as pq
 
     return pq.read_table(path, memory_map=False)
@@ -86,10 +92,10 @@ def _tuples(path: str) -> list[tuple[int, ...]]:
     return [tuple(row) for _, rows in _rows(path) for row in rows]
 
 
-_LOAD: dict[str, Callable[[str], Any]] = {"dicts": _dicts, "tuples": _tuples, "pyarrow": _arrow}
+_LOAD: dict[str, Callable[[str], Frame]] = {"dicts": _dicts, "tuples": _tuples, "pyarrow": _arrow}
 
 
-def _of_tuples(returned: Any, names: list[str]) -> Any:
+def _of_tuples(returned: Frame, names: list[str]) -> Frame:
     import polars as pl
 
     if type(returned) is not list or not all(type(row) is tuple and len(row) == len(names) for row in returned):
@@ -102,7 +108,7 @@ def _of_tuples(returned: Any, names: list[str]) -> Any:
         raise NotConvertible(str(error).partition("\n")[0]) from None
 
 
-def _of_arrow(returned: Any, names: list[str]) -> Any:
+def _of_arrow(returned: Frame, names: list[str]) -> Frame:
     import pyarrow as pa
 
     if not isinstance(returned, pa.Table):
@@ -110,10 +116,10 @@ def _of_arrow(returned: Any, names: list[str]) -> Any:
     return returned
 
 
-_RETURNED: dict[str, Callable[[Any, list[str]], Any]] = {"tuples": _of_tuples, "pyarrow": _of_arrow}
+_RETURNED: dict[str, Callable[[Frame, list[str]], Frame]] = {"tuples": _of_tuples, "pyarrow": _of_arrow}
 
 
-def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
+def _in_order(table: Frame, job: StoreJob) -> tuple[Frame, dict[str, str]]:
     """Restore the original order of the columns, and report whether a store changed it."""
     names = list(job.logical_types)
     if not hasattr(table, "column_names"):
@@ -124,7 +130,7 @@ def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
     return table.select(names), {"columns": "in another order"}
 
 
-def _without_numbers(table: Any, rows: int) -> Any:
+def _without_numbers(table: pa.Table, rows: int) -> pa.Table:
     """Remove the ids that a store gave its rows, after checking them: each once, all below `rows`."""
     import pyarrow as pa
     import pyarrow.compute as pc

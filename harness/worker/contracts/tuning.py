@@ -1,9 +1,8 @@
 """Transports of jobs: each gets the arguments it names and returns an answer that the parent can check."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from harness.model import ObjectStore, Status, Transport, Value
+from harness.model import Frame, ObjectStore, Status, Transport, Value
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
@@ -12,7 +11,7 @@ from harness.worker.messages import Answer, Failed, Job, Measured
 class TuningAnswer(Answer):
     """The transport's result, which the parent can check: a number, or a list of groups."""
 
-    returned: Any
+    returned: Frame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ def calls(entry: Transport, job: TuningJob) -> Calls:
     return Calls(connect, (), (), warmup_named=job.warmup_arguments, measured_named=job.arguments)
 
 
-def hand_over(entry: Transport, returned: Any, job: TuningJob, measured: Measured) -> TuningAnswer | Failed:
+def hand_over(entry: Transport, returned: Frame, job: TuningJob, measured: Measured) -> TuningAnswer | Failed:
     """Put the transport's answer and details into the worker's answer.
 
     A transport returns the answer, or a dict of `answer` and `details` (names with their units, and numbers).

@@ -21,7 +21,8 @@ from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
 from harness.run.rigs.cluster import ClusterRig
-from harness.run.suite_run import RunRequest, open_run
+from harness.run.rigs.rig import RunRequest
+from harness.run.suite_run import open_run
 from harness.settings import Settings
 from harness.systems.postgres import client as postgres
 from tests.run.test_faults import server_at
@@ -30,18 +31,14 @@ pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(1_200)]
 
 ROWS = 1_000_000  # enough to load for seconds
 WAY, LIMIT_SECONDS = "postgres.dask.load_copy", 90.0
-REQUEST = RunRequest(
-    Plan(
-        "cluster",
-        "a size",
-        WAY,
-        (Experiment("engines", WAY, "analytics_metrics", {"rows": [ROWS], "workers": [2]}),),
-        2,
-        1,
-        LIMIT_SECONDS,
-    ),
+PLAN = Plan(
     "cluster",
-    "embedded",
+    "a size",
+    WAY,
+    (Experiment("engines", WAY, "analytics_metrics", {"rows": [ROWS], "workers": [2]}),),
+    2,
+    1,
+    LIMIT_SECONDS,
 )
 
 
@@ -87,8 +84,8 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
     rows: list[Row] = []
     of_others = marked()
     killed: list[int] = []
-    with open_run(settings, REQUEST, print) as suite_run:
-        rig = suite_run.session.rig
+    with open_run(RunRequest(settings=settings, plan=PLAN, rig="cluster", lab="embedded", say=print)) as suite_run:
+        rig = suite_run.rig
         assert isinstance(rig, ClusterRig)
         uri = rig.lab.endpoints["postgres"]
 
@@ -102,7 +99,7 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
 
         thread = threading.Thread(target=kill)
         thread.start()
-        runner.perform(suite_run.session, suite_run.todo, rows.append)
+        runner.perform(suite_run, suite_run.todo, rows.append)
         thread.join()
         assert len(killed) == 1
         connection = postgres.open_connection(rig.lab.endpoints)

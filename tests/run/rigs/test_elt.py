@@ -58,7 +58,7 @@ def perform(settings, tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
         with elt.opened(orders.order(settings, *cases)) as rig:
-            session = runner.SuiteSession("the-run", "elt", rig, "0" * 12, folder, 60.0)
+            session = orders.running(rig, folder, 60.0)
             runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
             text = f"{rig.headline} {rig.facts()}"
             assert not [secret for secret in rig.secrets if secret in text]
@@ -73,7 +73,7 @@ def perform(settings, tmp_path):
 
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
-    MadeUp(tmp_path, chdb=MADE_UP).join(monkeypatch, runner)
+    MadeUp(tmp_path, chdb=MADE_UP).join(monkeypatch)
 
 
 def no_go(monkeypatch, settings, tmp_path):

@@ -13,7 +13,7 @@ from harness.results import runs_csv
 from harness.run import runner
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
-from tests.run.rigs.orders import case, order
+from tests.run.rigs.orders import case, order, running
 
 # Stores of one Parquet file, named as a client whose stores are read back so; `broken` stores make a wrong one.
 GOOD = """
@@ -65,7 +65,7 @@ BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
-    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch, runner, stores)
+    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def perform(settings, tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
         with stores.opened(order(settings, *cases)) as rig:
-            session = runner.SuiteSession("the-run", "stores", rig, "0" * 12, folder, 120.0)
+            session = running(rig, folder)
             runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
             assert not (settings.state_dir / "stores" / "created").exists()
         assert not (settings.state_dir / "stores").exists()

@@ -4,7 +4,6 @@ import pytest
 
 from harness.datasets import benchmark_input
 from harness.model import LabError, Status
-from harness.run import runner
 from harness.run.rigs import tuning, tuning_answers
 from tests.made_up import MadeUp
 from tests.run.rigs import orders, tuning_runs
@@ -73,7 +72,7 @@ def made_up(tmp_path, monkeypatch):
         name: module("create_table", "source, database", CREATE.format(query=query)) for name, query in TABLES.items()
     }
     modules["unknown"] = module("other", "source", "pass")
-    MadeUp(tmp_path, **modules).join(monkeypatch, runner)
+    MadeUp(tmp_path, **modules).join(monkeypatch)
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ def perform(settings, folder, *cases, traces=False):
     """Run cases in a rig of their own with this folder for results; return the rows."""
     folder.mkdir()
     with tuning.opened(orders.order(settings, *cases)) as rig:
-        session = runner.SuiteSession("the-run", "tuning", rig, "0" * 12, folder, 60.0, traces)
+        session = orders.running(rig, folder, 60.0, traces)
         runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
         assert not [secret for secret in rig.secrets if secret in f"{rig.headline} {rig.facts()}"]
         secrets = list(rig.secrets)

@@ -1,4 +1,4 @@
-"""The commands about several runs: merge and compare."""
+"""The commands about runs that were made: report, merge and compare."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,29 @@ import typer
 
 from harness import settings
 from harness.cli.app import app, echo, explained, new_console, put
+
+
+@app.command()
+@explained
+def report(
+    run: Annotated[str, typer.Argument(help="Id or folder of a run, or latest")],
+    tables: Annotated[bool, typer.Option("--tables", help="Print all tables as well")] = False,
+) -> None:
+    """Print the answers of a run, and write its report again."""
+    from harness.cli import recommend, runs
+    from harness.report import recommendation, writing
+    from harness.results import folder as folders
+    from harness.suites import suite_files
+
+    chosen = settings.load()
+    folder = folders.find(chosen.results_dir, run)
+    suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
+    recommended, _ = recommendation.kept(folder)
+    if recommended:
+        writing.write(folder, suite)
+        recommend.show(console, recommended)
+    else:
+        runs.report(console, folder, suite, chosen.pictures, tables)
 
 
 @app.command()
