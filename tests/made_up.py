@@ -62,7 +62,8 @@ class MadeUp:
 
         `starters` are the modules that have imported `execute`.
         """
-        monkeypatch.setattr(registry, "_CATALOGUE", dict(registry.catalogue()))
+        registry.catalogue()
+        monkeypatch.setattr(registry, "_CATALOGUE", dict(registry._CATALOGUE))
         monkeypatch.setattr(transports, "__path__", [*transports.__path__, str(self.folder / "transports")])
         for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
             monkeypatch.delitem(sys.modules, name)

@@ -41,19 +41,10 @@ def _insert_text(connection, table, columns, format_name, payload, settings):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -70,21 +61,10 @@ def write_polars_insert_csv(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
-        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
-        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Polars delimited text",
 )
 def write_polars_insert_tsv(connection, frame, table):
@@ -102,18 +82,10 @@ def write_polars_insert_tsv(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -130,21 +102,10 @@ def write_pandas_insert_csv(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
-        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Pandas delimited text",
 )
 def write_pandas_insert_tsv(connection, frame, table):
@@ -162,12 +123,9 @@ def write_pandas_insert_tsv(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "first_10000_null nested"},
+    "row fetch",
+    "rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     published="SQLAlchemy over native driver row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):
@@ -186,12 +144,9 @@ def read_polars_rows(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
+    "row fetch",
+    "rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     published="SQLAlchemy over native driver row fetch -> Pandas dataframe",
 )
 def read_pandas_rows(connection, table):
@@ -211,28 +166,17 @@ def read_pandas_rows(connection, table):
         return pd.DataFrame(rows, columns=list(result.keys()))
 
 
-@transport(
-    "call", path="SELECT 1", payload="one value", requires=["clickhouse_sqlalchemy", "sqlalchemy"], origin="limit"
-)
+@transport("SELECT 1", "one value", requires=["clickhouse_sqlalchemy"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.exec_driver_sql("SELECT 1").scalar_one()
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT CSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
-        "int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
@@ -247,19 +191,10 @@ def write_polars_insert_csv_lossless(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT TSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
@@ -274,19 +209,10 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
+    "native INSERT FORMAT CSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
-        "timestamps_elsewhere timestamps_tz_elsewhere",
-        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
@@ -301,18 +227,10 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT TSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
@@ -326,14 +244,7 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
         _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz padded_text"},
-)
+@transport("row fetch", "rows", requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"])
 def read_pandas_rows_lossless(connection, table):
     """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls in numeric columns.
 

@@ -31,10 +31,10 @@ def connect(folder, s3):
 
 
 @transport(
-    "job",
-    path="COPY TO local files, upload",
-    payload="table to Parquet files",
-    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
+    "COPY TO local files, upload",
+    "table to Parquet files",
+    operation="job",
+    requires=["awscrt.s3"],
     published="upload with the CRT client",
 )
 def upload(session, source, folder, destination, threads):
@@ -60,10 +60,10 @@ def upload(session, source, folder, destination, threads):
 
 
 @transport(
-    "job",
-    path="download, GROUP BY",
-    payload="Parquet files",
-    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
+    "download, GROUP BY",
+    "Parquet files",
+    operation="job",
+    requires=["awscrt.s3"],
     published="download with the CRT client",
 )
 def download(session, source, folder, threads):

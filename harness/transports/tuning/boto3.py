@@ -26,13 +26,7 @@ def connect(folder, s3):
         yield connection, client
 
 
-@transport(
-    "job",
-    path="COPY TO local files, upload",
-    payload="table to Parquet files",
-    requires=["duckdb", "boto3", "s3transfer.manager"],
-    origin="published",
-)
+@transport("COPY TO local files, upload", "table to Parquet files", operation="job", origin="published")
 def upload(session, source, folder, destination, threads):
     """Copy a table into local Parquet files and upload them with the classic client: ten requests at a time."""
     import time
@@ -55,13 +49,7 @@ def upload(session, source, folder, destination, threads):
     return {"answer": rows, "details": details}
 
 
-@transport(
-    "job",
-    path="download, GROUP BY",
-    payload="Parquet files",
-    requires=["duckdb", "boto3", "s3transfer.manager"],
-    published="download with the classic client",
-)
+@transport("download, GROUP BY", "Parquet files", operation="job", published="download with the classic client")
 def download(session, source, folder, threads):
     """Download Parquet files with the classic client, ten requests at a time, and run the group-by query on them."""
     import time

@@ -30,12 +30,7 @@ def connect(folder, s3):
         yield connection, bucket
 
 
-@transport(
-    "job",
-    path="COPY TO local files, upload",
-    payload="table to Parquet files",
-    requires=["duckdb", "obstore.store"],
-)
+@transport("COPY TO local files, upload", "table to Parquet files", operation="job")
 def upload(session, source, folder, destination, threads):
     """Copy a table into local Parquet files and upload them with obstore, ten files at a time."""
     import time
@@ -57,7 +52,7 @@ def upload(session, source, folder, destination, threads):
     return {"answer": rows, "details": details}
 
 
-@transport("job", path="download, GROUP BY", payload="Parquet files", requires=["duckdb", "obstore.store"])
+@transport("download, GROUP BY", "Parquet files", operation="job")
 def download(session, source, folder, threads):
     """Download Parquet files with obstore, ten at a time, and run the group-by query on them."""
     import time

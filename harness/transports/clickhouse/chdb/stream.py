@@ -22,13 +22,7 @@ def _as_sql(settings):
     return ", ".join(f"{name} = {literal(value)}" for name, value in settings.items())
 
 
-@transport(
-    "load",
-    path="INSERT INTO FUNCTION remote() FROM file()",
-    payload="native columns",
-    requires=["chdb", "pyarrow.parquet"],
-    settings=LOAD_SETTINGS,
-)
+@transport("INSERT INTO FUNCTION remote() FROM file()", "native columns", settings=LOAD_SETTINGS)
 def load_remote(connection, source, table):
     """Let chDB read a Parquet file and insert it into remote(), in native blocks of 32 MiB.
 
@@ -47,13 +41,7 @@ def load_remote(connection, source, table):
     )
 
 
-@transport(
-    "unload",
-    path="INSERT INTO FUNCTION file() FROM remote()",
-    payload="native columns",
-    requires=["chdb"],
-    settings=UNLOAD_SETTINGS,
-)
+@transport("INSERT INTO FUNCTION file() FROM remote()", "native columns", settings=UNLOAD_SETTINGS)
 def unload_remote(connection, table, destination):
     """Let chDB fetch the table by remote() and write it to a Parquet file, with INSERT INTO FUNCTION file().
 

@@ -52,16 +52,9 @@ def _insert(connection, frame, table, settings):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="INSERT INTO FUNCTION remote(), zstd",
-    payload="native columns",
-    requires=["chdb", "polars"],
+    "INSERT INTO FUNCTION remote(), zstd",
+    "native columns",
     settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
-    },
 )
 def write_polars_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
@@ -73,16 +66,9 @@ def write_polars_remote(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="INSERT INTO FUNCTION remote(), lz4",
-    payload="native columns",
-    requires=["chdb", "polars"],
+    "INSERT INTO FUNCTION remote(), lz4",
+    "native columns",
     settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
-    },
 )
 def write_polars_remote_lz4(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
@@ -90,17 +76,9 @@ def write_polars_remote_lz4(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="INSERT INTO FUNCTION remote(), zstd",
-    payload="native columns",
-    requires=["chdb", "pandas"],
+    "INSERT INTO FUNCTION remote(), zstd",
+    "native columns",
     settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
-    lossy={
-        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-        "refused": "arrays nested",
-    },
 )
 def write_pandas_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
@@ -111,24 +89,16 @@ def write_pandas_remote(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="INSERT INTO FUNCTION remote(), lz4",
-    payload="native columns",
-    requires=["chdb", "pandas"],
+    "INSERT INTO FUNCTION remote(), lz4",
+    "native columns",
     settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
-    lossy={
-        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-        "refused": "arrays nested",
-    },
 )
 def write_pandas_remote_lz4(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
     _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "LZ4"})
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["chdb"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     engine, server = connection

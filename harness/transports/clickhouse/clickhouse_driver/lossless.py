@@ -6,21 +6,7 @@ from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "polars"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
-        "int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
 
@@ -34,21 +20,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
         connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "polars"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
@@ -62,21 +34,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
         connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "pandas", "pyarrow.csv"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
-        "timestamps_elsewhere timestamps_tz_elsewhere",
-        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
 
@@ -90,20 +48,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
         connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "pandas"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 

@@ -28,15 +28,7 @@ def _stream(client, table, settings, *how):
     return answer
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
 
@@ -50,15 +42,7 @@ def read_polars_arrow_stream(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_pandas_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and keep its columns in pandas.
 
@@ -74,15 +58,7 @@ def read_pandas_arrow_stream(connection, table):
         return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_polars_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and let polars decode it, without pyarrow.
 
@@ -97,15 +73,7 @@ def read_polars_arrow_stream_uncompressed(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_pandas_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and keep its columns in pandas.
 
@@ -121,15 +89,7 @@ def read_pandas_arrow_stream_uncompressed(connection, table):
         return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_ZSTD,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_ZSTD)
 def read_polars_arrow_stream_zstd(connection, table):
     """Fetch the table as one zstd Arrow stream and let polars decode it, without pyarrow.
 
@@ -144,15 +104,7 @@ def read_polars_arrow_stream_zstd(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "lz4.frame", "polars"],
-    settings=HTTP_COMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=HTTP_COMPRESSED)
 def read_polars_arrow_stream_http_lz4(connection, table):
     """Fetch the table as one Arrow stream with HTTP compression lz4 and let polars decode it, without pyarrow.
 
@@ -168,15 +120,7 @@ def read_polars_arrow_stream_http_lz4(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars", "zstandard"],
-    settings=HTTP_COMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", requires=["zstandard"], settings=HTTP_COMPRESSED)
 def read_polars_arrow_stream_http_zstd(connection, table):
     """Fetch the table as one Arrow stream with HTTP compression zstd and let polars decode it, without pyarrow.
 
@@ -191,15 +135,7 @@ def read_polars_arrow_stream_http_zstd(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and let polars decode it, without pyarrow.
 
@@ -213,15 +149,7 @@ def read_polars_arrow_file(connection, table):
         return pl.read_ipc(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", settings=ARROW_LZ4)
 def read_pandas_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and keep its columns in pandas.
 

@@ -20,14 +20,7 @@ def _parquet(client, table, settings):
     return ask(client, f"SELECT * FROM {identifier(table)} FORMAT Parquet", settings)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=PARQUET_UNCOMPRESSED,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", settings=PARQUET_UNCOMPRESSED)
 def read_polars_parquet_uncompressed(connection, table):
     """Fetch the table as one uncompressed Parquet file and let polars decode it.
 
@@ -42,14 +35,7 @@ def read_polars_parquet_uncompressed(connection, table):
         return pl.read_parquet(io.BytesIO(parquet))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=PARQUET_UNCOMPRESSED,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", requires=["pyarrow.parquet"], settings=PARQUET_UNCOMPRESSED)
 def read_pandas_parquet_uncompressed(connection, table):
     """Fetch the table as one uncompressed Parquet file and let pandas decode it.
 
@@ -65,14 +51,7 @@ def read_pandas_parquet_uncompressed(connection, table):
         return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=PARQUET_LZ4,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", settings=PARQUET_LZ4)
 def read_polars_parquet_lz4(connection, table):
     """Fetch the table as one lz4 Parquet file and let polars decode it.
 
@@ -87,14 +66,7 @@ def read_polars_parquet_lz4(connection, table):
         return pl.read_parquet(io.BytesIO(parquet))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=PARQUET_LZ4,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", requires=["pyarrow.parquet"], settings=PARQUET_LZ4)
 def read_pandas_parquet_lz4(connection, table):
     """Fetch the table as one lz4 Parquet file and let pandas decode it.
 
@@ -110,14 +82,7 @@ def read_pandas_parquet_lz4(connection, table):
         return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=PARQUET_ROW_GROUPS,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", settings=PARQUET_ROW_GROUPS)
 def read_polars_parquet_row_groups(connection, table):
     """Fetch the table as one lz4 Parquet file of small row groups and let polars decode it.
 
@@ -133,14 +98,7 @@ def read_polars_parquet_row_groups(connection, table):
         return pl.read_parquet(io.BytesIO(parquet))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=PARQUET_ROW_GROUPS,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", requires=["pyarrow.parquet"], settings=PARQUET_ROW_GROUPS)
 def read_pandas_parquet_row_groups(connection, table):
     """Fetch the table as one lz4 Parquet file of small row groups and let pandas decode it.
 
@@ -157,14 +115,7 @@ def read_pandas_parquet_row_groups(connection, table):
         return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=PARQUET_ZSTD,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", requires=["pyarrow.parquet"], settings=PARQUET_ZSTD)
 def read_pandas_parquet_lossless(connection, table):
     """Fetch the table as one zstd Parquet file and keep its Arrow columns in pandas.
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.partitions import insert_part, insert_part_once, remembering, staging_of
 from harness.transports.clickhouse.server import TEXT_INSERT_SETTINGS, sessionless
-from harness.transports.clickhouse.spark.client import REQUIRES, as_texts, jdbc
+from harness.transports.clickhouse.spark.client import as_texts, jdbc
 from harness.transports.clickhouse.sql import identifier
 from harness.transports.parts import row_groups
 from harness.transports.spark import in_tasks
@@ -13,13 +13,7 @@ from harness.transports.spark import in_tasks
 _SETTINGS = {name: TEXT_INSERT_SETTINGS[name] for name in ("async_insert", "precise_float_parsing")}
 
 
-@transport(
-    "load",
-    path="JDBC batches of INSERT, by partition",
-    payload="text rows",
-    requires=["py4j.protocol", "pyspark.sql"],
-    needs=["spark"],
-)
+@transport("JDBC batches of INSERT, by partition", "text rows", needs=["spark"])
 def load_jdbc(connection, source, table):
     """Read Parquet with Spark and append it with `write.jdbc`, default options; refused for a UUID column.
 
@@ -55,10 +49,9 @@ def _door_of(uri, table):
 
 
 @transport(
-    "load",
-    path="JDBC batches of INSERT, by partition",
-    payload="text rows",
-    requires=REQUIRES,
+    "JDBC batches of INSERT, by partition",
+    "text rows",
+    requires=["pyarrow.parquet"],
     needs=["spark"],
     settings=_SETTINGS,
 )
@@ -75,7 +68,7 @@ def load_jdbc_door(connection, source, table):
         session.read.parquet(source).write.jdbc(url, identifier(door), mode="append", properties=options)
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+@transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
 def load_insert(connection, source, table):
     """Insert each row group of the file in a separate task, as Arrow, with clickhouse-connect.
 
@@ -85,7 +78,7 @@ def load_insert(connection, source, table):
     in_tasks(session, row_groups(source), lambda group: insert_part(uri, table, source, group))
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+@transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
 def load_insert_once(connection, source, table):
     """Insert each row group under a token that the table remembers during the load: a repetition is dropped.
 
@@ -96,7 +89,7 @@ def load_insert_once(connection, source, table):
         in_tasks(session, row_groups(source), lambda group: insert_part_once(theirs, table, source, group))
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+@transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
 def load_insert_staged(connection, source, table):
     """Insert row groups under tokens into a copy of the table, which is exchanged with it when all are in.
 

@@ -2,17 +2,11 @@
 
 from harness.registry import transport
 from harness.transports.clickhouse.partitions import one_moment, part_queries, read_part
-from harness.transports.clickhouse.spark.client import REQUIRES, as_texts, jdbc
+from harness.transports.clickhouse.spark.client import as_texts, jdbc
 from harness.transports.spark import in_tasks
 
 
-@transport(
-    "unload",
-    path="JDBC SELECT",
-    payload="RowBinary",
-    requires=["py4j.protocol", "pyspark.sql", "clickhouse_connect"],
-    needs=["spark"],
-)
+@transport("JDBC SELECT", "RowBinary", needs=["spark"])
 def unload_jdbc(connection, table, destination):
     """Read the table with `read.jdbc` and write it with `write.parquet`: one task, over one connection.
 
@@ -29,7 +23,7 @@ def _unload(session, uri, queries, destination):
     in_tasks(session, enumerate(queries), lambda part: read_part(uri, part[1], destination, str(part[0])))
 
 
-@transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+@transport("HTTP SELECT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
 def unload_by_parts(connection, table, destination):
     """Read each partition of the table (PARTITION BY) in a separate task, as Arrow, with clickhouse-connect.
 
@@ -39,7 +33,7 @@ def unload_by_parts(connection, table, destination):
     _unload(session, theirs, part_queries(ours, table), destination)
 
 
-@transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+@transport("HTTP SELECT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
 def unload_one_moment(connection, table, destination):
     """Read each partition of a clone of the table in a separate task: all rows are from the clone's creation.
 

@@ -77,14 +77,11 @@ def _uuid_columns(server, table, columns):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM file",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY FROM file",
+    "Parquet",
+    requires=["psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Polars dataframe",
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
 )
 def write_polars_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -110,14 +107,11 @@ def write_polars_parquet_file(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM file",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY FROM file",
+    "Parquet",
+    requires=["pyarrow.parquet", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Pandas dataframe",
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
 )
 def write_pandas_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -142,14 +136,11 @@ def write_pandas_parquet_file(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO file",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY TO file",
+    "Parquet",
+    requires=["pyarrow.dataset", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Polars dataframe",
-    lossy={"refused": "far_dates"},
 )
 def read_polars_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
@@ -162,14 +153,11 @@ def read_polars_parquet_file(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO file",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY TO file",
+    "Parquet",
+    requires=["pyarrow.dataset", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Pandas dataframe",
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.

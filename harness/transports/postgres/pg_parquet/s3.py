@@ -53,15 +53,7 @@ def _unload(connection, table):
         return io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM s3",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM s3", "Parquet", needs=["pg_parquet", "s3"])
 def write_polars_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
@@ -83,15 +75,7 @@ def write_polars_parquet_s3(connection, frame, table):
         _load(connection, table, frame.columns, buffer.getvalue())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM s3",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM s3", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet", "s3"])
 def write_pandas_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
@@ -112,15 +96,7 @@ def write_pandas_parquet_s3(connection, frame, table):
         _load(connection, table, frame.columns, buffer.getvalue())
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO s3",
-    payload="Parquet",
-    requires=["polars", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO s3", "Parquet", needs=["pg_parquet", "s3"])
 def read_polars_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
 
@@ -134,15 +110,7 @@ def read_polars_parquet_s3(connection, table):
         return pl.read_parquet(buffer)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO s3",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO s3", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet", "s3"])
 def read_pandas_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
 

@@ -51,15 +51,7 @@ def _uuid_bytes(texts):
     return pa.array(values, pa.binary(16))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", needs=["pg_parquet"])
 def write_polars_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
@@ -81,15 +73,7 @@ def write_polars_parquet_stream(connection, frame, table):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet"])
 def write_pandas_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
@@ -108,15 +92,7 @@ def write_pandas_parquet_stream(connection, frame, table):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["polars", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", needs=["pg_parquet"])
 def read_polars_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
 
@@ -130,15 +106,7 @@ def read_polars_parquet_stream(connection, table):
         return pl.read_parquet(buffer)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet"])
 def read_pandas_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
 
@@ -154,15 +122,7 @@ def read_pandas_parquet_stream(connection, table):
         return pd.read_parquet(pa.BufferReader(buffer.getbuffer()))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", needs=["pg_parquet"])
 def write_pandas_parquet_stream_lossless(connection, frame, table):
     """Send the frame as one Parquet file, written by pyarrow to keep NaN, into COPY ... FROM STDIN.
 
@@ -187,15 +147,7 @@ def write_pandas_parquet_stream_lossless(connection, frame, table):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", needs=["pg_parquet"])
 def read_pandas_parquet_stream_lossless(connection, table):
     """Let the server send the table as one Parquet file and read it with pyarrow, integers with nulls as Int64.
 

@@ -9,13 +9,7 @@ from harness.transports.postgres.sql import identifier, identifiers
 from harness.transports.ray import drive, on_workers
 
 
-@transport(
-    "load",
-    path="Ray Data write_sql, executemany",
-    payload="binary and text parameters",
-    requires=["ray.data", "psycopg", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data write_sql, executemany", "binary and text parameters", needs=["ray"])
 def load_write_sql(connection, source, table):
     """Append with Dataset.write_sql: an INSERT for each row, 128 in one executemany, a transaction per task.
 
@@ -32,10 +26,9 @@ def load_write_sql(connection, source, table):
 
 
 @transport(
-    "load",
-    path="Ray Data Datasink, COPY FROM STDIN (FORMAT binary)",
-    payload="PostgreSQL binary tuples",
-    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
+    "Ray Data Datasink, COPY FROM STDIN (FORMAT binary)",
+    "PostgreSQL binary tuples",
+    requires=["pyarrow.parquet"],
     needs=["ray"],
 )
 def load_copy_datasink(connection, source, table):
@@ -59,11 +52,7 @@ def load_copy_datasink(connection, source, table):
 
 
 @transport(
-    "load",
-    path="Ray Data map_batches, COPY FROM STDIN (FORMAT binary) and a ledger",
-    payload="PostgreSQL binary tuples",
-    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
-    needs=["ray"],
+    "Ray Data map_batches, COPY FROM STDIN (FORMAT binary) and a ledger", "PostgreSQL binary tuples", needs=["ray"]
 )
 def load_copy_once(connection, source, table):
     """Insert each row group exactly once: a task copies it and enters it in a ledger, in one transaction.
@@ -77,10 +66,8 @@ def load_copy_once(connection, source, table):
 
 
 @transport(
-    "load",
-    path="Ray Data map_batches, COPY FROM STDIN (FORMAT binary), a ledger and a table that takes the place",
-    payload="PostgreSQL binary tuples",
-    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
+    "Ray Data map_batches, COPY FROM STDIN (FORMAT binary), a ledger and a table that takes the place",
+    "PostgreSQL binary tuples",
     needs=["ray"],
 )
 def load_copy_staged(connection, source, table):

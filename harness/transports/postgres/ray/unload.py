@@ -8,13 +8,7 @@ from harness.transports.postgres.tables import key_columns
 from harness.transports.ray import drive, on_workers
 
 
-@transport(
-    "unload",
-    path="Ray Data read_sql, fetchall",
-    payload="text rows",
-    requires=["ray.data", "psycopg", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data read_sql, fetchall", "text rows", requires=["pyarrow.parquet"], needs=["ray"])
 def unload_read_sql(connection, table, destination):
     """Read with ray.data.read_sql without shards: one task fetches all rows as Python objects into one block.
 
@@ -27,13 +21,7 @@ def unload_read_sql(connection, table, destination):
     drive(lambda: ray.data.read_sql(query, opened).write_parquet(destination))
 
 
-@transport(
-    "unload",
-    path="Ray Data read_sql with shard_keys, fetchall",
-    payload="text rows",
-    requires=["ray.data", "psycopg", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data read_sql with shard_keys, fetchall", "text rows", requires=["pyarrow.parquet"], needs=["ray"])
 def unload_read_sql_shards(connection, table, destination):
     """Read with ray.data.read_sql and shards: each task scans the whole table for rows whose key has its hash.
 
@@ -52,10 +40,8 @@ def unload_read_sql_shards(connection, table, destination):
 
 
 @transport(
-    "unload",
-    path="Ray Data map_batches, ADBC, COPY TO STDOUT (FORMAT binary) of ranges of pages",
-    payload="PostgreSQL binary tuples",
-    requires=["ray.data", "psycopg", "adbc_driver_postgresql.dbapi", "pyarrow.parquet"],
+    "Ray Data map_batches, ADBC, COPY TO STDOUT (FORMAT binary) of ranges of pages",
+    "PostgreSQL binary tuples",
     needs=["ray"],
 )
 def unload_by_parts(connection, table, destination):
@@ -70,10 +56,8 @@ def unload_by_parts(connection, table, destination):
 
 
 @transport(
-    "unload",
-    path="Ray Data map_batches, ADBC, COPY TO STDOUT (FORMAT binary) of ranges of pages in one snapshot",
-    payload="PostgreSQL binary tuples",
-    requires=["ray.data", "psycopg", "adbc_driver_postgresql.dbapi", "pyarrow.parquet"],
+    "Ray Data map_batches, ADBC, COPY TO STDOUT (FORMAT binary) of ranges of pages in one snapshot",
+    "PostgreSQL binary tuples",
     needs=["ray"],
 )
 def unload_one_moment(connection, table, destination):

@@ -7,8 +7,6 @@ from harness.transports.postgres.spark.client import jdbc
 from harness.transports.postgres.sql import identifier
 from harness.transports.spark import in_tasks
 
-_REQUIRES = ["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "psycopg", "pgpq"]
-
 
 def _append(connection, source, table, options):
     """Have Spark read the file and append it by JDBC; a partition is a transaction, unless Spark repeats its task."""
@@ -19,13 +17,7 @@ def _append(connection, source, table, options):
     frame.write.jdbc(url, identifier(table), mode="append", properties=who | {"stringtype": "unspecified"} | options)
 
 
-@transport(
-    "load",
-    path="JDBC batches of INSERT, by partition",
-    payload="binary rows",
-    requires=["py4j.protocol", "pyspark.sql"],
-    needs=["spark"],
-)
+@transport("JDBC batches of INSERT, by partition", "binary rows", needs=["spark"])
 def load_jdbc(connection, source, table):
     """Read Parquet with Spark and append it with `write.jdbc`, all options but one at their defaults.
 
@@ -35,13 +27,7 @@ def load_jdbc(connection, source, table):
     _append(connection, source, table, {})
 
 
-@transport(
-    "load",
-    path="JDBC batches of INSERT, by partition",
-    payload="binary rows",
-    requires=["py4j.protocol", "pyspark.sql"],
-    needs=["spark"],
-)
+@transport("JDBC batches of INSERT, by partition", "binary rows", needs=["spark"])
 def load_jdbc_rewrite(connection, source, table):
     """Append with `write.jdbc` in batches of 10,000 rows, which the driver turns into INSERTs of many rows.
 
@@ -50,13 +36,7 @@ def load_jdbc_rewrite(connection, source, table):
     _append(connection, source, table, {"reWriteBatchedInserts": "true", "batchsize": "10000"})
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary), by partition",
-    payload="binary rows",
-    requires=_REQUIRES,
-    needs=["spark"],
-)
+@transport("COPY FROM STDIN (FORMAT binary), by partition", "binary rows", needs=["spark"])
 def load_copy(connection, source, table):
     """COPY each row group of the file in a separate task: pgpq encodes Arrow, and psycopg sends it.
 
@@ -67,13 +47,7 @@ def load_copy(connection, source, table):
     in_tasks(session, row_groups(source), lambda group: copy_part(uri, table, source, group))
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary), by partition",
-    payload="binary rows",
-    requires=_REQUIRES,
-    needs=["spark"],
-)
+@transport("COPY FROM STDIN (FORMAT binary), by partition", "binary rows", needs=["spark"])
 def load_copy_once(connection, source, table):
     """COPY each row group with its entry in a ledger, in one transaction: a repetition does nothing.
 
@@ -84,13 +58,7 @@ def load_copy_once(connection, source, table):
         in_tasks(session, row_groups(source), lambda group: copy_part_once(theirs, table, ledger, source, group))
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary), by partition",
-    payload="binary rows",
-    requires=_REQUIRES,
-    needs=["spark"],
-)
+@transport("COPY FROM STDIN (FORMAT binary), by partition", "binary rows", needs=["spark"])
 def load_copy_staged(connection, source, table):
     """COPY row groups with a ledger into a copy of the table, which replaces the table when all are in.
 

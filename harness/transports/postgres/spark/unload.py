@@ -14,9 +14,7 @@ def _predicates(uri, table):
     return [query.removeprefix(f"SELECT * FROM {identifier(table)} WHERE ") for query in part_queries(uri, table)]
 
 
-@transport(
-    "unload", path="JDBC SELECT", payload="text rows", requires=["py4j.protocol", "pyspark.sql"], needs=["spark"]
-)
+@transport("JDBC SELECT", "text rows", needs=["spark"])
 def unload_jdbc(connection, table, destination):
     """Read the table with `read.jdbc` and write it with `write.parquet`, all options at their defaults.
 
@@ -28,13 +26,7 @@ def unload_jdbc(connection, table, destination):
     session.read.jdbc(url, identifier(table), properties=who).write.parquet(destination, mode="append")
 
 
-@transport(
-    "unload",
-    path="JDBC SELECT, by partition",
-    payload="text rows",
-    requires=["psycopg", "py4j.protocol", "pyspark.sql"],
-    needs=["spark"],
-)
+@transport("JDBC SELECT, by partition", "text rows", needs=["spark"])
 def unload_jdbc_predicates(connection, table, destination):
     """Read ranges of the table's pages (ctid) with `read.jdbc(predicates=...)`, each in a separate task.
 
@@ -47,13 +39,7 @@ def unload_jdbc_predicates(connection, table, destination):
     frame.write.parquet(destination, mode="append")
 
 
-@transport(
-    "unload",
-    path="JDBC SELECT, by partition",
-    payload="text rows",
-    requires=["psycopg", "py4j.protocol", "pyspark.sql"],
-    needs=["spark"],
-)
+@transport("JDBC SELECT, by partition", "text rows", needs=["spark"])
 def unload_jdbc_one_moment(connection, table, destination):
     """Read ranges of pages with `read.jdbc`, every task from one exported snapshot, set by `sessionInitStatement`.
 
@@ -68,13 +54,7 @@ def unload_jdbc_one_moment(connection, table, destination):
         frame.write.parquet(destination, mode="append")
 
 
-@transport(
-    "unload",
-    path="COPY TO STDOUT (FORMAT binary), by partition",
-    payload="binary rows",
-    requires=["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "psycopg", "adbc_driver_postgresql.dbapi"],
-    needs=["spark"],
-)
+@transport("COPY TO STDOUT (FORMAT binary), by partition", "binary rows", needs=["spark"])
 def unload_one_moment(connection, table, destination):
     """Read ranges of pages with ADBC, each in a separate task and all from one exported snapshot.
 
