@@ -56,8 +56,7 @@ def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -77,8 +76,7 @@ def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -97,8 +95,7 @@ def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -118,8 +115,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -186,8 +182,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
@@ -204,8 +199,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = polars_tsv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
@@ -222,8 +216,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_csv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
@@ -240,8 +233,7 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("row fetch", "rows", requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"])

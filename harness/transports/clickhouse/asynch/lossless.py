@@ -4,7 +4,7 @@ from harness.registry import phase, transport
 from harness.transports.clickhouse.asynch.client import insert_text
 from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv, typed
 from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS
-from harness.transports.clickhouse.sql import identifier, insert_into
+from harness.transports.clickhouse.sql import identifier
 
 
 @transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -16,9 +16,7 @@ async def write_polars_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -30,9 +28,7 @@ async def write_polars_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = polars_tsv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -44,9 +40,7 @@ async def write_pandas_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_csv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -58,9 +52,7 @@ async def write_pandas_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native columnar fetch", "columns")

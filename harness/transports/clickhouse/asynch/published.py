@@ -22,9 +22,7 @@ async def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -44,9 +42,7 @@ async def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -65,9 +61,7 @@ async def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -87,9 +81,7 @@ async def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(

@@ -8,10 +8,7 @@ import tempfile
 from pathlib import Path
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.chdb.client import engine_beside
 from harness.transports.clickhouse.sql import literal
-
-connect = engine_beside
 
 
 @transport("native SELECT through remote()", "native columns", requires=["pyarrow"])

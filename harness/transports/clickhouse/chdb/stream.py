@@ -1,10 +1,7 @@
 """chDB, the ClickHouse engine in this process, between Parquet files and a server: https://clickhouse.com/docs/chdb"""
 
 from harness.registry import transport
-from harness.transports.clickhouse.chdb.client import engine_beside
 from harness.transports.clickhouse.sql import identifiers, literal
-
-connect = engine_beside
 
 # By default chDB maps the file into memory, reads up to 4 GiB ahead, and gathers 256 MiB before it sends. Memory would
 # grow with the file, faster the slower the server is.

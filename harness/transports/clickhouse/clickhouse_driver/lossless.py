@@ -1,9 +1,9 @@
 """clickhouse-driver's inline text inserts with fewer losses: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.clickhouse_driver.client import insert_text
 from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv
 from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS
-from harness.transports.clickhouse.sql import insert_into
 
 
 @transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -15,9 +15,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -29,9 +27,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = polars_tsv(frame)
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -43,9 +39,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_csv(frame)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
@@ -57,6 +51,4 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=LOSSLESS_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)

@@ -1,6 +1,7 @@
 """clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.clickhouse_driver.client import insert_text
 from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
 
@@ -20,9 +21,7 @@ def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -41,9 +40,7 @@ def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -61,9 +58,7 @@ def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -82,9 +77,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(

@@ -28,18 +28,23 @@ def _stream(client, table, settings, *how):
     return answer
 
 
+def _polars_frame(client, table, settings, *how):
+    """Fetch the table as an Arrow stream and decode it with polars."""
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(client, table, settings, *how)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
 
     Each batch of the stream is one server block. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_LZ4)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_LZ4)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
@@ -65,12 +70,7 @@ def read_polars_arrow_stream_uncompressed(connection, table):
     Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes (Binary), in the
     order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_UNCOMPRESSED)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_UNCOMPRESSED)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
@@ -96,12 +96,7 @@ def read_polars_arrow_stream_zstd(connection, table):
     Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes (Binary), in the
     order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_ZSTD)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_ZSTD)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=HTTP_COMPRESSED)
@@ -112,12 +107,8 @@ def read_polars_arrow_stream_http_lz4(connection, table):
     lz4, so this function decompresses the body. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import lz4.frame
-    import polars as pl
 
-    with phase("receive"):
-        arrow = _stream(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", requires=["zstandard"], settings=HTTP_COMPRESSED)
@@ -127,12 +118,7 @@ def read_polars_arrow_stream_http_zstd(connection, table):
     Tuned: HTTP compresses the whole answer (Accept-Encoding: zstd) instead of Arrow its columns. A UUID arrives as 16
     bytes (Binary), in the order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, HTTP_COMPRESSED, "zstd")
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, HTTP_COMPRESSED, "zstd")
 
 
 @transport("HTTP SELECT FORMAT Arrow", "Arrow", settings=ARROW_LZ4)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.registry import phase, transport
+from harness.transports.postgres.pg_parquet.client import pandas_with_bytes, polars_with_bytes
 from harness.transports.postgres.sql import identifier, identifiers, literal
 from harness.transports.postgres.tables import sqlalchemy_engine
 from harness.transports.sqlalchemy import for_text
@@ -89,16 +90,10 @@ def write_polars_parquet_file(connection, frame, table):
     pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
     article does not show. It asks the server which columns are uuid.
     """
-    import polars.selectors as cs
-    import pyarrow as pa
-
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
         uuids = _uuid_columns(server, table, frame.columns)
-        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
-        schema = frame.head(0).to_arrow().schema
-        for name in uuids:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        frame, schema = polars_with_bytes(frame, uuids)
         with phase("encode"):
             frame.write_parquet(here, arrow_schema=schema)
         os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user
@@ -119,15 +114,9 @@ def write_pandas_parquet_file(connection, frame, table):
     pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
     article does not show. It asks the server which columns are uuid. The server casts a datetime64 column to date.
     """
-    import pandas as pd
-    import pyarrow as pa
-
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
-        for name in _uuid_columns(server, table, frame.columns):
-            texts = frame[name].tolist()  # a null is None or NaN here
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        frame = pandas_with_bytes(frame, _uuid_columns(server, table, frame.columns))
         with phase("encode"):
             frame.to_parquet(here, index=False)
         os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user

@@ -9,7 +9,7 @@ import uuid
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.postgres.pg_parquet.client import uuid_columns
+from harness.transports.postgres.pg_parquet.client import pandas_with_bytes, polars_with_bytes, uuid_columns
 from harness.transports.postgres.sql import identifier, identifiers
 
 
@@ -60,15 +60,9 @@ def write_polars_parquet_s3(connection, frame, table):
     The server needs its own keys (see the module). uuid strings first become 16 bytes, because pg_parquet takes no
     strings for a uuid. zstd is polars' default codec.
     """
-    import polars.selectors as cs
-    import pyarrow as pa
-
     uuids = uuid_columns(connection[0], table, frame.columns)
     with phase("encode"):
-        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
-        schema = frame.head(0).to_arrow().schema
-        for name in uuids:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        frame, schema = polars_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.write_parquet(buffer, arrow_schema=schema)
     with phase("send"):
@@ -82,14 +76,9 @@ def write_pandas_parquet_s3(connection, frame, table):
     The server needs its own keys (see the module). uuid strings first become 16 bytes, and the server casts a
     datetime64 column to date. pandas writes with snappy, its default codec, and writes a NaN as a null.
     """
-    import pandas as pd
-    import pyarrow as pa
-
     uuids = uuid_columns(connection[0], table, list(frame.columns))
     with phase("encode"):
-        for name in uuids:
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        frame = pandas_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
     with phase("send"):
