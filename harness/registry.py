@@ -10,8 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from harness import declared_losses
+from harness.imported import imported_by
 from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport, did_you_mean
 from harness.phases import phase
 
@@ -23,6 +26,7 @@ __all__ = [
     "is_unsupported",
     "one",
     "phase",
+    "registered",
     "select",
     "transport",
 ]
@@ -42,35 +46,38 @@ def is_unsupported(error: BaseException) -> bool:
 
 
 _PACKAGE = "harness.transports"
-_CATALOGUE: dict[str, Transport] = {}
+_FRAMES = ("pandas", "polars")
+_LIBRARIES = (*_FRAMES, "pyarrow")
+_CATALOGUE: dict[str, Callable[[], Transport]] = {}
 
 
 def transport(
-    operation: str,
-    *,
-    frame: str = "",
     path: str,
     payload: str,
+    *,
+    operation: str = "",
+    frame: str = "",
     requires: Sequence[str] = (),
     needs: Sequence[str] = (),
     settings: dict[str, str] | None = None,
     published: str | None = None,
     origin: str | None = None,
-    lossy: dict[str, str] | None = None,
     atomic: str = "",
     control: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function as a transport of a dataframe; the function itself is returned unchanged.
 
     Its id is `<system>.<client>.<function>`: the folder of the system, the module or folder of the client in it, and
-    the function. The name of a module within a client's folder is not part of the id.
+    the function. The name of a module within a client's folder is not part of the id. `path` and `payload` say how the
+    data goes and as what.
 
     The transport's module, otherwise `client.py` in its client's folder, has `connect`, a (sync or async) context
     manager. It gets an address (databases) or a folder (files, stores) and yields the functions' first argument.
     `connect` of a transport that needs an engine's workers also gets these: `connect(uri, workers)`. Both modules may
     name their address with `ENDPOINT` (default: the name of the system's folder).
 
-    The other arguments depend on the operation:
+    `operation` is the first word of the function's name, and `frame` of a read or a write the second, if that is
+    `pandas` or `polars`. Give them only if the name does not say them. The other arguments depend on the operation:
 
     - `write(connection, frame, table)`
     - `read(connection, table) -> frame`
@@ -83,25 +90,29 @@ def transport(
     - bounds: `call(connection)`, `copy(connection, data) -> data`, `write(connection, source, table)` from one table
       into another (frame `table`), `read(connection, table) -> number of rows`, which are discarded (no frame)
 
-    `settings` are the server settings that the transport pins and that change its result; they are recorded with every
-    run. `lossy` gives the fate of the kinds of values that are known not to arrive unchanged: `{"changed": "nulls nan",
-    "refused": "infinity"}`. The tests expect exactly these to fail, and tables and docs name them. `atomic` says that a
-    write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each write.
-    With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A pair, for
-    which every report says whether it tied.
+    What the function, `connect` and all that they call import is imported before the timing, as is the library of the
+    frame. `requires` are further modules, which these packages import only when they are used. `settings` are the
+    server settings that the transport pins and that change its result; they are recorded with every run. `atomic` says
+    that a write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each
+    write. With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A
+    pair, for which every report says whether it tied.
 
-    Raises ValueError for an unknown operation, an id that is already taken, a kind of value with two fates, or another
-    `atomic`.
+    Which kinds of values do not arrive unchanged is in the system's `losses.json` (see `harness.declared_losses`).
+
+    Raises ValueError for an unknown operation, an id that is already taken, or another `atomic`.
     """
 
     def register(function: Function) -> Function:
         system, client = function.__module__.removeprefix(f"{_PACKAGE}.").split(".")[:2]
+        first, second, *_ = f"{function.__name__}_".split("_")
+        does = Operation(operation or first)
+        named = second if does in (Operation.READ, Operation.WRITE) and second in _FRAMES else ""
         entry = Transport(
             id=f"{system}.{client}.{function.__name__}",
             system=system,
             client=client,
-            operation=Operation(operation),
-            frame=frame,
+            operation=does,
+            frame=frame or named,
             path=path,
             payload=payload,
             style="async" if inspect.iscoroutinefunction(function) else "sync",
@@ -111,7 +122,7 @@ def transport(
             requires=tuple(requires),
             needs=tuple(needs),
             settings=dict(settings or {}),
-            lossy=_fates(lossy or {}),
+            lossy={},
             atomic=atomic,
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
             function=function,
@@ -128,7 +139,20 @@ def transport(
 def _add(entry: Transport) -> None:
     if entry.id in _CATALOGUE:
         raise ValueError(f"transport {entry.id} is registered twice")
-    _CATALOGUE[entry.id] = entry
+    _CATALOGUE[entry.id] = cache(lambda: _complete(entry))
+
+
+def _complete(entry: Transport) -> Transport:
+    """Return a transport of a module that is imported, with all that it requires and what it is known to lose."""
+    library = {entry.frame} & {*_LIBRARIES}
+    requires = {*entry.requires, *library, *imported_by(entry.function, connect_of(entry))}
+    losses = declared_losses.read(losses_file(entry.system)).get(entry.id.removesuffix(CONTROL), {})
+    return replace(entry, requires=tuple(sorted(requires)), lossy=dict(losses))
+
+
+def losses_file(system: str) -> Path:
+    """Return the path of what a system's transports are known to lose."""
+    return Path(importlib.import_module(f"{_PACKAGE}.{system}").__path__[0]) / "losses.json"
 
 
 def _control_of(entry: Transport) -> Transport:
@@ -143,21 +167,18 @@ def _atomic(entry: Transport) -> str:
     return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")
 
 
-def _fates(lossy: dict[str, str]) -> dict[str, str]:
-    """Return the fate of each kind of value, from the kinds by their fate."""
-    pairs = [(kind, fate) for fate, kinds in lossy.items() for kind in kinds.split()]
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"expected every kind of value once in lossy, found {lossy}")
-    return dict(pairs)
-
-
 def catalogue() -> dict[str, Transport]:
     """Return every transport by id, in order; imports all transport modules, but no client."""
     package = importlib.import_module(_PACKAGE)
     for module in pkgutil.walk_packages(package.__path__, prefix=f"{_PACKAGE}."):
         if not module.ispkg:
             importlib.import_module(module.name)
-    return dict(sorted(_CATALOGUE.items()))
+    return registered()
+
+
+def registered() -> dict[str, Transport]:
+    """Return the transports of the modules imported so far, by id, in order."""
+    return {name: complete() for name, complete in sorted(_CATALOGUE.items())}
 
 
 def one(transport_id: str, module: str = "") -> Transport:
@@ -169,7 +190,7 @@ def one(transport_id: str, module: str = "") -> Transport:
         importlib.import_module(name)
     if transport_id not in _CATALOGUE:
         raise _unknown(transport_id, catalogue())
-    return _CATALOGUE[transport_id]
+    return _CATALOGUE[transport_id]()
 
 
 def _modules(transport_id: str) -> list[str]:
@@ -211,8 +232,8 @@ def _globs(patterns: str) -> re.Pattern[str]:
 
 def connect_of(entry: Transport) -> Function:
     """Return the `connect` of a transport: its module's, otherwise its client folder's."""
-    connect: Function | None = getattr(sys.modules[entry.function.__module__], "connect", None)
-    return connect or _beside(entry.function, "connect")
+    connect: Function = _beside(entry.function, "connect")
+    return connect
 
 
 def _beside(function: Function, name: str) -> Any:

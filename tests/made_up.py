@@ -57,7 +57,8 @@ class MadeUp:
 
     def join(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Until the end of a test, put the transports into the catalogue, and let workers be such that know them."""
-        monkeypatch.setattr(registry, "_CATALOGUE", dict(registry.catalogue()))
+        registry.catalogue()
+        monkeypatch.setattr(registry, "_CATALOGUE", dict(registry._CATALOGUE))
         monkeypatch.setattr(transports, "__path__", [*transports.__path__, str(self.folder / "transports")])
         for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
             monkeypatch.delitem(sys.modules, name)

@@ -18,8 +18,14 @@ def empty(monkeypatch):
     monkeypatch.setattr(registry, "_CATALOGUE", {})
 
 
-def register(operation="write", **more):
-    return transport(operation, **({"frame": "polars", "path": "", "payload": ""} | more))
+def register(**more):
+    """Return a decorator that registers a function of this module as one of Postgres."""
+
+    def of_postgres(function):
+        function.__module__ = "harness.transports.postgres.made_up"
+        return transport("", "", **more)(function)
+
+    return of_postgres
 
 
 def test_ids_are_unique_and_in_order():
@@ -144,9 +150,8 @@ def test_registering_returns_the_function_itself(empty):
         More.
         """
 
-    write.__module__ = "harness.transports.postgres.made_up"
     assert register()(write) is write
-    (entry,) = registry._CATALOGUE.values()
+    (entry,) = registry.registered().values()
     assert (entry.id, entry.summary, entry.origin) == ("postgres.made_up.write", "Say it.", Origin.BEYOND)
 
 
@@ -155,7 +160,7 @@ def test_a_control_is_the_same_function_under_a_second_id_and_no_published_row(e
         """Say it."""
 
     register(control=True, published="A row", settings={"one": "1"})(write)
-    first, second = registry._CATALOGUE.values()
+    first, second = registry.registered().values()
     assert (second.id, second.origin, second.published) == (f"{first.id}_control", Origin.CONTROL, None)
     assert second.summary == f"A/A control: the function of {first.id} again, under a second id."
     assert second.function is first.function is write
@@ -179,6 +184,22 @@ def test_an_unknown_operation_or_origin_is_refused(empty, wrong):
         register(**wrong)(write)
 
 
-def test_a_kind_of_value_fares_in_one_way_only(empty):
-    with pytest.raises(ValueError, match="once in lossy"):
-        register(lossy={"changed": "nulls nan", "refused": "nan"})(lambda connection, frame, table: None)
+@pytest.mark.parametrize(
+    ("name", "declared", "operation", "frame"),
+    [
+        ("write_polars_copy", {}, "write", "polars"),
+        ("read_pandas", {}, "read", "pandas"),
+        ("read_arrow_stream", {}, "read", ""),
+        ("load_polars_sink", {}, "load", ""),  # polars is its client; a load gets a file
+        ("create", {"frame": "pyarrow"}, "create", "pyarrow"),
+        ("write_select", {"frame": "sorted table"}, "write", "sorted table"),
+        ("copy_to_s3", {"operation": "job"}, "job", ""),
+    ],
+)
+def test_operation_and_frame_are_those_of_the_name_unless_declared(empty, name, declared, operation, frame):
+    def function(connection): ...
+
+    function.__name__ = name
+    register(**declared)(function)
+    (entry,) = registry.registered().values()
+    assert (entry.operation, entry.frame) == (operation, frame)

@@ -54,7 +54,7 @@ def connect(uri):
     yield uri
 
 
-@transport("write", frame="polars", path="p", payload="q")
+@transport("p", "q")
 def write_polars_made_up(connection, frame, table):
     r"""Send \\N and "quotes" to C:\\users.
 
@@ -63,7 +63,7 @@ def write_polars_made_up(connection, frame, table):
     paths.join(connection, str(_twice(LIMIT)), buffers.__name__)
 
 
-@transport("write", frame="polars", path="p", payload="q")
+@transport("p", "q")
 def write_polars_refused(connection, frame, table):
     """Refuse."""
     raise Unsupported("no")
@@ -83,7 +83,7 @@ def made_up(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
-    return {entry.function.__name__: entry for entry in registry._CATALOGUE.values()}
+    return {entry.function.__name__: entry for entry in registry.registered().values()}
 
 
 @cache

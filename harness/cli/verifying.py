@@ -7,6 +7,7 @@ import typer
 
 from harness import settings
 from harness.cli.app import app, echo, explained, new_console
+from harness.model import Fate
 
 
 @app.command()
@@ -15,13 +16,14 @@ def verify(
     pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
     kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
+    update: Annotated[bool, typer.Option("--update", help="declare the losses as they are found")] = False,
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
     """Send hostile values through transports and print the changes.
 
-    Fails where a transport declares something else.
+    Fails where a transport declares something else, unless --update changes the declaration.
     """
-    from harness.fidelity import examination, trials
+    from harness.fidelity import examination, snapshot, trials
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()
@@ -31,6 +33,13 @@ def verify(
         with matrix.appending(folder) as append:
             findings = trials.examine(exam, append)
     paths = matrix.write(folder, findings, exam.conditions)
-    for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
+    wrong = [finding for finding in findings if not finding.as_wanted]
+    for line in (*matrix.grid(findings, console.width), *matrix.deviations(findings), *paths):
         echo(line)
-    raise typer.Exit(0 if all(finding.as_wanted for finding in findings) else 1)
+    if update:
+        for file in snapshot.update(findings):
+            echo(f"updated: {file}")
+        wrong = [finding for finding in wrong if finding.fate is Fate.UNVERIFIABLE]
+    elif wrong:
+        echo("To declare what was found: the same command with --update.")
+    raise typer.Exit(1 if wrong else 0)

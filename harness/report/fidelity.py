@@ -13,7 +13,6 @@ from harness.model import Fate, Finding, LabError
 from harness.report.html import templates
 from harness.report.markdown import table
 
-_LONGEST_DECLARATION = 106  # characters of a `lossy` that fits in one line of a decorator
 COLUMNS = ("transport", "kind", "outcome", "declared", "detail")
 _MARKS = {
     Fate.EXACT: "·",
@@ -60,52 +59,14 @@ def _block(findings: Sequence[Finding], names: Sequence[str], kinds: Sequence[st
     return [*head, *rows]
 
 
-def corrections(findings: Iterable[Finding]) -> list[str]:
-    """Return what is not as declared, and for each transport concerned the `lossy` that would be right."""
-    lines: list[str] = []
-    for entry, group in groupby(findings, key=lambda finding: finding.transport):
-        found = list(group)
-        wrong = [finding for finding in found if not finding.as_wanted]
-        for finding in wrong:
-            wanted = finding.wanted or "exact or converted"
-            more = f": {finding.detail}" if finding.detail else ""
-            lines.append(f"{entry.id}: {finding.kind}: declared {wanted}, found {finding.fate}{more}")
-        if wrong:
-            lines += [f"  {line}" for line in declaration(found).splitlines()]
-    return lines
-
-
-def _deviations(findings: Iterable[Finding]) -> list[str]:
-    """Return what is not as declared, without the `lossy` that would be right."""
-    return [line for line in corrections(findings) if not line.startswith("  ")]
-
-
-def declaration(findings: Sequence[Finding]) -> str:
-    """Return the `lossy={...}` of a transport that agrees with its findings, as it stands in its decorator.
-
-    What it declares of kinds that were not tried stays. What the server itself cannot hold needs no declaration.
-    """
-    known = findings[0].transport.lossy
-    fates: dict[str, str] = dict(known)
-    for finding in findings:
-        if finding.fate in (Fate.UNAVAILABLE, Fate.UNVERIFIABLE):
-            continue
-        fates.pop(finding.kind, None)
-        the_servers = finding.as_wanted and finding.kind not in known
-        if finding.fate not in _FINE and not the_servers:
-            fates[finding.kind] = finding.fate
-    by_fate = {fate: " ".join(kind for kind in fates if fates[kind] == fate) for fate in Fate}
-    short = ", ".join(f'"{fate}": "{kinds}"' for fate, kinds in by_fate.items() if kinds)
-    if not short:
-        return "lossy: nothing; delete it"
-    if len(short) <= _LONGEST_DECLARATION:
-        return f"lossy={{{short}}},"
-    return "\n".join(["lossy={", *(_entry(fate, kinds) for fate, kinds in by_fate.items() if kinds), "},"])
-
-
-def _entry(fate: Fate, kinds: str) -> str:
-    parts = textwrap.wrap(kinds, 88, drop_whitespace=False)
-    return f'    "{fate}": ' + "\n    ".join(f'"{part}"' for part in parts) + ","
+def deviations(findings: Iterable[Finding]) -> list[str]:
+    """Return what is not as declared, a line for each pair."""
+    return [
+        f"{found.transport.id}: {found.kind}: declared {found.wanted or 'exact or converted'}, found {found.fate}"
+        + (f": {found.detail}" if found.detail else "")
+        for found in findings
+        if not found.as_wanted
+    ]
 
 
 @contextmanager
@@ -150,7 +111,7 @@ def page(findings: Sequence[Finding], conditions: str) -> str:
             marks=_MARKS,
             legend=LEGEND,
             counts={fate: len(found) for fate, found in _by_fate(findings).items() if found},
-            deviations=_deviations(findings),
+            deviations=deviations(findings),
         )
     )
 
@@ -167,7 +128,7 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
         came = [f"{len(by_fate[fate])} {fate}" for fate in (Fate.EXACT, Fate.CONVERTED) if by_fate[fate]]
         lost = [f"{fate}: {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds and fate not in _FINE]
         rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
-    wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in _deviations(findings)]
+    wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in deviations(findings)]
     parts = [
         "# How hostile values fare",
         f"{conditions}. Every detail: [fidelity.csv](fidelity.csv).",

@@ -25,6 +25,7 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from harness import phases, registry
+from harness.imported import load
 from harness.machine.marked import VARIABLE
 from harness.model import Connection, Frame, Status, Transport, Value
 from harness.worker.contracts.calls import Calls
@@ -101,7 +102,7 @@ def _contract(name: str) -> Contract:
 
 def _import(entry: Transport, contract: Contract) -> None:
     for module in (*entry.requires, *contract.IMPORTS.get((entry.operation, entry.frame), ())):
-        importlib.import_module(module)
+        load(module)
 
 
 def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -> Answer | Failed:

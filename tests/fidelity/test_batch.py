@@ -84,11 +84,11 @@ def insert(connection, frame, table, change=lambda name, value: value):
         for row in rows:
             copy.write_row(row)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_all(connection, frame, table):
     insert(connection, frame, table)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_some(connection, frame, table):
     for name in frame.columns:
         if "\\n" in frame[name].to_list():
@@ -99,12 +99,12 @@ def write_some(connection, frame, table):
         return value.replace("\\t", " ") if isinstance(value, str) else value
     insert(connection, frame, table, change)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_few_columns(connection, frame, table):
     wide = len(frame.columns) > 10
     insert(connection, frame, table, lambda name, value: 5 if wide and name == "int_value" else value)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_or_die(connection, frame, table):
     if len(frame.columns) > 10:
         os.kill(os.getpid(), 9)

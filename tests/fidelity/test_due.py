@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import declared_losses, registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.fidelity.examination import pairs, select
 from harness.model import Fate, Finding, Transport
@@ -65,6 +66,19 @@ def test_a_pair_whose_transport_changed_is_due(tmp_path: Path, name: str, pairs_
     of_first = [chosen(known, entries, TODAY + dt.timedelta(days=day)) - usual[day] for day in range(4)]
     assert {len(new) for new in of_first} == {0, pairs_of_it or len(pairs(ENTRIES[0]))}
     assert {transport for new in of_first for transport, _ in new} == {ENTRIES[0].id}
+
+
+def test_a_pair_is_due_when_its_loss_in_the_file_of_losses_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, usual, first = all_came_through(tmp_path / "pairs"), chosen(all_came_through(tmp_path / "pairs")), ENTRIES[0]
+    losses = dict(declared_losses.read(registry.losses_file("postgres")))
+    (new, *_) = [kind.name for kind in pairs(first) if kind.name not in first.lossy]
+    losses[first.id] = {**losses.get(first.id, {}), new: Fate.CHANGED}
+    (tmp_path / "losses.json").write_text(declared_losses.text(losses), encoding="utf-8")
+    monkeypatch.setattr(registry, "losses_file", lambda system: tmp_path / "losses.json")
+    now = [registry._complete(entry) for entry in ENTRIES]
+    assert chosen(known, now) == usual | {(first.id, new)}
 
 
 def test_a_transport_is_due_when_a_line_of_what_lab_show_prints_changed(

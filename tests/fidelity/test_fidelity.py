@@ -1,6 +1,6 @@
 """Every way over every hostile kind: what it declares to lose is lost and nothing else; a hang costs one pair only.
 
-The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
+The failure of a transport names the kinds that deviate, in either direction.
 """
 
 import json
@@ -23,7 +23,7 @@ from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.machine.variables import namespace
 from harness.model import Fate, Finding, LabError, Transport
-from harness.report.fidelity import corrections
+from harness.report.fidelity import deviations
 from tests.fidelity import due
 from tests.made_up import MadeUp
 
@@ -73,8 +73,8 @@ def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found
     due.keep(due.folder(), entry, findings)
     if all(finding.fate is Fate.UNAVAILABLE for finding in findings):
         pytest.skip(findings[0].detail)
-    wrong = corrections(findings)
-    assert not wrong, "\n".join(wrong)
+    wrong = deviations(findings)
+    assert not wrong, "\n".join([*wrong, f"To declare what was found: lab verify {entry.id} --update"])
 
 
 MADE_UP = """
@@ -82,7 +82,7 @@ MADE_UP = """
 def connect(uri):
     yield
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_badly(connection, frame, table):
     import signal
     texts = set(frame["text_value"])
@@ -95,7 +95,7 @@ def write_badly(connection, frame, table):
     if "'" in texts:
         raise Unsupported("no quotes here")
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_no_uuids(connection, frame, table):
     if "uuid_value" in frame.columns:
         raise Unsupported("no UUIDs here")
@@ -108,7 +108,7 @@ def meet(name):
         time.sleep(0.01)
 """
 MEETING = """
-@transport("write", frame="polars", path="", payload="", requires=["polars"], lossy={{"hangs": "tab"}})
+@transport("", "", frame="polars")
 def write_{0}(connection, frame, table):
     if "\\t" in set(frame["text_value"]):
         meet({0!r})
@@ -159,7 +159,8 @@ def test_what_is_declared_to_hang_is_tried_beside_one_another(
 ) -> None:
     monkeypatch.setattr(pair, "DECLARED_LIMIT", 30.0)
     friends = [registry.one(f"made.up.write_{name}") for name in FRIENDS]
-    chosen = [replace(entry, system="postgres", endpoint="postgres") for entry in friends]
+    hangs = {"tab": Fate.HANGS}
+    chosen = [replace(entry, system="postgres", endpoint="postgres", lossy=hangs) for entry in friends]
     findings = trials.examine(replace(made_up, chosen=chosen, kinds=[KINDS["one_row"], KINDS["tab"]]))
     assert [(finding.kind, finding.fate) for finding in findings] == [
         ("one_row", Fate.CHANGED),
@@ -211,15 +212,15 @@ def moved(value):
     hours = {"UTC": 0, "EST": 5}[FOUND_FIRST]
     return value + datetime.timedelta(hours=hours) if isinstance(value, datetime.datetime) else value
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_by_the_zone(connection, frame, table):
     insert(connection, frame, table, moved)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_as_it_is(connection, frame, table):
     insert(connection, frame, table, lambda value: value)
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"], lossy={"refused": "timestamps"})
+@transport("", "", frame="polars")
 def write_none(connection, frame, table):
     raise ValueError("no timestamps here")
 """
@@ -234,6 +235,7 @@ def test_a_client_that_goes_by_the_zone_of_its_machine_is_found_in_another_one(
     made.join(monkeypatch)
     names = ("by_the_zone", "as_it_is", "none")
     chosen = [replace(registry.one(f"made.up.write_{name}"), system="postgres", endpoint="postgres") for name in names]
+    chosen[-1] = replace(chosen[-1], lossy={"timestamps": Fate.REFUSED})
     kinds = [KINDS[name] for name in ("timestamps", "timestamps_elsewhere", "timestamps_tz_elsewhere")]
     exam = Examination(
         *(lab_of_tests, labs.check(lab_of_tests), "none", "", chosen),
@@ -267,18 +269,18 @@ def connect(uri):
     with psycopg.connect(uri, autocommit=True) as connection:
         yield connection
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_a_changing(connection, frame, table):
     connection.execute(f"ALTER TABLE {table} ALTER COLUMN text_value TYPE varchar(1)")
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_b_again(connection, frame, table):
     assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     for row in frame.to_dicts():
         names, marks = ", ".join(row), ", ".join(["%s"] * len(row))
         connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
 
-@transport("write", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 def write_c_nothing(connection, frame, table):
     pass
 """

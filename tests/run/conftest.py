@@ -22,24 +22,24 @@ UP = """
 def connect(folder):
     yield folder
 
-@transport("scan", path="a path", payload="a payload", settings={"one": "1", "two": "2"}, published="A way")
+@transport("a path", "a payload", settings={"one": "1", "two": "2"}, published="A way")
 def scan(connection, files):
     return 7
 
-@transport("scan", path="", payload="")
+@transport("", "", operation="scan")
 def broken(connection, files):
     print("tried with geheim99")
     raise RuntimeError("no entry for geheim99\\nin line 2 " + 1000 * "x")
 
-@transport("scan", path="", payload="")
+@transport("", "", operation="scan")
 def endless(connection, files):
     time.sleep(60)
 
-@transport("scan", path="", payload="")
+@transport("", "", operation="scan")
 def without_space(connection, files):
     raise OSError(28, "No space left on device", "/somewhere")
 
-@transport("scan", path="", payload="")
+@transport("", "", operation="scan")
 def greedy(connection, files):
     with open(connection + "/cgroup.procs", "w") as file:
         file.write(str(os.getpid()))

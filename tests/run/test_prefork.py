@@ -21,18 +21,18 @@ TWO = """
 def connect(folder):
     yield folder
 
-@transport("scan", path="", payload="", requires=["needed"])
+@transport("", "", operation="scan", requires=["needed"])
 def one(connection, files):
     log("call")
     time.sleep(0.2)
     log("called")
     return 7
 
-@transport("scan", path="", payload="", requires=["no_such_module"])
+@transport("", "", operation="scan", requires=["no_such_module"])
 def broken(connection, files):
     return 7
 
-@transport("scan", path="", payload="", requires=["ends_at_once"])
+@transport("", "", operation="scan", requires=["ends_at_once"])
 def dying(connection, files):
     return 7
 """

@@ -1,12 +1,12 @@
 """What the ClickHouse transports declare about themselves; none of these tests needs a server."""
 
-import importlib
 import subprocess
 import sys
 
 import pytest
 
 from harness import registry
+from harness.imported import load
 from harness.model import Operation
 from harness.transports.clickhouse.server import raise_if_broken_off
 
@@ -57,7 +57,7 @@ def test_the_transports_of_a_client_share_its_style_and_endpoint(client):
 
 def test_every_required_module_can_be_imported():
     for name in {name for entry in published() for name in entry.requires}:
-        importlib.import_module(name)
+        load(name)
 
 
 @pytest.mark.process

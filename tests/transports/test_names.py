@@ -187,7 +187,7 @@ def connect(uri):
     with psycopg.connect(uri, autocommit=True) as connection:
         yield connection
 
-@transport("read", frame="polars", path="", payload="", requires=["polars", "psycopg"])
+@transport("", "", frame="polars")
 def read_carelessly(connection, table):
     import polars as pl
     cursor = connection.execute(f'SELECT * FROM "{table}"')

@@ -47,7 +47,8 @@ AT_THE_BOUNDS = (
 # Run in a process of its own: what each transport brings in through read calls, after a warm-up. Bytes that a process
 # takes from a mapped file do not pass through such a call.
 BYTES_READ = """
-import importlib, json, os, sys
+import json, os, sys
+from harness.imported import load
 from harness.registry import connect_of, one
 
 def bytes_read():
@@ -59,7 +60,7 @@ found = {}
 for name in ids:
     entry = one(name)
     for module in entry.requires:
-        importlib.import_module(module)
+        load(module)
     folder = os.path.join(os.path.dirname(file), f"spill of {name}")
     os.mkdir(folder)
     with connect_of(entry)(folder) as connection:

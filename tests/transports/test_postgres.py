@@ -1,6 +1,5 @@
 """What holds for the Postgres transports without a server: declarations, statements, files, and when they connect."""
 
-import importlib
 import inspect
 import os
 import socket
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.imported import load
 from harness.model import Origin, SharedFolder
 from harness.registry import connect_of, select
 from harness.transports.postgres import sqlalchemy
@@ -51,7 +51,7 @@ def test_a_published_description_names_the_client_and_the_frame_of_its_transport
 def test_every_module_that_a_transport_requires_can_be_imported(entry):
     assert not entry.frame or entry.frame in entry.requires or entry.origin is Origin.LIMIT
     for name in entry.requires:
-        importlib.import_module(name)
+        load(name)
 
 
 @every(POSTGRES)

@@ -1,8 +1,12 @@
 """A transport, its script and its client: what a module has itself, and what it takes from `client.py` next to it."""
 
+import subprocess
+import sys
+
 import pytest
 
-from harness import excerpt, registry
+from harness import declared_losses, excerpt, registry
+from harness.imported import load
 from tests.every import every
 
 
@@ -22,7 +26,7 @@ def made_up(tmp_path, monkeypatch):
 
     def make(name: str, **modules: str):
         folder = tmp_path / f"made_{name}" / "client_of_it"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for package in (folder.parent, folder):
             (package / "__init__.py").touch()
         for module, text in modules.items():
@@ -48,7 +52,7 @@ from HERE.client import quoted
 
 {more}
 
-@transport("read", frame="polars", path="p", payload="q")
+@transport("p", "q")
 def read_polars_rows(connection, table):
     \"\"\"Read.\"\"\"
     return quoted(table), {used}
@@ -76,3 +80,71 @@ def test_a_name_with_two_meanings_in_one_script_is_refused(made_up, more):
     entry = made_up(f"twice_{len(more)}", client=CLIENT, rows=TOPIC.format(more=more, used="SIZE"))["read_polars_rows"]
     with pytest.raises(ValueError, match=r"expected one meaning a name .* found .*SIZE"):
         excerpt.definitions(entry)
+
+
+IMPORTING = """
+from contextlib import contextmanager
+
+class Opened:
+    def close(self):
+        import psycopg.types.json
+        import json
+
+@contextmanager
+def reading(uri):
+    import pyarrow.parquet as pq
+    yield Opened()
+
+def unused():
+    import duckdb
+
+def shared(rows):
+    from psycopg import rows as kinds, sql
+    return kinds, sql
+"""
+REQUIRING = """
+from harness.registry import transport
+from HERE.client import reading, shared, unused
+
+connect = reading
+
+@transport("p", "q", requires=["numpy"])
+def read_polars_rows(connection, table):
+    return [shared(row) for row in unused.rows]
+
+@transport("p", "q", frame="pyarrow")
+def write(connection, frame, table):
+    unused()
+"""
+OF_CONNECT = {"pyarrow.parquet", "psycopg.types.json"}
+
+
+def test_a_transport_requires_what_it_its_connect_and_all_that_they_call_import(made_up):
+    entries = made_up("importing", client=IMPORTING, rows=REQUIRING)
+    of_read = {*OF_CONNECT, "polars", "numpy", "duckdb", "psycopg.rows", "psycopg.sql"}
+    assert entries["read_polars_rows"].requires == tuple(sorted(of_read))
+    assert entries["write"].requires == tuple(sorted({*OF_CONNECT, "pyarrow", "duckdb"}))
+
+
+@pytest.mark.parametrize("name", ["json", "xml.etree.ElementTree", "xml.sax.handler.ContentHandler"])
+def test_what_an_import_statement_names_is_imported(name):
+    code = f"import sys; from harness.imported import load; load({name!r}); print(*sys.modules)"
+    done = subprocess.run((sys.executable, "-S", "-c", code), capture_output=True, text=True, check=True)
+    assert name.removesuffix(".ContentHandler") in done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ["no_such_package", "json.no_such_module"])
+def test_a_missing_module_is_named(name):
+    with pytest.raises(ModuleNotFoundError, match=name):
+        load(name)
+
+
+def test_a_transport_loses_what_its_system_s_file_says(made_up, tmp_path):
+    (tmp_path / "made_losing").mkdir()
+    declared = {"made_losing.client_of_it.read_polars_rows": {"nan": "changed", "tab": "refused"}}
+    (tmp_path / "made_losing" / "losses.json").write_text(declared_losses.text(declared))
+    entries = made_up("losing", client=IMPORTING, rows=REQUIRING.replace('requires=["numpy"]', "control=True"))
+    assert {name: entry.lossy for name, entry in entries.items()} == {
+        "read_polars_rows": {"nan": "changed", "tab": "refused"},
+        "write": {},
+    }

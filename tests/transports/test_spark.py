@@ -26,7 +26,7 @@ from harness.model import Operation, Transport, Workers
 from harness.registry import Unsupported, connect_of, one, select
 from harness.systems import SYSTEMS, System
 from harness.transports import workers as workers_module
-from harness.transports.postgres.spark import unload
+from harness.transports.postgres import spark
 
 pytestmark = [
     pytest.mark.long,
@@ -207,9 +207,9 @@ def test_what_is_written_after_the_snapshot_is_in_no_part(
     postgres.create(postgres.system.tables.definition(DATASET, "heap"))
     postgres.system.client.load(postgres.client, TABLE, str(file), DATASET.logical_types)
     again = f"INSERT INTO {TABLE} SELECT * FROM {TABLE} RETURNING 1"
-    parts = getattr(unload, divide)
+    parts = getattr(spark, divide)
     monkeypatch.setattr(
-        unload, divide, lambda *asked: (postgres.system.client.query(postgres.client, again), parts(*asked))[1]
+        spark, divide, lambda *asked: (postgres.system.client.query(postgres.client, again), parts(*asked))[1]
     )
     one(f"postgres.spark.{name}").function(postgres.connection, TABLE, str(tmp_path))
     assert len(pl.read_parquet(tmp_path / "*.parquet")) == ROWS

@@ -22,13 +22,14 @@ from tests.streams import LOADS, SPEC, UNLOADS, Server, opened
 pytestmark = pytest.mark.long
 
 MEMORY = """
-import importlib, json, sys, threading, time
+import json, sys, threading, time
 from harness import registry
+from harness.imported import load
 from harness.worker.measure import read_memory
 name, uri, patched, *arguments = sys.argv[1:]
 entry = registry.one(name)
 for module in entry.requires:
-    importlib.import_module(module)
+    load(module)
 for constant, value in json.loads(patched).items():
     setattr(sys.modules[entry.function.__module__], constant, value)
 with registry.connect_of(entry)(uri) as connection:

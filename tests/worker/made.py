@@ -16,67 +16,67 @@ def connect(uri):
     yield "connection"
     log("close")
 
-@transport("write", frame="polars", path="", payload="", requires=["needed"])
+@transport("", "", requires=["needed"])
 def write_polars(connection, frame, table):
     log("write", connection, len(frame), table)
 
-@transport("write", frame="pandas", path="", payload="")
+@transport("", "")
 def write_pandas(connection, frame, table):
     log("write", type(frame).__module__, len(frame), table)
 
-@transport("read", frame="polars", path="", payload="", requires=["needed"])
+@transport("", "", requires=["needed"])
 def read_polars(connection, table):
     import polars
     log("read", connection, table)
     return polars.DataFrame({"k": ["a"], "i": [7]})
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_arrow(connection, table):
     import polars
     return polars.DataFrame({"k": ["a"], "i": [7]}).to_arrow()
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_half(connection, table):
     import polars
     return polars.DataFrame({"k": ["a"], "i": [7.5]})
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_unsupported(connection, table):
     raise Unsupported("no such format")
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_error(connection, table):
     raise RuntimeError("server said: \\udcff no")
 
 class Panic(BaseException):
     pass
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_panic(connection, table):
     raise Panic("out of range")
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_exit(connection, table):
     raise SystemExit("left")
 
-@transport("read", frame="polars", path="", payload="", requires=["no_such_package"])
+@transport("", "", frame="polars", requires=["no_such_package"])
 def read_missing(connection, table):
     pass
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_noisy(connection, table):
     print("from Python")
     os.system("echo from a child")
     os.write(1, b"from C\\n")
     return read_polars(connection, table)
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_forever(connection, table):
     pipe = open(os.environ["LAB_ALIVE"], "w")
     print(os.getpid(), file=pipe, flush=True)
     time.sleep(60)
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 def read_in_phases(connection, table):
     import polars
     from harness.phases import phase
@@ -90,20 +90,20 @@ async def connect(uri):
     yield "connection"
     log("close")
 
-@transport("read", frame="polars", path="", payload="", requires=["needed"])
+@transport("", "", requires=["needed"])
 async def read_polars(connection, table):
     import asyncio, polars
     await asyncio.sleep(0)
     log("read", connection, table)
     return polars.DataFrame({"k": ["a"], "i": [7]})
 
-@transport("read", frame="polars", path="", payload="", requires=["polars"])
+@transport("", "", frame="polars")
 async def read_watched(connection, table):
     import polars
     polars.DataFrame.__repr__ = lambda frame: log("printed") or "a frame"
     return polars.DataFrame({"k": ["a"], "i": [7]})
 
-@transport("read", frame="polars", path="", payload="")
+@transport("", "", frame="polars")
 async def read_in_phases(connection, table):
     import polars
     from harness.phases import phase

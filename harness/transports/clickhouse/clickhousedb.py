@@ -29,14 +29,7 @@ def connect(uri):
         engine.dispose()
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null decimals"},
-)
+@transport("row fetch", "rows", requires=["clickhouse_connect.cc_sqlalchemy.dialect"])
 def read_pandas_sql(connection, table):
     """Fetch the table with pandas.read_sql, the method most people try first.
 
@@ -50,17 +43,7 @@ def read_pandas_sql(connection, table):
     return pd.read_sql(text(for_text(f"SELECT * FROM {identifier(table)}")), connection)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "polars", "sqlalchemy"],
-    lossy={
-        "changed": "json",
-        "refused": "null_decimal decimals nested padded_text",
-    },
-)
+@transport("row fetch", "rows", requires=["clickhouse_connect.cc_sqlalchemy.dialect"])
 def read_polars_database(connection, table):
     """Fetch the table with polars.read_database over a SQLAlchemy connection.
 
@@ -74,16 +57,7 @@ def read_polars_database(connection, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert",
-    payload="rows",
-    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan timestamps_elsewhere",
-        "refused": "uint64 int32_into_text text_into_date timestamp_into_int64 name_quoted",
-    },
+    "native columnar insert", "rows", requires=["clickhouse_connect.cc_sqlalchemy.dialect"], settings=INSERT_SETTINGS
 )
 def write_pandas_to_sql(connection, frame, table):
     """Send the frame with pandas.to_sql, the method most people try first.
@@ -96,16 +70,10 @@ def write_pandas_to_sql(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert",
-    payload="rows",
-    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
+    "native columnar insert",
+    "rows",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "pyarrow"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan arrays fraction_into_int32 unknown_label float32_nan timestamps_elsewhere",
-        "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
-    },
 )
 def write_polars_database(connection, frame, table):
     """Send the frame with polars.write_database over a SQLAlchemy connection, which calls pandas.to_sql.
@@ -118,13 +86,7 @@ def write_polars_database(connection, frame, table):
     frame.write_database(quoted, connection, if_table_exists="append")
 
 
-@transport(
-    "call",
-    path="SELECT 1",
-    payload="one value",
-    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "sqlalchemy"],
-    origin="limit",
-)
+@transport("SELECT 1", "one value", requires=["clickhouse_connect.cc_sqlalchemy.dialect"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     from sqlalchemy import text

@@ -59,14 +59,7 @@ def _select(table):
     return f"SELECT * FROM {identifier(table)}".replace("?", r"\x3F")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT RowBinary",
-    payload="binary rows",
-    requires=["connectorx", "polars", "pyarrow"],
-    lossy={"changed": "decimals arrays nested json"},
-)
+@transport("HTTP SELECT FORMAT RowBinary", "binary rows", requires=["pyarrow"])
 def read_polars_sql(connection, table):
     """Let connectorx read the table with one query and return it as a polars frame.
 
@@ -78,14 +71,7 @@ def read_polars_sql(connection, table):
     return connectorx.read_sql(connection, _select(table), return_type="polars")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT RowBinary",
-    payload="binary rows",
-    requires=["connectorx", "pandas"],
-    lossy={"changed": "decimals arrays nested uint64 json"},
-)
+@transport("HTTP SELECT FORMAT RowBinary", "binary rows")
 def read_pandas_sql(connection, table):
     """Let connectorx read the table with one query and return it as a pandas frame.
 
@@ -97,14 +83,7 @@ def read_pandas_sql(connection, table):
     return connectorx.read_sql(connection, _select(table))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT RowBinary",
-    payload="binary rows",
-    requires=["connectorx", "pandas", "pyarrow"],
-    lossy={"changed": "decimals arrays nested json"},
-)
+@transport("HTTP SELECT FORMAT RowBinary", "binary rows", requires=["pyarrow"])
 def read_pandas_sql_arrow(connection, table):
     """Let connectorx read the table with one query and keep its Arrow columns in pandas.
 
@@ -117,14 +96,7 @@ def read_pandas_sql_arrow(connection, table):
     return connectorx.read_sql(connection, _select(table), return_type="arrow").to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT RowBinary",
-    payload="binary rows",
-    requires=["connectorx", "polars", "pyarrow"],
-    lossy={"changed": "decimals arrays nested json"},
-)
+@transport("HTTP SELECT FORMAT RowBinary", "binary rows", requires=["pyarrow"])
 def read_polars_sql_partitioned(connection, table):
     """Let connectorx read the table in two parts in parallel and return it as a polars frame.
 
@@ -146,7 +118,7 @@ def read_polars_sql_partitioned(connection, table):
     )
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["connectorx", "pyarrow"], origin="limit")
+@transport("SELECT 1", "one value", requires=["pyarrow"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` over a new connection to time what every call of this client includes."""
     import connectorx

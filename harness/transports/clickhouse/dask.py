@@ -30,13 +30,7 @@ def connect(uri, workers):
         yield client, uri, workers.uri
 
 
-@transport(
-    "load",
-    path="client.map, insert_arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "distributed", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, insert_arrow", "Arrow", needs=["dask"])
 def load_insert(connection, source, table):
     """Insert each row group of the file on a worker, as one block of Arrow.
 
@@ -47,13 +41,7 @@ def load_insert(connection, source, table):
     done(client, partial(insert_part, there, table, source), row_groups(source))
 
 
-@transport(
-    "load",
-    path="client.map, insert_arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "distributed", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, insert_arrow", "Arrow", needs=["dask"])
 def load_insert_once(connection, source, table):
     """Insert each row group under a token that the table remembers: exactly once, even if workers die.
 
@@ -64,13 +52,7 @@ def load_insert_once(connection, source, table):
         done(client, partial(insert_part_once, there, table, source), row_groups(source))
 
 
-@transport(
-    "load",
-    path="client.map, insert_arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "distributed", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, insert_arrow", "Arrow", needs=["dask"])
 def load_insert_staged(connection, source, table):
     """Insert each row group once into a staging table, exchanged with the table at the end: all or nothing.
 
@@ -81,13 +63,7 @@ def load_insert_staged(connection, source, table):
         done(client, partial(insert_part_once, there, staging, source), row_groups(source))
 
 
-@transport(
-    "unload",
-    path="client.map, query_arrow_stream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "distributed", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, query_arrow_stream", "Arrow", needs=["dask"])
 def unload_by_parts(connection, table, destination):
     """Read the table's partitions (PARTITION BY) on the workers, at different times, into one file each.
 
@@ -97,13 +73,7 @@ def unload_by_parts(connection, table, destination):
     _unload(client, there, part_queries(here, table), destination)
 
 
-@transport(
-    "unload",
-    path="client.map, query_arrow_stream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "distributed", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, query_arrow_stream", "Arrow", needs=["dask"])
 def unload_one_moment(connection, table, destination):
     """Read the partitions of a clone of the table on the workers, as of the clone's creation, into one file each.
 

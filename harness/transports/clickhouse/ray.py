@@ -36,10 +36,9 @@ def dsn_of(uri):
 
 
 @transport(
-    "load",
-    path="Ray Data write_clickhouse, HTTP INSERT FORMAT Arrow",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    "Ray Data write_clickhouse, HTTP INSERT FORMAT Arrow",
+    "Arrow columns",
+    requires=["clickhouse_connect", "pyarrow.parquet"],
     needs=["ray"],
 )
 def load_write_clickhouse(connection, source, table):
@@ -55,13 +54,7 @@ def load_write_clickhouse(connection, source, table):
     drive(lambda: ray.data.read_parquet(source).write_clickhouse(name, dsn, mode=SinkMode.APPEND))
 
 
-@transport(
-    "load",
-    path="Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens", "Arrow columns", needs=["ray"])
 def load_insert_once(connection, source, table):
     """Insert each row group exactly once: a task inserts it as one block under its own token.
 
@@ -73,11 +66,7 @@ def load_insert_once(connection, source, table):
 
 
 @transport(
-    "load",
-    path="Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens, EXCHANGE TABLES",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
-    needs=["ray"],
+    "Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens, EXCHANGE TABLES", "Arrow columns", needs=["ray"]
 )
 def load_insert_staged(connection, source, table):
     """All rows or none: insert each row group once into a table that is exchanged with the empty one at the end."""
@@ -87,10 +76,9 @@ def load_insert_staged(connection, source, table):
 
 
 @transport(
-    "unload",
-    path="Ray Data read_clickhouse, HTTP FORMAT Arrow",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    "Ray Data read_clickhouse, HTTP FORMAT Arrow",
+    "Arrow columns",
+    requires=["clickhouse_connect", "pyarrow.parquet"],
     needs=["ray"],
 )
 def unload_read_clickhouse(connection, table, destination):
@@ -105,10 +93,9 @@ def unload_read_clickhouse(connection, table, destination):
 
 
 @transport(
-    "unload",
-    path="Ray Data read_clickhouse with order_by, HTTP FORMAT Arrow of pages",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    "Ray Data read_clickhouse with order_by, HTTP FORMAT Arrow of pages",
+    "Arrow columns",
+    requires=["pyarrow.parquet"],
     needs=["ray"],
 )
 def unload_read_clickhouse_ordered(connection, table, destination):
@@ -130,13 +117,7 @@ def unload_read_clickhouse_ordered(connection, table, destination):
     drive(lambda: ray.data.read_clickhouse(table=name, dsn=dsn, order_by=order).write_parquet(destination))
 
 
-@transport(
-    "unload",
-    path="Ray Data map_batches, HTTP FORMAT Arrow of partitions",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data map_batches, HTTP FORMAT Arrow of partitions", "Arrow columns", needs=["ray"])
 def unload_by_parts(connection, table, destination):
     """Have each task read one partition of the table (PARTITION BY) and stream it to a separate file.
 
@@ -148,13 +129,7 @@ def unload_by_parts(connection, table, destination):
     on_workers(read_part, [(there, query, destination, str(number)) for number, query in enumerate(queries)])
 
 
-@transport(
-    "unload",
-    path="Ray Data map_batches, HTTP FORMAT Arrow of partitions of a clone",
-    payload="Arrow columns",
-    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
-    needs=["ray"],
-)
+@transport("Ray Data map_batches, HTTP FORMAT Arrow of partitions of a clone", "Arrow columns", needs=["ray"])
 def unload_one_moment(connection, table, destination):
     """Like unload_by_parts, from a clone of the table: all tasks read the rows of one moment."""
     there = connection.workers_uri

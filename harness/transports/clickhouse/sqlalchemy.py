@@ -41,19 +41,10 @@ def _insert_text(connection, table, columns, format_name, payload, settings):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -65,26 +56,14 @@ def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
-        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
-        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Polars delimited text",
 )
 def write_polars_insert_tsv(connection, frame, table):
@@ -97,23 +76,14 @@ def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -125,26 +95,14 @@ def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
-        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Pandas delimited text",
 )
 def write_pandas_insert_tsv(connection, frame, table):
@@ -157,17 +115,13 @@ def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "first_10000_null nested"},
+    "row fetch",
+    "rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     published="SQLAlchemy over native driver row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):
@@ -186,12 +140,9 @@ def read_polars_rows(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
+    "row fetch",
+    "rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     published="SQLAlchemy over native driver row fetch -> Pandas dataframe",
 )
 def read_pandas_rows(connection, table):
@@ -211,28 +162,17 @@ def read_pandas_rows(connection, table):
         return pd.DataFrame(rows, columns=list(result.keys()))
 
 
-@transport(
-    "call", path="SELECT 1", payload="one value", requires=["clickhouse_sqlalchemy", "sqlalchemy"], origin="limit"
-)
+@transport("SELECT 1", "one value", requires=["clickhouse_sqlalchemy"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.exec_driver_sql("SELECT 1").scalar_one()
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT CSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
-        "int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
@@ -242,24 +182,14 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    "native INSERT FORMAT TSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
@@ -269,24 +199,14 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = polars_tsv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
+    "native INSERT FORMAT CSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
-        "timestamps_elsewhere timestamps_tz_elsewhere",
-        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
@@ -296,23 +216,14 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_csv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    "native INSERT FORMAT TSV, lossless",
+    "delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"],
     settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
@@ -322,18 +233,10 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
-    with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz padded_text"},
-)
+@transport("row fetch", "rows", requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"])
 def read_pandas_rows_lossless(connection, table):
     """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls in numeric columns.
 

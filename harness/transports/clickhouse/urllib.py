@@ -58,17 +58,10 @@ def _column_names(connection, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet",
-    payload="Parquet",
-    requires=["polars"],
+    "HTTP INSERT FORMAT Parquet",
+    "Parquet",
     settings=INSERT_SETTINGS,
     published="urllib HTTP INSERT FORMAT Parquet from Polars dataframe",
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
 )
 def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
@@ -84,16 +77,10 @@ def write_polars_parquet(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet",
-    payload="Parquet",
-    requires=["pandas", "pyarrow.parquet"],
+    "HTTP INSERT FORMAT Parquet",
+    "Parquet",
+    requires=["pyarrow.parquet"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-    },
     published="urllib HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 def write_pandas_parquet(connection, frame, table):
@@ -111,11 +98,8 @@ def write_pandas_parquet(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["polars"],
+    "HTTP SELECT FORMAT Parquet",
+    "Parquet",
     settings=PARQUET_SETTINGS,
     published="urllib HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
     control=True,
@@ -134,13 +118,10 @@ def read_polars_parquet(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["pandas", "pyarrow.parquet"],
+    "HTTP SELECT FORMAT Parquet",
+    "Parquet",
+    requires=["pyarrow.parquet"],
     settings=PARQUET_SETTINGS,
-    lossy={"changed": "int64_beside_null"},
     published="urllib HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
 )
 def read_pandas_parquet(connection, table):
@@ -158,17 +139,7 @@ def read_pandas_parquet(connection, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["polars"],
-    lossy={
-        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
-        "decimals arrays",
-        "refused": "zero_rows late_fraction nested",
-    },
-    published="urllib HTTP SELECT ... FORMAT CSV -> Polars dataframe",
+    "HTTP SELECT FORMAT CSV", "delimited text", published="urllib HTTP SELECT ... FORMAT CSV -> Polars dataframe"
 )
 def read_polars_csv(connection, table):
     """Fetch the table as CSV without a header and let polars guess the types.
@@ -186,16 +157,7 @@ def read_polars_csv(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["pandas"],
-    lossy={
-        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
-        "decimals arrays nested",
-    },
-    published="urllib HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
+    "HTTP SELECT FORMAT CSV", "delimited text", published="urllib HTTP SELECT ... FORMAT CSV -> Pandas dataframe"
 )
 def read_pandas_csv(connection, table):
     """Fetch the table as CSV without a header and let pandas guess the types.
@@ -213,24 +175,13 @@ def read_pandas_csv(connection, table):
         return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 
 
-@transport("call", path="SELECT 1", payload="one value", origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return int(_send(connection, "SELECT 1"))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet, lossless",
-    payload="Parquet",
-    requires=["pandas", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, lossless", "Parquet", settings=INSERT_SETTINGS)
 def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
 

@@ -39,7 +39,7 @@ def _table(s3, place, file_format):
     return f"s3({url}, {quoted(s3['access_key'])}, {quoted(s3['secret_key'])}, {file_format})"
 
 
-@transport("transform", path="file() or s3() -> INSERT INTO FUNCTION", payload="CSV to Parquet", requires=["chdb"])
+@transport("file() or s3() -> INSERT INTO FUNCTION", "CSV to Parquet")
 def transform(session, source, destination):
     """Insert everything that file() or s3() finds below the source into one Parquet file.
 

@@ -6,13 +6,7 @@ from harness.transports.duckdb import in_memory
 connect = in_memory
 
 
-@transport(
-    "transform",
-    path="read_csv -> COPY TO",
-    payload="CSV to Parquet",
-    requires=["duckdb", "duckdb_extensions"],
-    published="DuckDB",
-)
+@transport("read_csv -> COPY TO", "CSV to Parquet", published="DuckDB")
 def transform(connection, source, destination):
     """Copy everything that read_csv finds below the source into one Parquet file, with the published job's options.
 

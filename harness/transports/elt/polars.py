@@ -36,7 +36,7 @@ def connect(folder, s3):
     }
 
 
-@transport("transform", path="scan_csv -> sink_parquet", payload="CSV to Parquet", requires=["polars"])
+@transport("scan_csv -> sink_parquet", "CSV to Parquet")
 def transform(options, source, destination):
     """Stream everything that scan_csv finds below the source into one Parquet file.
 

@@ -22,7 +22,7 @@ def connect():
             yield sender, receiver, thread
 
 
-@transport("copy", frame="bytes", path="TCP on loopback", payload="bytes", requires=["polars"], origin="limit")
+@transport("TCP on loopback", "bytes", frame="bytes", requires=["polars"], origin="limit")
 def copy_bytes(connection, data):
     """Send the frame's bytes over a local TCP connection while another thread receives them.
 

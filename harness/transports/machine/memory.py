@@ -11,7 +11,7 @@ def connect():
     yield None
 
 
-@transport("copy", frame="bytes", path="memory", payload="bytes", requires=["polars"], origin="limit")
+@transport("memory", "bytes", frame="bytes", requires=["polars"], origin="limit")
 def copy_bytes(connection, data):
     """Copy the frame's bytes once in memory, into new pages: the minimum for any transport."""
     return bytearray(data)

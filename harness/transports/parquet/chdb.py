@@ -37,7 +37,7 @@ def _count(connection, files, settings=""):
     return int(connection.query(query, "TSV", params=dict(zip(names, files, strict=True))).bytes())
 
 
-@transport("scan", path="file(), UNION ALL", payload="Parquet", requires=["chdb"])
+@transport("file(), UNION ALL", "Parquet")
 def scan(connection, files):
     """Count with SQL over file(), one branch of UNION ALL a file, with default settings.
 
@@ -48,13 +48,7 @@ def scan(connection, files):
     return _count(connection, files)
 
 
-@transport(
-    "scan",
-    path="file(), UNION ALL",
-    payload="Parquet",
-    requires=["chdb"],
-    settings={"storage_file_read_method": "pread"},
-)
+@transport("file(), UNION ALL", "Parquet", settings={"storage_file_read_method": "pread"})
 def scan_pread(connection, files):
     """Count with the same SQL, the files read with positional reads instead of mapped into memory.
 

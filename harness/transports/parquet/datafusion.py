@@ -20,7 +20,7 @@ def connect(folder):
     yield SessionContext(runtime=RuntimeEnvBuilder().with_disk_manager_specified(folder))
 
 
-@transport("scan", path="read_parquet, UNION ALL", payload="Parquet", requires=["datafusion"])
+@transport("read_parquet, UNION ALL", "Parquet")
 def scan(connection, files):
     """Count with one dataframe over all files: read_parquet for each, combined by union, with default settings.
 

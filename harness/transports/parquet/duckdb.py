@@ -28,7 +28,7 @@ def _count(connection, files):
     return connection.execute(query, files).fetchone()[0]
 
 
-@transport("scan", path="read_parquet, UNION ALL", payload="Parquet", requires=["duckdb"], published="DuckDB")
+@transport("read_parquet, UNION ALL", "Parquet", published="DuckDB")
 def scan(connection, files):
     """Count with SQL over read_parquet, one branch of UNION ALL a file, with default settings.
 
@@ -38,13 +38,7 @@ def scan(connection, files):
     return _count(connection, files)
 
 
-@transport(
-    "scan",
-    path="read_parquet, UNION ALL",
-    payload="Parquet",
-    requires=["duckdb"],
-    settings={"memory_limit": "64MB"},
-)
+@transport("read_parquet, UNION ALL", "Parquet", settings={"memory_limit": "64MB"})
 def scan_memory_limit(connection, files):
     """Count with SQL over read_parquet under a memory limit of 64 MB for all of DuckDB.
 

@@ -23,9 +23,7 @@ def connect(folder):
     yield None
 
 
-@transport(
-    "scan", frame="pandas", path="read_parquet, concat", payload="Parquet", requires=["pandas", "pyarrow.dataset"]
-)
+@transport("read_parquet, concat", "Parquet", frame="pandas", requires=["pyarrow.dataset"])
 def scan(connection, files):
     """Count the rows of frames read with columns= and filters=, one file after the other.
 

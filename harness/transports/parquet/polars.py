@@ -38,7 +38,7 @@ def _query(files):
     return pl.concat(scans).select(pl.len())
 
 
-@transport("scan", path="scan_parquet, concat", payload="Parquet", requires=["polars"], published="Polars (default)")
+@transport("scan_parquet, concat", "Parquet", published="Polars (default)")
 def scan(connection, files):
     """Count with a lazy query over scan_parquet, one scan a file combined by concat, with default settings.
 
@@ -50,14 +50,7 @@ def scan(connection, files):
     return _query(files).collect().item()
 
 
-@transport(
-    "scan",
-    path="scan_parquet, concat",
-    payload="Parquet",
-    requires=["polars"],
-    settings={"POLARS_FORCE_ASYNC": "1"},
-    published="Polars (forced async)",
-)
+@transport("scan_parquet, concat", "Parquet", settings={"POLARS_FORCE_ASYNC": "1"}, published="Polars (forced async)")
 def scan_forced_async(connection, files):
     """Count with the same lazy query under POLARS_FORCE_ASYNC=1: local files go through the object store reader.
 
@@ -73,13 +66,7 @@ def scan_forced_async(connection, files):
     return _query(files).collect().item()
 
 
-@transport(
-    "scan",
-    path="scan_parquet, concat",
-    payload="Parquet",
-    requires=["polars"],
-    settings={"engine": "in-memory"},
-)
+@transport("scan_parquet, concat", "Parquet", settings={"engine": "in-memory"})
 def scan_in_memory(connection, files):
     """Count with the same lazy query on the in-memory engine, Polars 1's default.
 

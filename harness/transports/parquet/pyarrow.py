@@ -35,7 +35,7 @@ def _count(files, filesystem):
     return dataset.scanner(columns=["l_shipdate", "l_discount", "l_quantity"], filter=passes).count_rows()
 
 
-@transport("scan", path="dataset.Scanner.count_rows", payload="Parquet", requires=["pyarrow.dataset"])
+@transport("dataset.Scanner.count_rows", "Parquet")
 def scan_dataset(connection, files):
     """Count with one dataset over all files and a scanner with projection and filter.
 
@@ -45,13 +45,7 @@ def scan_dataset(connection, files):
     return _count(files, filesystem=None)
 
 
-@transport(
-    "scan",
-    path="dataset.Scanner.count_rows",
-    payload="Parquet",
-    requires=["pyarrow.dataset", "pyarrow.fs"],
-    settings={"use_mmap": "true"},
-)
+@transport("dataset.Scanner.count_rows", "Parquet", settings={"use_mmap": "true"})
 def scan_dataset_memory_map(connection, files):
     """Count with the same dataset over files that are mapped into memory instead of read.
 

@@ -41,13 +41,7 @@ def connect(uri, workers):
         yield client, uri, workers.uri
 
 
-@transport(
-    "load",
-    path="dask.dataframe.to_sql",
-    payload="rows",
-    requires=["dask.dataframe", "distributed", "psycopg", "sqlalchemy"],
-    needs=["dask"],
-)
+@transport("dask.dataframe.to_sql", "rows", requires=["psycopg"], needs=["dask"])
 def load_to_sql(connection, source, table):
     """Append the partitions of a Dask frame with to_sql(parallel=True): pandas' to_sql, one INSERT a row, on workers.
 
@@ -61,13 +55,7 @@ def load_to_sql(connection, source, table):
     _append(source, table, there, dtype=types)
 
 
-@transport(
-    "load",
-    path="dask.dataframe.to_sql",
-    payload="delimited text",
-    requires=["dask.dataframe", "distributed", "psycopg", "sqlalchemy"],
-    needs=["dask"],
-)
+@transport("dask.dataframe.to_sql", "delimited text", needs=["dask"])
 def load_to_sql_copy(connection, source, table):
     """Append the partitions of a Dask frame with to_sql(parallel=True) and pandas' COPY recipe as method.
 
@@ -86,13 +74,7 @@ def _append(source, table, uri, **options):
     frame.to_sql(table, url_of(uri), if_exists="append", index=False, parallel=True, **options)
 
 
-@transport(
-    "load",
-    path="client.map, COPY FROM STDIN",
-    payload="binary",
-    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, COPY FROM STDIN", "binary", needs=["dask"])
 def load_copy(connection, source, table):
     """COPY each row group of the file on a worker, from Arrow, in a separate transaction.
 
@@ -103,13 +85,7 @@ def load_copy(connection, source, table):
     done(client, partial(copy_part, there, table, source), row_groups(source))
 
 
-@transport(
-    "load",
-    path="client.map, COPY FROM STDIN",
-    payload="binary",
-    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, COPY FROM STDIN", "binary", needs=["dask"])
 def load_copy_once(connection, source, table):
     """COPY each row group exactly once, even if workers die: a ledger in the same transaction records it.
 
@@ -120,13 +96,7 @@ def load_copy_once(connection, source, table):
         done(client, partial(copy_part_once, there, table, ledger, source), row_groups(source))
 
 
-@transport(
-    "load",
-    path="client.map, COPY FROM STDIN",
-    payload="binary",
-    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, COPY FROM STDIN", "binary", needs=["dask"])
 def load_copy_staged(connection, source, table):
     """COPY each row group exactly once into a staging table, which replaces the table at the end: all or nothing.
 
@@ -137,13 +107,7 @@ def load_copy_staged(connection, source, table):
         done(client, partial(copy_part_once, there, staging, ledger, source), row_groups(source))
 
 
-@transport(
-    "unload",
-    path="dask.dataframe.read_sql_table, to_parquet",
-    payload="rows",
-    requires=["dask.dataframe", "distributed", "psycopg", "pyarrow.parquet", "sqlalchemy"],
-    needs=["dask"],
-)
+@transport("dask.dataframe.read_sql_table, to_parquet", "rows", requires=["psycopg", "pyarrow.parquet"], needs=["dask"])
 def unload_read_sql_table(connection, table, destination):
     """Read the table with read_sql_table and write its partitions with to_parquet.
 
@@ -163,13 +127,7 @@ def unload_read_sql_table(connection, table, destination):
     frame.to_parquet(destination)
 
 
-@transport(
-    "unload",
-    path="dask.dataframe.read_sql_query, to_parquet",
-    payload="rows",
-    requires=["dask.dataframe", "distributed", "psycopg", "pyarrow.parquet", "sqlalchemy"],
-    needs=["dask"],
-)
+@transport("dask.dataframe.read_sql_query, to_parquet", "rows", requires=["psycopg", "pyarrow.parquet"], needs=["dask"])
 def unload_read_sql_query(connection, table, destination):
     """Read the table with read_sql_query in ranges of its pages, and write its partitions with to_parquet.
 
@@ -189,13 +147,7 @@ def unload_read_sql_query(connection, table, destination):
     frame.to_parquet(destination, write_index=False)
 
 
-@transport(
-    "unload",
-    path="client.map, COPY TO STDOUT",
-    payload="binary",
-    requires=["adbc_driver_postgresql.dbapi", "distributed", "psycopg", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, COPY TO STDOUT", "binary", needs=["dask"])
 def unload_by_parts(connection, table, destination):
     """Read ranges of the table's pages on the workers with ADBC, at different times, into one file each.
 
@@ -205,13 +157,7 @@ def unload_by_parts(connection, table, destination):
     _unload(client, there, part_queries(here, table), None, destination)
 
 
-@transport(
-    "unload",
-    path="client.map, COPY TO STDOUT",
-    payload="binary",
-    requires=["adbc_driver_postgresql.dbapi", "distributed", "psycopg", "pyarrow.parquet"],
-    needs=["dask"],
-)
+@transport("client.map, COPY TO STDOUT", "binary", needs=["dask"])
 def unload_one_moment(connection, table, destination):
     """Read ranges of the table's pages on the workers with ADBC, all from one snapshot, into one file each.
 

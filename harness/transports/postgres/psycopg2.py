@@ -53,14 +53,7 @@ def _copy_out(connection, table):
     return names, buffer
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="execute_values",
-    payload="rows",
-    requires=["polars", "psycopg2"],
-    lossy={"changed": "negative_zero fraction_into_int32 float32_negative_zero", "refused": "far_dates"},
-)
+@transport("execute_values", "rows")
 def write_polars_execute_values(connection, frame, table):
     """Insert the rows with psycopg2.extras.execute_values, 1,000 rows an INSERT, in one transaction.
 
@@ -69,14 +62,7 @@ def write_polars_execute_values(connection, frame, table):
     _insert(connection, table, frame.columns, frame.iter_rows())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="execute_values",
-    payload="rows",
-    requires=["pandas", "psycopg2"],
-    lossy={"changed": "negative_zero fraction_into_int32 float32_negative_zero"},
-)
+@transport("execute_values", "rows")
 def write_pandas_execute_values(connection, frame, table):
     """Insert the rows with psycopg2.extras.execute_values, 1,000 rows an INSERT, in one transaction.
 
@@ -86,14 +72,7 @@ def write_pandas_execute_values(connection, frame, table):
     _insert(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg2"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_polars_copy_expert(connection, frame, table):
     """Send the frame as one CSV into COPY ... FROM STDIN with copy_expert.
 
@@ -107,14 +86,7 @@ def write_polars_copy_expert(connection, frame, table):
         _copy_in(connection, table, frame.columns, buffer)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "psycopg2"],
-    lossy={"changed": "backslash_n nan float32_nan float32_into_float64", "refused": "arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_pandas_copy_expert(connection, frame, table):
     r"""Send the frame as one CSV into COPY ... FROM STDIN with copy_expert.
 
@@ -128,14 +100,7 @@ def write_pandas_copy_expert(connection, frame, table):
         _copy_in(connection, table, list(frame.columns), buffer, null=r"\N")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "psycopg2"],
-    lossy={"changed": "digits far_dates decimals arrays"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_polars_copy_expert(connection, table):
     """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with polars.read_csv.
 
@@ -150,14 +115,7 @@ def read_polars_copy_expert(connection, table):
         return pl.read_csv(buffer, new_columns=names, infer_schema_length=None, try_parse_dates=True)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "psycopg2"],
-    lossy={"changed": "empty_text null_words digits int64_beside_null far_dates decimals arrays"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_pandas_copy_expert(connection, table):
     """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with pandas.read_csv.
 

@@ -63,27 +63,13 @@ def _throw_away(connection, query):
     return int(end[2])
 
 
-@transport(
-    "read",
-    path="SELECT in binary, thrown away",
-    payload="nothing kept",
-    requires=["psycopg"],
-    origin="limit",
-    settings={"jit": "off"},
-)
+@transport("SELECT in binary, thrown away", "nothing kept", settings={"jit": "off"}, origin="limit")
 def read_select_binary_thrown_away(connection, table):
     """Let one SELECT send the whole table in binary form and discard it: server and network, no client."""
     return _throw_away(connection[0], f"SELECT * FROM {identifier(table)}")
 
 
-@transport(
-    "read",
-    path="SELECT in binary, thrown away, parallel",
-    payload="nothing kept",
-    requires=["psycopg"],
-    origin="limit",
-    settings={"jit": "off"},
-)
+@transport("SELECT in binary, thrown away, parallel", "nothing kept", settings={"jit": "off"}, origin="limit")
 def read_select_binary_thrown_away_parallel(connection, table):
     """Let a SELECT on every connection send its range of blocks in binary form and discard it."""
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"

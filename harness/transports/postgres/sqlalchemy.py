@@ -23,12 +23,9 @@ def connect(uri):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="read_database",
-    payload="rows",
-    requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
-    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
+    "read_database",
+    "rows",
+    requires=["psycopg", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
     published="psycopg / SQLAlchemy -> polars.read_database",
 )
 def read_polars_read_database(engine, table):
@@ -42,15 +39,7 @@ def read_polars_read_database(engine, table):
     return pl.read_database(for_text(f"SELECT * FROM {identifier(table)}"), connection=engine)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="read_sql_query",
-    payload="rows",
-    requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
-    published="psycopg / SQLAlchemy -> pandas.read_sql_query",
-)
+@transport("read_sql_query", "rows", requires=["psycopg"], published="psycopg / SQLAlchemy -> pandas.read_sql_query")
 def read_pandas_read_sql_query(engine, table):
     """Read the table with pandas.read_sql_query through a SQLAlchemy engine.
 
@@ -63,7 +52,7 @@ def read_pandas_read_sql_query(engine, table):
     return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas passes a string to the driver unchanged
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["psycopg", "sqlalchemy"], origin="limit")
+@transport("SELECT 1", "one value", requires=["psycopg"], origin="limit")
 def call_select_1(engine):
     """Run `SELECT 1` to time an empty round trip of this client."""
     from sqlalchemy import text
@@ -72,17 +61,7 @@ def call_select_1(engine):
         return connection.execute(text("SELECT 1")).scalar_one()
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="write_database",
-    payload="rows",
-    requires=["polars", "pandas", "pyarrow", "psycopg", "sqlalchemy", "sqlalchemy.orm"],
-    lossy={
-        "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "null_decimal far_dates decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
-    },
-)
+@transport("write_database", "rows", requires=["pandas", "pyarrow", "psycopg", "sqlalchemy.orm"])
 def write_polars_write_database(engine, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database through a SQLAlchemy engine.
 
@@ -96,17 +75,7 @@ def write_polars_write_database(engine, frame, table):
     )
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="rows",
-    requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={
-        "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "null_decimal decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
-    },
-)
+@transport("to_sql", "rows", requires=["psycopg"])
 def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
 
@@ -116,17 +85,7 @@ def write_pandas_to_sql(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=uuid_types(engine, table))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="rows",
-    requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={
-        "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "null_decimal decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
-    },
-)
+@transport("to_sql", "rows", requires=["psycopg"])
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", 100 rows an INSERT.
 
@@ -138,14 +97,7 @@ def write_pandas_to_sql_multi(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=types, method="multi", chunksize=STATEMENT_ROWS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="delimited text",
-    requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "empty_text nan float32_nan", "refused": "arrays uint64 float64_into_int32"},
-)
+@transport("to_sql", "delimited text")
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
 
@@ -155,14 +107,7 @@ def write_pandas_to_sql_copy(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, method=insert_by_copy)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="read_database",
-    payload="rows",
-    requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
-    lossy={"changed": "json jsonb", "refused": "far_dates"},
-)
+@transport("read_database", "rows", requires=["psycopg", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"])
 def read_polars_read_database_batches(engine, table):
     """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, then joined.
 
@@ -179,14 +124,7 @@ def read_polars_read_database_batches(engine, table):
     return pl.concat(frames, how="vertical_relaxed")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="read_sql_query",
-    payload="rows",
-    requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
-)
+@transport("read_sql_query", "rows", requires=["psycopg"])
 def read_pandas_read_sql_query_chunks(engine, table):
     """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, then joined.
 

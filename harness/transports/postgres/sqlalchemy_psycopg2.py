@@ -22,14 +22,7 @@ def connect(uri):
         yield engine
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="rows",
-    requires=["pandas", "psycopg2", "sqlalchemy"],
-    lossy={"changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero", "refused": "uint64"},
-)
+@transport("to_sql", "rows", requires=["psycopg2"])
 def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method.
 
@@ -39,14 +32,7 @@ def write_pandas_to_sql(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="rows",
-    requires=["pandas", "psycopg2", "sqlalchemy"],
-    lossy={"changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero", "refused": "uint64"},
-)
+@transport("to_sql", "rows", requires=["psycopg2"])
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", 100 rows an INSERT.
 
@@ -56,17 +42,7 @@ def write_pandas_to_sql_multi(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, method="multi", chunksize=STATEMENT_ROWS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="write_database",
-    payload="rows",
-    requires=["polars", "pandas", "pyarrow", "psycopg2", "sqlalchemy", "sqlalchemy.orm"],
-    lossy={
-        "changed": "nan negative_zero fraction_into_int32 float32_nan float32_negative_zero",
-        "refused": "far_dates arrays",
-    },
-)
+@transport("write_database", "rows", requires=["pandas", "pyarrow", "psycopg2", "sqlalchemy.orm"])
 def write_polars_write_database(engine, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database and a SQLAlchemy engine.
 
@@ -75,14 +51,7 @@ def write_polars_write_database(engine, frame, table):
     frame.write_database(identifier(table), engine, engine="sqlalchemy", if_table_exists="append")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="read_sql_query",
-    payload="rows",
-    requires=["pandas", "psycopg2", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
-)
+@transport("read_sql_query", "rows", requires=["psycopg2"])
 def read_pandas_read_sql_query(engine, table):
     """Read the table with pandas.read_sql_query.
 
@@ -95,14 +64,7 @@ def read_pandas_read_sql_query(engine, table):
     return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas hands a string to the driver as it is
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="read_database",
-    payload="rows",
-    requires=["polars", "psycopg2", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
-    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
-)
+@transport("read_database", "rows", requires=["psycopg2", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"])
 def read_polars_read_database(engine, table):
     """Read the table with polars.read_database.
 

@@ -9,14 +9,7 @@ from harness.transports.stores_equal.disk import flush, folder_of_store
 connect = folder_of_store
 
 
-@transport(
-    "create",
-    frame="pyarrow",
-    path="write_deltalake",
-    payload="Delta Lake",
-    requires=["deltalake", "pyarrow"],
-    settings={"durability": "fsync of files and folder"},
-)
+@transport("write_deltalake", "Delta Lake", frame="pyarrow", settings={"durability": "fsync of files and folder"})
 def create(store, data):
     """Write the table as a new Delta table with the defaults (Parquet with snappy) and flush it to disk.
 
@@ -28,13 +21,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="DeltaTable.scan",
-    payload="Delta Lake",
-    requires=["deltalake", "pyarrow"],
-)
+@transport("DeltaTable.scan", "Delta Lake", frame="pyarrow")
 def read(store):
     """Open the table and read all of it with its own engine (DataFusion) into an Arrow table.
 
@@ -46,13 +33,7 @@ def read(store):
     return pa.table(DeltaTable(store).scan())
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="DeltaTable.scan",
-    payload="Delta Lake",
-    requires=["deltalake", "pyarrow"],
-)
+@transport("DeltaTable.scan", "Delta Lake", frame="pyarrow")
 def query(store):
     """Open the table and read the rows that match the predicate with its engine (DataFusion) into an Arrow table."""
     import pyarrow as pa

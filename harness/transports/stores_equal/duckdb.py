@@ -7,11 +7,9 @@ connect = folder_of_store
 
 
 @transport(
-    "create",
+    "CREATE TABLE AS",
+    "DuckDB",
     frame="pyarrow",
-    path="CREATE TABLE AS",
-    payload="DuckDB",
-    requires=["duckdb", "pyarrow"],
     settings={"durability": "fsync at commit and checkpoint, then of the folder"},
 )
 def create(store, data):
@@ -28,13 +26,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="SELECT",
-    payload="DuckDB",
-    requires=["duckdb", "pyarrow"],
-)
+@transport("SELECT", "DuckDB", frame="pyarrow")
 def read(store):
     """Open the database file and fetch the whole table as an Arrow table."""
     import duckdb
@@ -43,13 +35,7 @@ def read(store):
         return connection.sql("SELECT * FROM benchmark").to_arrow_table()
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="SELECT",
-    payload="DuckDB",
-    requires=["duckdb", "pyarrow"],
-)
+@transport("SELECT", "DuckDB", frame="pyarrow")
 def query(store):
     """Open the database file and fetch the rows that match WHERE as an Arrow table."""
     import duckdb

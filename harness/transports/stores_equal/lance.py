@@ -6,14 +6,7 @@ from harness.transports.stores_equal.disk import flush, folder_of_store
 connect = folder_of_store
 
 
-@transport(
-    "create",
-    frame="pyarrow",
-    path="write_dataset",
-    payload="Lance",
-    requires=["lance", "pyarrow"],
-    settings={"durability": "fsync of files and folder"},
-)
+@transport("write_dataset", "Lance", frame="pyarrow", settings={"durability": "fsync of files and folder"})
 def create(store, data):
     """Write the table as a new Lance dataset with the defaults and flush it to disk.
 
@@ -25,13 +18,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="to_table",
-    payload="Lance",
-    requires=["lance", "pyarrow"],
-)
+@transport("to_table", "Lance", frame="pyarrow")
 def read(store):
     """Open the dataset and read all of it into one Arrow table."""
     import lance
@@ -39,13 +26,7 @@ def read(store):
     return lance.dataset(f"{store}/store.lance").to_table()
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="to_table",
-    payload="Lance",
-    requires=["lance", "pyarrow"],
-)
+@transport("to_table", "Lance", frame="pyarrow")
 def query(store):
     """Open the dataset and read the rows that match the filter, which its scanner applies, into one Arrow table."""
     import lance

@@ -19,14 +19,7 @@ def _open(folder):
     return ParquetDB(db_path=f"{folder}/ParquetDB")
 
 
-@transport(
-    "create",
-    frame="pyarrow",
-    path="ParquetDB.create",
-    payload="Parquet",
-    requires=["parquetdb", "pyarrow"],
-    settings={"durability": "fsync of files and folder"},
-)
+@transport("ParquetDB.create", "Parquet", frame="pyarrow", settings={"durability": "fsync of files and folder"})
 def create(store, data):
     """Create a new database, pass it the Arrow table and flush it to disk.
 
@@ -37,13 +30,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="ParquetDB.read",
-    payload="Parquet",
-    requires=["parquetdb", "pyarrow"],
-)
+@transport("ParquetDB.read", "Parquet", frame="pyarrow")
 def read(store):
     """Open the database and read all rows as one Arrow table, with the id column.
 
@@ -52,13 +39,7 @@ def read(store):
     return _open(store).read()
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="ParquetDB.read",
-    payload="Parquet",
-    requires=["parquetdb", "pyarrow", "pyarrow.compute"],
-)
+@transport("ParquetDB.read", "Parquet", frame="pyarrow")
 def query(store):
     """Open the database and read the rows that match the filters as one Arrow table, with the id column."""
     import pyarrow.compute as pc

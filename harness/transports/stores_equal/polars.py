@@ -6,14 +6,7 @@ from harness.transports.stores_equal.disk import flush, folder_of_store
 connect = folder_of_store
 
 
-@transport(
-    "create",
-    frame="pyarrow",
-    path="write_parquet",
-    payload="Parquet",
-    requires=["polars", "pyarrow"],
-    settings={"durability": "fsync of files and folder"},
-)
+@transport("write_parquet", "Parquet", frame="pyarrow", settings={"durability": "fsync of files and folder"})
 def create(store, data):
     """Turn the table into a polars frame, write it as one Parquet file with the defaults (zstd) and flush it to disk.
 
@@ -25,13 +18,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="read_parquet",
-    payload="Parquet",
-    requires=["polars", "pyarrow"],
-)
+@transport("read_parquet", "Parquet", frame="pyarrow")
 def read(store):
     """Read the whole file and return it as an Arrow table."""
     import polars as pl
@@ -39,13 +26,7 @@ def read(store):
     return pl.read_parquet(f"{store}/store.parquet", glob=False).to_arrow()
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="scan_parquet",
-    payload="Parquet",
-    requires=["polars", "pyarrow"],
-)
+@transport("scan_parquet", "Parquet", frame="pyarrow")
 def query(store):
     """Scan the file lazily with the filter pushed into the scan and return the rows as an Arrow table."""
     import polars as pl

@@ -6,14 +6,7 @@ from harness.transports.stores_equal.disk import flush, folder_of_store
 connect = folder_of_store
 
 
-@transport(
-    "create",
-    frame="pyarrow",
-    path="write_table",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.parquet"],
-    settings={"durability": "fsync of files and folder"},
-)
+@transport("write_table", "Parquet", frame="pyarrow", settings={"durability": "fsync of files and folder"})
 def create(store, data):
     """Write the table as one Parquet file with the defaults (snappy, row groups of 2**20 rows) and flush it to disk.
 
@@ -25,13 +18,7 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="read_table",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.parquet"],
-)
+@transport("read_table", "Parquet", frame="pyarrow")
 def read(store):
     """Read the whole file into one Arrow table."""
     import pyarrow.parquet as pq
@@ -39,13 +26,7 @@ def read(store):
     return pq.read_table(f"{store}/store.parquet")
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="read_table",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.compute", "pyarrow.parquet"],
-)
+@transport("read_table", "Parquet", frame="pyarrow")
 def query(store):
     """Read the rows that match the filter, which PyArrow's scanner applies while it reads."""
     import pyarrow.compute as pc

@@ -22,11 +22,10 @@ def _fetch(folder, query):
 
 
 @transport(
-    "create",
+    "executemany",
+    "SQLite",
     frame="pyarrow",
-    path="executemany",
-    payload="SQLite",
-    requires=["sqlite3", "pyarrow"],
+    requires=["sqlite3"],
     settings={"journal_mode": "DELETE", "synchronous": "FULL", "durability": "fsync at commit, then of the folder"},
 )
 def create(store, data):
@@ -48,25 +47,13 @@ def create(store, data):
     flush(store)
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="fetchall",
-    payload="SQLite",
-    requires=["sqlite3", "pyarrow"],
-)
+@transport("fetchall", "SQLite", frame="pyarrow", requires=["sqlite3"])
 def read(store):
     """Connect, fetch all rows as tuples and turn them into an Arrow table."""
     return _fetch(store, "SELECT * FROM benchmark")
 
 
-@transport(
-    "query",
-    frame="pyarrow",
-    path="fetchall",
-    payload="SQLite",
-    requires=["sqlite3", "pyarrow"],
-)
+@transport("fetchall", "SQLite", frame="pyarrow", requires=["sqlite3"])
 def query(store):
     """Connect, fetch the rows that match WHERE as tuples and turn them into an Arrow table; there is no index."""
     return _fetch(store, "SELECT * FROM benchmark WHERE col1 > 100 AND col97 < 1000")

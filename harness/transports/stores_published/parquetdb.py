@@ -25,13 +25,12 @@ def connect(folder):
 
 
 @transport(
-    "create",
+    "ParquetDB.create",
+    "Parquet",
     frame="dicts",
-    path="ParquetDB.create",
-    payload="Parquet",
-    requires=["parquetdb", "pyarrow"],
-    published="ParquetDB create",
+    requires=["pyarrow"],
     settings={"clock": "dicts to Arrow, id column, two writes", "opening": "outside the clock", "durability": "none"},
+    published="ParquetDB create",
 )
 def create(store, data):
     """Pass the list of dicts to an open, empty database.
@@ -43,13 +42,11 @@ def create(store, data):
 
 
 @transport(
-    "read",
+    "ParquetDB.read",
+    "Parquet",
     frame="pyarrow",
-    path="ParquetDB.read",
-    payload="Parquet",
-    requires=["parquetdb"],
-    published="ParquetDB read",
     settings={"clock": "discovery, read", "opening": "outside the clock"},
+    published="ParquetDB read",
 )
 def read(store):
     """Read all rows of an open database as one Arrow table, with the id column.
@@ -60,13 +57,11 @@ def read(store):
 
 
 @transport(
-    "query",
+    "ParquetDB.read",
+    "Parquet",
     frame="pyarrow",
-    path="ParquetDB.read",
-    payload="Parquet",
-    requires=["parquetdb", "pyarrow.compute"],
-    published="ParquetDB query",
     settings={"clock": "discovery, filtered read", "opening": "outside the clock"},
+    published="ParquetDB query",
 )
 def query(store):
     """Read the rows of an open database that match two filters as one Arrow table, with the id column.

@@ -12,13 +12,11 @@ def connect(folder):
 
 
 @transport(
-    "create",
+    "write_table",
+    "Parquet",
     frame="dicts",
-    path="write_table",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.parquet"],
-    published="PyArrow create",
     settings={"clock": "dicts to Arrow, id column, write", "durability": "none"},
+    published="PyArrow create",
 )
 def create(store, data):
     """Turn the list of dicts into a table, put an id column before it and write one Parquet file.
@@ -33,15 +31,7 @@ def create(store, data):
     pq.write_table(table.add_column(0, "id", [range(len(data))]), f"{store}/0.parquet")
 
 
-@transport(
-    "read",
-    frame="pyarrow",
-    path="dataset",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.dataset"],
-    published="PyArrow read",
-    settings={"clock": "discovery, read"},
-)
+@transport("dataset", "Parquet", frame="pyarrow", settings={"clock": "discovery, read"}, published="PyArrow read")
 def read(store):
     """Discover the folder as a dataset and read all of it into one Arrow table, with the id column."""
     import pyarrow.dataset as ds
@@ -50,13 +40,7 @@ def read(store):
 
 
 @transport(
-    "query",
-    frame="pyarrow",
-    path="dataset",
-    payload="Parquet",
-    requires=["pyarrow", "pyarrow.compute", "pyarrow.dataset"],
-    published="PyArrow query",
-    settings={"clock": "discovery, filtered read"},
+    "dataset", "Parquet", frame="pyarrow", settings={"clock": "discovery, filtered read"}, published="PyArrow query"
 )
 def query(store):
     """Discover the folder as a dataset and read the rows that match the filter, with the id column.

@@ -26,18 +26,17 @@ def _open(store):
 
 
 @transport(
-    "create",
+    "executemany",
+    "SQLite",
     frame="tuples",
-    path="executemany",
-    payload="SQLite",
     requires=["sqlite3", "pyarrow"],
-    published="SQLite create",
     settings={
         "synchronous": "OFF",
         "journal_mode": "MEMORY",
         "clock": "connect, create table, insert, commit",
         "durability": "none",
     },
+    published="SQLite create",
 )
 def create(store, data):
     """Create a table of INTEGER columns in a new database and insert the tuples (at least one) in one transaction.
@@ -56,13 +55,12 @@ def create(store, data):
 
 
 @transport(
-    "read",
+    "fetchall",
+    "SQLite",
     frame="tuples",
-    path="fetchall",
-    payload="SQLite",
     requires=["sqlite3"],
-    published="SQLite read",
     settings={"clock": "connect, fetch as tuples"},
+    published="SQLite read",
 )
 def read(store):
     """Connect and fetch all rows as a list of Python tuples.
@@ -73,13 +71,12 @@ def read(store):
 
 
 @transport(
-    "query",
+    "fetchall",
+    "SQLite",
     frame="tuples",
-    path="fetchall",
-    payload="SQLite",
     requires=["sqlite3"],
-    published="SQLite query",
     settings={"clock": "connect, fetch as tuples"},
+    published="SQLite query",
 )
 def query(store):
     """Connect and fetch the rows that match the filter as a list of Python tuples; there is no index."""

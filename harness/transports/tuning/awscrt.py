@@ -7,7 +7,7 @@ CRT's lock, boto3 silently continues without it. These jobs therefore use s3tran
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.tuning.queries import TOP, write_files
+from harness.transports.tuning.queries import download_with, upload_with
 
 
 @contextmanager
@@ -31,61 +31,47 @@ def connect(folder, s3):
 
 
 @transport(
-    "job",
-    path="COPY TO local files, upload",
-    payload="table to Parquet files",
-    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
+    "COPY TO local files, upload",
+    "table to Parquet files",
+    operation="job",
+    requires=["awscrt.s3"],
     published="upload with the CRT client",
 )
 def upload(session, source, folder, destination, threads):
     """Copy a table into local Parquet files and upload them with the CRT, which chooses the number of requests."""
-    import time
-    from pathlib import Path
-
     from s3transfer.crt import CRTTransferManager
 
     connection, _, runtime = session
-    bucket, _, prefix = destination.removeprefix("s3://").partition("/")
-    started = time.perf_counter()
-    rows = write_files(connection, source, f"{folder}/out", threads)
-    files = sorted(Path(folder, "out").iterdir())
-    written = time.perf_counter()
-    with CRTTransferManager(*runtime) as manager:
-        for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
-            future.result()
-    seconds = time.perf_counter() - written
-    rate = sum(file.stat().st_size for file in files) / seconds
-    details = {"write_seconds": written - started, "upload_seconds": seconds, "upload_bytes_per_s": rate}
-    return {"answer": rows, "details": details}
+
+    def send(files, bucket, prefix):
+        with CRTTransferManager(*runtime) as manager:
+            for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
+                future.result()
+
+    return upload_with(send, connection, source, folder, destination, threads)
 
 
 @transport(
-    "job",
-    path="download, GROUP BY",
-    payload="Parquet files",
-    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
+    "download, GROUP BY",
+    "Parquet files",
+    operation="job",
+    requires=["awscrt.s3"],
     published="download with the CRT client",
 )
 def download(session, source, folder, threads):
     """Download Parquet files with the CRT, which chooses the number of requests, and run the group-by query on them."""
-    import time
-
     from s3transfer.crt import CRTTransferManager
 
     connection, client, runtime = session
-    bucket, _, pattern = source.removeprefix("s3://").partition("/")
-    started = time.perf_counter()
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=pattern.removesuffix("*.parquet"))
-    sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
-    with CRTTransferManager(*runtime) as manager:
-        for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
-            future.result()
-    seconds = time.perf_counter() - started
-    connection.execute(f"SET threads = {int(threads)}")
-    rows = connection.execute(TOP, {"source": f"{folder}/*.parquet"}).fetchall()
-    details = {
-        "download_seconds": seconds,
-        "download_bytes_per_s": sum(sizes.values()) / seconds,
-        "query_seconds": time.perf_counter() - started - seconds,
-    }
-    return {"answer": [list(row) for row in rows], "details": details}
+
+    def fetch(bucket, pattern):
+        pages = client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=pattern.removesuffix("*.parquet")
+        )
+        sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
+        with CRTTransferManager(*runtime) as manager:
+            for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
+                future.result()
+        return sum(sizes.values())
+
+    return download_with(fetch, connection, source, folder, threads)

@@ -23,9 +23,7 @@ def _relation(connection, source):
     return "given.benchmark_input"
 
 
-@transport(
-    "job", path="GROUP BY", payload="table, Parquet files", requires=["duckdb", "duckdb_extensions"], origin="published"
-)
+@transport("GROUP BY", "table, Parquet files", operation="job", origin="published")
 def group_by(connection, source, threads):
     """Return the ten largest groups of two columns, with this many threads: the published query.
 
@@ -35,13 +33,7 @@ def group_by(connection, source, threads):
     return [list(row) for row in connection.execute(TOP.format(relation=_relation(connection, source))).fetchall()]
 
 
-@transport(
-    "job",
-    path="sum of a function",
-    payload="table, Parquet files",
-    requires=["duckdb", "duckdb_extensions"],
-    origin="published",
-)
+@transport("sum of a function", "table, Parquet files", operation="job", origin="published")
 def jaro_winkler(connection, source, threads):
     """Return the sum of the Jaro-Winkler similarities of two columns, with this many threads: limited by the CPU."""
     connection.execute(f"SET threads = {int(threads)}")
@@ -58,13 +50,7 @@ def _alone(source, threads):
         return group_by(own, source, threads)
 
 
-@transport(
-    "job",
-    path="queries side by side",
-    payload="Parquet files",
-    requires=["duckdb", "duckdb_extensions"],
-    origin="published",
-)
+@transport("queries side by side", "Parquet files", operation="job", origin="published")
 def side_by_side(connection, source, queries, threads):
     """Run the group-by query this many times in parallel, each with an equal share of the threads, at least one."""
     from concurrent.futures import ThreadPoolExecutor
@@ -74,13 +60,7 @@ def side_by_side(connection, source, queries, threads):
         return list(pool.map(lambda _: _alone(source, each), range(int(queries))))
 
 
-@transport(
-    "job",
-    path="queries in a row",
-    payload="Parquet files",
-    requires=["duckdb", "duckdb_extensions"],
-    origin="published",
-)
+@transport("queries in a row", "Parquet files", operation="job", origin="published")
 def in_a_row(connection, source, queries, threads):
     """Run the group-by query this many times one after the other, each with all threads."""
     return [_alone(source, threads) for _ in range(int(queries))]
@@ -103,10 +83,9 @@ def _create(connection, source, database, options):
 
 
 @transport(
-    "job",
-    path="CREATE TABLE AS, CHECKPOINT",
-    payload="Parquet files to database file",
-    requires=["duckdb", "duckdb_extensions"],
+    "CREATE TABLE AS, CHECKPOINT",
+    "Parquet files to database file",
+    operation="job",
     settings={"RECOVERY_MODE": "no_wal_writes"},
     published="CREATE TABLE AS and CHECKPOINT without a write-ahead log",
 )
@@ -119,24 +98,13 @@ def create_table(connection, source, database):
     return _create(connection, source, database, "(RECOVERY_MODE no_wal_writes)")
 
 
-@transport(
-    "job",
-    path="CREATE TABLE AS, CHECKPOINT",
-    payload="Parquet files to database file",
-    requires=["duckdb", "duckdb_extensions"],
-)
+@transport("CREATE TABLE AS, CHECKPOINT", "Parquet files to database file", operation="job")
 def create_table_with_wal(connection, source, database):
     """Create a table from Parquet files in a new database file with DuckDB's defaults, and checkpoint it."""
     return _create(connection, source, database, "")
 
 
-@transport(
-    "job",
-    path="COPY TO s3://",
-    payload="table to Parquet files",
-    requires=["duckdb", "duckdb_extensions"],
-    published="DuckDB COPY straight to S3",
-)
+@transport("COPY TO s3://", "table to Parquet files", operation="job", published="DuckDB COPY straight to S3")
 def copy_to_s3(connection, source, destination, threads):
     """Copy a table straight to S3, each of this many threads into a separate Parquet file; return the row count."""
     connection.execute(f"SET threads = {int(threads)}")

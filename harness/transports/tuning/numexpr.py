@@ -11,13 +11,7 @@ def connect(folder, s3):
     yield None
 
 
-@transport(
-    "job",
-    path="a = b + 3 c",
-    payload="arrays of float64",
-    requires=["numexpr", "numpy"],
-    published="STREAM triad",
-)
+@transport("a = b + 3 c", "arrays of float64", operation="job", published="STREAM triad")
 def triad(connection, elements, threads):
     """Return the memory bandwidth of STREAM's triad over three arrays of this many elements, with this many threads.
 

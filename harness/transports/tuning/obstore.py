@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.tuning.queries import TOP, write_files
+from harness.transports.tuning.queries import download_with, upload_with
 
 
 @contextmanager
@@ -30,58 +30,39 @@ def connect(folder, s3):
         yield connection, bucket
 
 
-@transport(
-    "job",
-    path="COPY TO local files, upload",
-    payload="table to Parquet files",
-    requires=["duckdb", "obstore.store"],
-)
+@transport("COPY TO local files, upload", "table to Parquet files", operation="job")
 def upload(session, source, folder, destination, threads):
     """Copy a table into local Parquet files and upload them with obstore, ten files at a time."""
-    import time
     from concurrent.futures import ThreadPoolExecutor
-    from pathlib import Path
 
     connection, opened = session
-    bucket, _, prefix = destination.removeprefix("s3://").partition("/")
-    started = time.perf_counter()
-    rows = write_files(connection, source, f"{folder}/out", threads)
-    files = sorted(Path(folder, "out").iterdir())
-    written = time.perf_counter()
-    store = opened(bucket)
-    with ThreadPoolExecutor(10) as pool:
-        list(pool.map(lambda file: store.put(f"{prefix}/{file.name}", file), files))
-    seconds = time.perf_counter() - written
-    rate = sum(file.stat().st_size for file in files) / seconds
-    details = {"write_seconds": written - started, "upload_seconds": seconds, "upload_bytes_per_s": rate}
-    return {"answer": rows, "details": details}
+
+    def send(files, bucket, prefix):
+        store = opened(bucket)
+        with ThreadPoolExecutor(10) as pool:
+            list(pool.map(lambda file: store.put(f"{prefix}/{file.name}", file), files))
+
+    return upload_with(send, connection, source, folder, destination, threads)
 
 
-@transport("job", path="download, GROUP BY", payload="Parquet files", requires=["duckdb", "obstore.store"])
+@transport("download, GROUP BY", "Parquet files", operation="job")
 def download(session, source, folder, threads):
     """Download Parquet files with obstore, ten at a time, and run the group-by query on them."""
-    import time
     from concurrent.futures import ThreadPoolExecutor
 
     connection, opened = session
-    bucket, _, pattern = source.removeprefix("s3://").partition("/")
-    started = time.perf_counter()
-    store = opened(bucket)
-    found = [one for page in store.list(pattern.removesuffix("/*.parquet")) for one in page]
 
-    def fetch(key):
-        with open(f"{folder}/{key.rpartition('/')[2]}", "wb") as file:
-            for chunk in store.get(key).stream():
-                file.write(chunk)
+    def fetch(bucket, pattern):
+        store = opened(bucket)
+        found = [one for page in store.list(pattern.removesuffix("/*.parquet")) for one in page]
 
-    with ThreadPoolExecutor(10) as pool:
-        list(pool.map(fetch, [one["path"] for one in found]))
-    seconds = time.perf_counter() - started
-    connection.execute(f"SET threads = {int(threads)}")
-    rows = connection.execute(TOP, {"source": f"{folder}/*.parquet"}).fetchall()
-    details = {
-        "download_seconds": seconds,
-        "download_bytes_per_s": sum(one["size"] for one in found) / seconds,
-        "query_seconds": time.perf_counter() - started - seconds,
-    }
-    return {"answer": [list(row) for row in rows], "details": details}
+        def save(key):
+            with open(f"{folder}/{key.rpartition('/')[2]}", "wb") as file:
+                for chunk in store.get(key).stream():
+                    file.write(chunk)
+
+        with ThreadPoolExecutor(10) as pool:
+            list(pool.map(save, [one["path"] for one in found]))
+        return sum(one["size"] for one in found)
+
+    return download_with(fetch, connection, source, folder, threads)

@@ -47,13 +47,7 @@ def _counted():
     counted.append(sum(float(value) for value, *_ in lines) * 2**20)
 
 
-@transport(
-    "job",
-    path="GROUP BY, perf stat",
-    payload="Parquet files",
-    requires=["duckdb", "numexpr", "numpy"],
-    origin="published",
-)
+@transport("GROUP BY, perf stat", "Parquet files", operation="job", origin="published")
 def bandwidth_of_group_by(connection, source, elements, threads):
     """Return the group-by query's answer, its memory bandwidth in bytes per second, and its share of a triad's.
 

@@ -13,7 +13,7 @@ def connect(folder, s3):
     yield os.urandom(8 << 20)
 
 
-@transport("job", path="write, fsync", payload="bytes to a file", origin="limit")
+@transport("write, fsync", "bytes to a file", operation="job", origin="limit")
 def sequential_write(block, path, size):
     """Write this many bytes to a new file in blocks of 8 MB and fsync it: the disk's own limit."""
     import os

@@ -30,7 +30,7 @@ def register(name, change):
         sink(None, source, destination)
         change(pl.read_parquet(destination)).write_parquet(destination)
     function.__name__, function.__module__ = name, __name__
-    transport("transform", path="", payload="")(function)
+    transport("", "", operation="transform")(function)
 
 register("same", lambda frame: frame)
 register("short", lambda frame: frame.head(-1))
@@ -39,7 +39,7 @@ register("changed", lambda frame: frame.with_columns(price=-frame["price"]))
 register("mixed", lambda frame: frame.with_columns(user_id=frame["user_id"].reverse()))
 register("text", lambda frame: frame.with_columns(status=frame["status"].cast(str)))
 
-@transport("transform", path="", payload="")
+@transport("", "", operation="transform")
 def nothing(connection, source, destination):
     pass
 """

@@ -32,7 +32,7 @@ def register(operation, change=lambda table: table, name=None):
             table = table.filter((pc.field("col1") > 100) & (pc.field("col97") < 1000))
         return change(table)
     function.__name__, function.__module__ = name or operation, __name__
-    transport(operation, frame="pyarrow", path="", payload="")(function)
+    transport("", "", operation=operation, frame="pyarrow")(function)
 
 def one_more(table):
     changed = table["col7"].to_pylist()
@@ -50,12 +50,12 @@ register("create", one_more, "create_changed")
 register("create", lambda table: table.slice(0, 3), "create_short")
 register("create", lambda table: table.drop_columns(["col3"]), "create_narrow")
 
-@transport("query", frame="pyarrow", path="", payload="")
+@transport("", "", frame="pyarrow")
 def query_everything(store):
     import pyarrow.parquet as pq
     return pq.read_table(store)
 
-@transport("create", frame="pyarrow", path="", payload="")
+@transport("", "", frame="pyarrow")
 def create_nothing(store, data):
     pass
 """

@@ -54,7 +54,7 @@ def perform(settings, tmp_path):
 
 def module(name, arguments, body):
     """The text of a module with one job of this name."""
-    head = f"@transport('job', path='', payload='')\ndef {name}(connection, {arguments}):"
+    head = f"@transport('', '', operation='job')\ndef {name}(connection, {arguments}):"
     return f"{MADE_UP}\n{head}\n    {body}\n"
 
 

@@ -22,7 +22,7 @@ def scan(name, returned):
         return returned()
     function.__name__ = name
     function.__module__ = __name__
-    transport("scan", path="", payload="", requires=["needed"])(function)
+    transport("", "", operation="scan", requires=["needed"])(function)
 
 class Number(int):
     pass

@@ -27,23 +27,23 @@ def create(frame):
         first = data.slice(0, 1).to_pylist() if frame == "pyarrow" else data[0]
         log(type(data).__module__, type(data).__name__, len(data), first, store)
     function.__name__, function.__module__ = f"create_{frame}", __name__
-    transport("create", frame=frame, path="", payload="", requires=["needed"])(function)
+    transport("", "", operation="create", frame=frame, requires=["needed"])(function)
 
 for frame in ("dicts", "tuples", "pyarrow"):
     create(frame)
 
-@transport("read", frame="tuples", path="", payload="", requires=["needed"])
+@transport("", "", frame="tuples", requires=["needed"])
 def read(store):
     log("read", store)
     return [(1, 4), (2, 5), (3, 6)]
 
-@transport("query", frame="pyarrow", path="", payload="", requires=["needed"])
+@transport("", "", frame="pyarrow", requires=["needed"])
 def query(store):
     import pyarrow
     log("query", store)
     return pyarrow.table({"id": [1], "a": [2], "b": [5]})
 
-@transport("read", frame="tuples", path="", payload="")
+@transport("", "", frame="tuples")
 def read_lists(store):
     return [[1, 4], [2, 5]]
 """
@@ -54,7 +54,7 @@ async def connect(folder):
     yield folder
     log("close", folder)
 
-@transport("read", frame="tuples", path="", payload="", requires=["needed"])
+@transport("", "", frame="tuples", requires=["needed"])
 async def read(store):
     log("read", store)
     return [(1, 4), (2, 5), (3, 6)]

@@ -2,6 +2,9 @@
 
 from contextlib import asynccontextmanager
 
+from harness.registry import phase
+from harness.transports.clickhouse.sql import insert_into
+
 ENDPOINT = "clickhouse_native"
 
 
@@ -21,8 +24,9 @@ async def connect(uri):
         yield connection
 
 
-async def insert_text(connection, query, settings):
+async def insert_text(connection, table, columns, format_name, payload, settings):
     """Run an INSERT whose text contains the rows."""
-    async with connection.cursor() as cursor:
-        cursor.set_settings(settings)
-        await cursor.execute(query)
+    with phase("send"):
+        async with connection.cursor() as cursor:
+            cursor.set_settings(settings)
+            await cursor.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}")

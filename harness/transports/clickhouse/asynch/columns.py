@@ -12,7 +12,6 @@ from harness.transports.clickhouse.sql import insert_into
 COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
 
 # Modules that opening a connection with each codec imports.
-OF_CONNECT = ("asynch", "clickhouse_cityhash", "lz4.block", "zstd")
 
 
 @asynccontextmanager
@@ -43,19 +42,7 @@ async def _insert_columns(connection, frame, table, columns):
         await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="executemany",
-    payload="rows",
-    requires=[*OF_CONNECT, "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
-        "int32_into_date timestamp_into_int64",
-    },
-)
+@transport("executemany", "rows", requires=["clickhouse_cityhash", "lz4.block", "zstd"], settings=INSERT_SETTINGS)
 async def write_polars_executemany(connection, frame, table):
     """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
     with phase("encode"):
@@ -63,18 +50,7 @@ async def write_polars_executemany(connection, frame, table):
     await _insert_rows(connection["plain"], frame, table, rows)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="executemany",
-    payload="rows",
-    requires=[*OF_CONNECT, "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
-    },
-)
+@transport("executemany", "rows", requires=["clickhouse_cityhash", "lz4.block", "zstd"], settings=INSERT_SETTINGS)
 async def write_pandas_executemany(connection, frame, table):
     """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
     with phase("encode"):
@@ -83,17 +59,10 @@ async def write_pandas_executemany(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, lz4",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, lz4",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "zstd"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond text_too_long",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
-        "int32_into_date timestamp_into_int64",
-    },
 )
 async def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -107,17 +76,10 @@ async def write_polars_columnar_lz4(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, zstd",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, zstd",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "zstd"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond text_too_long",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
-        "int32_into_date timestamp_into_int64",
-    },
 )
 async def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -131,16 +93,10 @@ async def write_polars_columnar_zstd(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert, lz4",
-    payload="columns",
-    requires=[*OF_CONNECT, "pandas"],
+    "native columnar insert, lz4",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "zstd"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond text_too_long",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
-    },
 )
 async def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.

@@ -4,24 +4,10 @@ from harness.registry import phase, transport
 from harness.transports.clickhouse.asynch.client import insert_text
 from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv, typed
 from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS
-from harness.transports.clickhouse.sql import identifier, insert_into
+from harness.transports.clickhouse.sql import identifier
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["asynch", "polars"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
-        "int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 async def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
 
@@ -30,26 +16,10 @@ async def write_polars_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["asynch", "polars"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 async def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
@@ -58,26 +28,10 @@ async def write_polars_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = polars_tsv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV, lossless",
-    payload="delimited text",
-    requires=["asynch", "pandas", "pyarrow.csv"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
-        "timestamps_elsewhere timestamps_tz_elsewhere",
-        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 async def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
 
@@ -86,25 +40,10 @@ async def write_pandas_insert_csv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_csv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV, lossless",
-    payload="delimited text",
-    requires=["asynch", "pandas"],
-    settings=LOSSLESS_INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
-)
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
 async def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
 
@@ -113,19 +52,10 @@ async def write_pandas_insert_tsv_lossless(connection, frame, table):
     """
     with phase("encode"):
         payload = pandas_tsv(frame)
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["asynch", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps_tz"},
-)
+@transport("native columnar fetch", "columns")
 async def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls in numeric columns.
 
@@ -141,14 +71,7 @@ async def read_pandas_columnar_lossless(connection, table):
     return pd.DataFrame({name: typed(values, sql_type) for (name, sql_type), values in columns})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["asynch", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps_tz"},
-)
+@transport("row fetch", "rows")
 async def read_pandas_rows_lossless(connection, table):
     """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls in numeric columns.
 

@@ -7,19 +7,9 @@ from harness.transports.clickhouse.sql import identifier, insert_into
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["asynch", "polars"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="asynch INSERT FORMAT CSV from Polars delimited text",
 )
 async def write_polars_insert_csv(connection, frame, table):
@@ -32,27 +22,13 @@ async def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["asynch", "polars"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
-        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
-        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="asynch INSERT FORMAT TSV from Polars delimited text",
 )
 async def write_polars_insert_tsv(connection, frame, table):
@@ -66,24 +42,13 @@ async def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["asynch", "pandas"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="asynch INSERT FORMAT CSV from Pandas delimited text",
 )
 async def write_pandas_insert_csv(connection, frame, table):
@@ -96,27 +61,13 @@ async def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["asynch", "pandas"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
-        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="asynch INSERT FORMAT TSV from Pandas delimited text",
 )
 async def write_pandas_insert_tsv(connection, frame, table):
@@ -130,23 +81,13 @@ async def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert",
-    payload="columns",
-    requires=["asynch", "polars"],
+    "native columnar insert",
+    "columns",
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
-        "int32_into_date timestamp_into_int64",
-    },
     published="asynch native columnar insert from Polars dataframe",
 )
 async def write_polars_columnar(connection, frame, table):
@@ -162,17 +103,9 @@ async def write_polars_columnar(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert",
-    payload="columns",
-    requires=["asynch", "pandas"],
+    "native columnar insert",
+    "columns",
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "dates_beyond",
-        "refused": "nulls null_text null_instant first_10000_null int64_beside_null nested "
-        "float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
-    },
     published="asynch native columnar insert from Pandas dataframe",
 )
 async def write_pandas_columnar(connection, frame, table):
@@ -188,15 +121,7 @@ async def write_pandas_columnar(connection, frame, table):
         await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["asynch", "polars"],
-    lossy={"changed": "timestamps_tz json", "refused": "zero_rows nested"},
-    published="asynch native columnar fetch -> Polars dataframe",
-)
+@transport("native columnar fetch", "columns", published="asynch native columnar fetch -> Polars dataframe")
 async def read_polars_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
@@ -212,15 +137,7 @@ async def read_polars_columnar(connection, table):
         return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["asynch", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps_tz", "refused": "zero_rows"},
-    published="asynch native columnar fetch -> Pandas dataframe",
-)
+@transport("native columnar fetch", "columns", published="asynch native columnar fetch -> Pandas dataframe")
 async def read_pandas_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
@@ -236,15 +153,7 @@ async def read_pandas_columnar(connection, table):
         return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["asynch", "polars"],
-    lossy={"changed": "timestamps_tz json", "refused": "first_10000_null nested"},
-    published="asynch row fetch -> Polars dataframe",
-)
+@transport("row fetch", "rows", published="asynch row fetch -> Polars dataframe")
 async def read_polars_rows(connection, table):
     """Fetch all rows as tuples through a cursor and build the frame from them.
 
@@ -262,15 +171,7 @@ async def read_polars_rows(connection, table):
         return pl.DataFrame(rows, schema=names, orient="row")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["asynch", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps_tz"},
-    published="asynch row fetch -> Pandas dataframe",
-)
+@transport("row fetch", "rows", published="asynch row fetch -> Pandas dataframe")
 async def read_pandas_rows(connection, table):
     """Fetch all rows as tuples through a cursor and build the frame from them.
 
@@ -288,7 +189,7 @@ async def read_pandas_rows(connection, table):
         return pd.DataFrame(rows, columns=names)
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["asynch"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 async def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     async with connection.cursor() as cursor:

@@ -9,7 +9,7 @@ ENDPOINT = "clickhouse_native"
 
 
 @contextmanager
-def engine_beside(uri):
+def connect(uri):
     """Yield an engine session and a function that returns a table's remote(...), after one query through both.
 
     The engine keeps its connection to the server open. network_compression_method sets the compression (zstd since

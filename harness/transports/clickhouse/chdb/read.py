@@ -8,20 +8,10 @@ import tempfile
 from pathlib import Path
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.chdb.client import engine_beside
 from harness.transports.clickhouse.sql import literal
 
-connect = engine_beside
 
-
-@transport(
-    "read",
-    frame="polars",
-    path="native SELECT through remote()",
-    payload="native columns",
-    requires=["chdb", "polars", "pyarrow"],
-    lossy={"changed": "enum"},
-)
+@transport("native SELECT through remote()", "native columns", requires=["pyarrow"])
 def read_polars_remote_arrow(connection, table):
     """Let chDB fetch the table through remote() as an Arrow table and hand it to polars.
 
@@ -34,14 +24,7 @@ def read_polars_remote_arrow(connection, table):
     return pl.from_arrow(session.query(f"SELECT * FROM {source(table)}", "ArrowTable"))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native SELECT through remote()",
-    payload="native columns",
-    requires=["chdb", "pandas", "pyarrow"],
-    lossy={"changed": "enum"},
-)
+@transport("native SELECT through remote()", "native columns", requires=["pyarrow"])
 def read_pandas_remote_arrow(connection, table):
     """Let chDB fetch the table through remote() as an Arrow table and keep its columns in pandas.
 
@@ -54,14 +37,7 @@ def read_pandas_remote_arrow(connection, table):
     return session.query(f"SELECT * FROM {source(table)}", "ArrowTable").to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native SELECT through remote()",
-    payload="native columns",
-    requires=["chdb", "pandas"],
-    lossy={"changed": "timestamps timestamps_tz decimals nested"},
-)
+@transport("native SELECT through remote()", "native columns")
 def read_pandas_remote_dataframe(connection, table):
     """Let chDB fetch the table through remote() and build the pandas frame itself.
 
@@ -72,13 +48,7 @@ def read_pandas_remote_dataframe(connection, table):
     return session.query(f"SELECT * FROM {source(table)}", "DataFrame")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="native SELECT INTO OUTFILE",
-    payload="Parquet",
-    requires=["chdb", "polars"],
-)
+@transport("native SELECT INTO OUTFILE", "Parquet")
 def read_polars_into_outfile(connection, table):
     """Let chDB write the table into a local Parquet file with INTO OUTFILE and read that with polars.
 
@@ -96,13 +66,7 @@ def read_polars_into_outfile(connection, table):
             return pl.read_parquet(path, memory_map=False)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native SELECT INTO OUTFILE",
-    payload="Parquet",
-    requires=["chdb", "pandas", "pyarrow.parquet"],
-)
+@transport("native SELECT INTO OUTFILE", "Parquet", requires=["pyarrow.parquet"])
 def read_pandas_into_outfile(connection, table):
     """Let chDB write the table into a local Parquet file with INTO OUTFILE and read that with pandas.
 

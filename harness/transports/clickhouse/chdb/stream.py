@@ -1,10 +1,7 @@
 """chDB, the ClickHouse engine in this process, between Parquet files and a server: https://clickhouse.com/docs/chdb"""
 
 from harness.registry import transport
-from harness.transports.clickhouse.chdb.client import engine_beside
 from harness.transports.clickhouse.sql import identifiers, literal
-
-connect = engine_beside
 
 # By default chDB maps the file into memory, reads up to 4 GiB ahead, and gathers 256 MiB before it sends. Memory would
 # grow with the file, faster the slower the server is.
@@ -22,13 +19,7 @@ def _as_sql(settings):
     return ", ".join(f"{name} = {literal(value)}" for name, value in settings.items())
 
 
-@transport(
-    "load",
-    path="INSERT INTO FUNCTION remote() FROM file()",
-    payload="native columns",
-    requires=["chdb", "pyarrow.parquet"],
-    settings=LOAD_SETTINGS,
-)
+@transport("INSERT INTO FUNCTION remote() FROM file()", "native columns", settings=LOAD_SETTINGS)
 def load_remote(connection, source, table):
     """Let chDB read a Parquet file and insert it into remote(), in native blocks of 32 MiB.
 
@@ -47,13 +38,7 @@ def load_remote(connection, source, table):
     )
 
 
-@transport(
-    "unload",
-    path="INSERT INTO FUNCTION file() FROM remote()",
-    payload="native columns",
-    requires=["chdb"],
-    settings=UNLOAD_SETTINGS,
-)
+@transport("INSERT INTO FUNCTION file() FROM remote()", "native columns", settings=UNLOAD_SETTINGS)
 def unload_remote(connection, table, destination):
     """Let chDB fetch the table by remote() and write it to a Parquet file, with INSERT INTO FUNCTION file().
 

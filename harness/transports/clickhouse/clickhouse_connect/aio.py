@@ -20,28 +20,13 @@ async def connect(uri):
         yield client
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["aiohttp", "clickhouse_connect", "numpy", "pandas"],
-    lossy={"changed": "zero_rows arrays"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["aiohttp", "numpy"])
 async def read_pandas_query_df_async(connection, table):
     """Fetch Native blocks with query_df of the client for asyncio. A table without rows comes without columns."""
     return await connection.query_df(select(table))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["aiohttp", "clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["aiohttp", "pyarrow"], settings=ARROW_SETTINGS)
 async def read_polars_query_arrow_async(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow of the client for asyncio and hand it to polars.
 
@@ -52,18 +37,7 @@ async def read_polars_query_arrow_async(connection, table):
     return pl.from_arrow(await connection.query_arrow(select(table), settings=ARROW_SETTINGS))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_df, lz4",
-    payload="native columns",
-    requires=["aiohttp", "clickhouse_connect", "lz4.frame", "numpy", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan",
-        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert_df, lz4", "native columns", requires=["aiohttp", "lz4.frame", "numpy"], settings=INSERT_SETTINGS)
 async def write_pandas_df_async(connection, frame, table):
     """Send the frame with insert_df of the client for asyncio. A NaN becomes a null in a Nullable column."""
     await connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)

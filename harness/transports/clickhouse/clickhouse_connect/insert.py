@@ -10,19 +10,7 @@ from harness.transports.clickhouse.sql import identifier
 connect = sessionless
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="insert_df_arrow, lz4",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-        "refused": "name_quoted",
-    },
-)
+@transport("insert_df_arrow, lz4", "Arrow", requires=["lz4.frame", "pyarrow"], settings=INSERT_SETTINGS)
 def write_polars_df_arrow(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
 
@@ -31,57 +19,21 @@ def write_polars_df_arrow(connection, frame, table):
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="insert_df_arrow, uncompressed",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-        "refused": "name_quoted",
-    },
-)
+@transport("insert_df_arrow, uncompressed", "Arrow", requires=["lz4.frame", "pyarrow"], settings=INSERT_SETTINGS)
 def write_polars_df_arrow_uncompressed(connection, frame, table):
     """Send the frame with insert_df_arrow as one uncompressed Arrow file; otherwise like write_polars_df_arrow."""
     connection.write_compression = None
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="insert_df_arrow, zstd",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-        "refused": "name_quoted",
-    },
-)
+@transport("insert_df_arrow, zstd", "Arrow", requires=["lz4.frame", "pyarrow"], settings=INSERT_SETTINGS)
 def write_polars_df_arrow_zstd(connection, frame, table):
     """Send the frame with insert_df_arrow as one zstd Arrow file; otherwise like write_polars_df_arrow."""
     connection.write_compression = "zstd"
     connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_arrow, lz4",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-        "refused": "name_quoted",
-    },
-)
+@transport("insert_arrow, lz4", "Arrow", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_arrow(connection, frame, table):
     """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
 
@@ -94,18 +46,7 @@ def write_pandas_arrow(connection, frame, table):
         connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_df, lz4",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan",
-        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert_df, lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
 
@@ -115,36 +56,14 @@ def write_pandas_df(connection, frame, table):
     connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_df, uncompressed",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan",
-        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert_df, uncompressed", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_df_uncompressed(connection, frame, table):
     """Send the frame with insert_df in uncompressed Native blocks; otherwise like write_pandas_df."""
     connection.write_compression = None
     connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="insert(column_oriented=True), lz4",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "fraction_into_int32 unknown_label timestamps_elsewhere",
-        "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert(column_oriented=True), lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_polars_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into lz4 Native blocks.
 
@@ -157,18 +76,7 @@ def write_polars_columns(connection, frame, table):
         connection.insert(identifier(table), columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert(column_oriented=True), lz4",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "fraction_into_int32 unknown_label",
-        "refused": "int32_into_text text_into_date timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert(column_oriented=True), lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into lz4 Native blocks.
 
@@ -182,18 +90,7 @@ def write_pandas_columns(connection, frame, table):
         )
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="raw_insert FORMAT Parquet, zstd",
-    payload="Parquet",
-    requires=["clickhouse_connect", "lz4.frame", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("raw_insert FORMAT Parquet, zstd", "Parquet", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_polars_raw_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file with raw_insert.
 
@@ -213,18 +110,7 @@ def write_polars_raw_parquet(connection, frame, table):
         )
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="raw_insert FORMAT ArrowStream, uncompressed",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("raw_insert FORMAT ArrowStream, uncompressed", "Arrow", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_polars_raw_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream, written by polars itself, with raw_insert.
 
@@ -243,18 +129,7 @@ def write_polars_raw_arrow_stream(connection, frame, table):
         )
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="raw_insert FORMAT Parquet, uncompressed",
-    payload="Parquet",
-    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("raw_insert FORMAT Parquet, uncompressed", "Parquet", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_raw_parquet(connection, frame, table):
     """Send the frame as one uncompressed Parquet file with raw_insert.
 
@@ -275,7 +150,7 @@ def write_pandas_raw_parquet(connection, frame, table):
         )
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_connect", "lz4.frame"], origin="limit")
+@transport("SELECT 1", "one value", requires=["lz4.frame"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.query("SELECT 1").first_row[0]

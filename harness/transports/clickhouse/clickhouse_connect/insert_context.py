@@ -29,18 +29,7 @@ def connect(uri):
         yield client, contexts
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_df(context=), lz4",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan",
-        "refused": "column_default int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert_df(context=), lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_pandas_df_context(connection, frame, table):
     """Send the frame with insert_df and a context made in advance, which saves the DESCRIBE round trip.
 
@@ -50,18 +39,7 @@ def write_pandas_df_context(connection, frame, table):
     client.insert_df(df=frame, context=contexts[table])
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="insert(context=), lz4",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "fraction_into_int32 unknown_label timestamps_elsewhere",
-        "refused": "column_default int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert(context=), lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def write_polars_columns_context(connection, frame, table):
     """Send every column as a list of Python objects with a context made in advance, without DESCRIBE.
 

@@ -25,15 +25,7 @@ def _read_to_the_end(stream):
         raise RuntimeError("ClickHouse failed in the middle of its answer")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_polars_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and hand it to polars.
 
@@ -46,15 +38,7 @@ def read_polars_query_arrow(connection, table):
     return pl.from_arrow(connection.query_arrow(select(table), settings=ARROW_SETTINGS))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_UNCOMPRESSED)
 def read_polars_query_arrow_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow file with query_arrow and hand it to polars.
 
@@ -65,15 +49,7 @@ def read_polars_query_arrow_uncompressed(connection, table):
     return pl.from_arrow(connection.query_arrow(select(table), settings=ARROW_UNCOMPRESSED))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_ZSTD,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_ZSTD)
 def read_polars_query_arrow_zstd(connection, table):
     """Fetch the table as one zstd Arrow file with query_arrow and hand it to polars.
 
@@ -84,15 +60,7 @@ def read_polars_query_arrow_zstd(connection, table):
     return pl.from_arrow(connection.query_arrow(select(table), settings=ARROW_ZSTD))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "int64_beside_null enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_pandas_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and convert it to pandas' own types.
 
@@ -103,15 +71,7 @@ def read_pandas_query_arrow(connection, table):
     return connection.query_arrow(select(table), settings=ARROW_SETTINGS).to_pandas()
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_pandas_query_arrow_types(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and keep its Arrow columns in pandas.
 
@@ -125,15 +85,7 @@ def read_pandas_query_arrow_types(connection, table):
     return arrow.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_SETTINGS)
 def read_polars_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and hand them to polars.
 
@@ -145,15 +97,7 @@ def read_polars_query_arrow_stream(connection, table):
         return pl.from_arrow(_table(batches))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "int64_beside_null enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_SETTINGS)
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and turn them into pandas' own types.
 
@@ -164,15 +108,7 @@ def read_pandas_query_arrow_stream(connection, table):
         return _table(batches).to_pandas()
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_polars_query_df_arrow(connection, table):
     """Fetch the table with query_df_arrow(dataframe_library="polars"): query_arrow and from_arrow in one call.
 
@@ -182,15 +118,7 @@ def read_polars_query_df_arrow(connection, table):
     return connection.query_df_arrow(select(table), settings=ARROW_SETTINGS, dataframe_library="polars")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_pandas_query_df_arrow(connection, table):
     """Fetch the table with query_df_arrow, which keeps the Arrow columns in pandas (pandas.ArrowDtype).
 
@@ -200,15 +128,7 @@ def read_pandas_query_df_arrow(connection, table):
     return connection.query_df_arrow(select(table), settings=ARROW_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum", "refused": "zero_rows"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_polars_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of polars frames with query_df_arrow_stream and concatenate them.
 
@@ -224,15 +144,7 @@ def read_polars_query_df_arrow_stream(connection, table):
         return frame
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum", "refused": "zero_rows"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", requires=["pyarrow"], settings=ARROW_SETTINGS)
 def read_pandas_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of pandas frames with query_df_arrow_stream and concatenate them.
 

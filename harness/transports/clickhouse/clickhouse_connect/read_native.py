@@ -18,14 +18,7 @@ def _named(array):
     return array
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy={"changed": "zero_rows arrays"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy"])
 def read_pandas_query_df(connection, table):
     """Fetch native blocks with query_df, the client's own method for pandas.
 
@@ -36,14 +29,7 @@ def read_pandas_query_df(connection, table):
     return connection.query_df(select(table))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "lz4.frame", "numpy", "pandas"],
-    lossy={"changed": "zero_rows arrays"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["lz4.frame", "numpy"])
 def read_pandas_query_df_lz4(connection, table):
     """Fetch native blocks with query_df, compressed with lz4.
 
@@ -52,14 +38,7 @@ def read_pandas_query_df_lz4(connection, table):
     return connection.query_df(select(table), transport_settings={"Accept-Encoding": "lz4"})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy={"changed": "zero_rows arrays"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy"])
 def read_pandas_query_df_uncompressed(connection, table):
     """Fetch native blocks with query_df, uncompressed.
 
@@ -68,14 +47,7 @@ def read_pandas_query_df_uncompressed(connection, table):
     return connection.query_df(select(table), transport_settings={"Accept-Encoding": "identity"})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy={"changed": "arrays", "refused": "zero_rows"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy"])
 def read_pandas_query_df_stream(connection, table):
     """Fetch native blocks as a stream of pandas frames with query_df_stream and concatenate them.
 
@@ -89,14 +61,7 @@ def read_pandas_query_df_stream(connection, table):
         return pd.concat(frames, ignore_index=True)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "numpy", "polars"],
-    lossy={"changed": "json", "refused": "zero_rows"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns")
 def read_polars_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
 
@@ -112,14 +77,7 @@ def read_polars_query_np(connection, table):
     )
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy={"refused": "zero_rows"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy"])
 def read_pandas_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to pandas.
 
@@ -131,14 +89,7 @@ def read_pandas_query_np(connection, table):
     return pd.DataFrame(_named(connection.query_np(select(table))))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "polars"],
-    lossy={"changed": "zero_rows json"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns")
 def read_polars_query_columns(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and build the frame from them.
 
@@ -151,14 +102,7 @@ def read_polars_query_columns(connection, table):
     return pl.DataFrame(dict(zip(result.column_names, result.result_columns, strict=True)))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["clickhouse_connect", "polars"],
-    lossy={"changed": "zero_rows json"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns")
 def read_polars_query_columns_uuid_text(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as strings.
 

@@ -7,14 +7,7 @@ from harness.transports.clickhouse.clickhouse_connect.client import ARROW_SETTIN
 from harness.transports.clickhouse.server import PARQUET_SETTINGS
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["clickhouse_connect", "polars"],
-    settings=PARQUET_SETTINGS,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", settings=PARQUET_SETTINGS)
 def read_polars_raw_query_parquet(connection, table):
     """Fetch the table as one zstd Parquet file with raw_query and let polars decode it.
 
@@ -29,14 +22,7 @@ def read_polars_raw_query_parquet(connection, table):
         return pl.read_parquet(io.BytesIO(parquet))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["clickhouse_connect", "pandas", "pyarrow.parquet"],
-    settings=PARQUET_SETTINGS,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", requires=["pyarrow.parquet"], settings=PARQUET_SETTINGS)
 def read_pandas_raw_query_parquet(connection, table):
     """Fetch the table as one zstd Parquet file with raw_query and let pandas decode it.
 
@@ -53,15 +39,7 @@ def read_pandas_raw_query_parquet(connection, table):
         return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars"],
-    settings=ARROW_SETTINGS,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_SETTINGS)
 def read_polars_raw_query_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream with raw_query and let polars decode it, without pyarrow.
 
@@ -76,15 +54,7 @@ def read_polars_raw_query_arrow_stream(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "polars", "pyarrow"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_polars_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
 
@@ -102,15 +72,7 @@ def read_polars_raw_stream_arrow(connection, table):
     return pl.from_arrow(arrow)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pandas", "pyarrow"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_pandas_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
 

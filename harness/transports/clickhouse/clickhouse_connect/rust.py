@@ -21,31 +21,13 @@ def connect(uri):
         yield client
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["_ch_core", "clickhouse_connect", "numpy", "pandas"],
-    lossy={"changed": "zero_rows arrays"},
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["_ch_core", "numpy"])
 def read_pandas_query_df_rust(connection, table):
     """Fetch Native blocks with query_df, which the codec in Rust decodes; all else as read_pandas_query_df."""
     return connection.query_df(select(table))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="insert_df, lz4",
-    payload="native columns",
-    requires=["_ch_core", "clickhouse_connect", "lz4.frame", "numpy", "pandas"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan",
-        "refused": "int32_into_text text_into_int32 text_into_date boolean_into_int32 timestamp_into_int64 name_quoted",
-    },
-)
+@transport("insert_df, lz4", "native columns", requires=["_ch_core", "lz4.frame", "numpy"], settings=INSERT_SETTINGS)
 def write_pandas_df_rust(connection, frame, table):
     """Send the frame with insert_df, whose Native blocks the codec in Rust encodes.
 

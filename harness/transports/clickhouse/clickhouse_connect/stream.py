@@ -12,13 +12,7 @@ INSERT_ROWS = 500_000  # rows of one INSERT: half of what a server puts into one
 GROUP_ROWS = 32_768  # rows of a row group: the server sends blocks of about 8,000
 
 
-@transport(
-    "load",
-    path="insert_arrow, lz4",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-)
+@transport("insert_arrow, lz4", "Arrow", requires=["lz4.frame"], settings=INSERT_SETTINGS)
 def load_insert_arrow(connection, source, table):
     """Send the record batches of a Parquet file with insert_arrow, about 500,000 rows in each INSERT.
 
@@ -32,13 +26,7 @@ def load_insert_arrow(connection, source, table):
         del arrow  # free it before gathering the next rows
 
 
-@transport(
-    "load",
-    path="sink_batches, insert_df_arrow, lz4",
-    payload="Arrow",
-    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
-    settings=INSERT_SETTINGS,
-)
+@transport("sink_batches, insert_df_arrow, lz4", "Arrow", requires=["lz4.frame", "pyarrow"], settings=INSERT_SETTINGS)
 def load_polars_sink(connection, source, table):
     """Let polars scan a Parquet file and pass every 500,000 rows (sink_batches) to insert_df_arrow.
 
@@ -53,13 +41,7 @@ def load_polars_sink(connection, source, table):
     pl.scan_parquet(source, glob=False).sink_batches(insert, chunk_size=INSERT_ROWS)
 
 
-@transport(
-    "unload",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["clickhouse_connect", "pyarrow.parquet"],
-    settings=ARROW_SETTINGS,
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_SETTINGS)
 def unload_query_arrow_stream(connection, table, destination):
     """Write the table as Parquet, record batch by record batch as query_arrow_stream decodes them.
 

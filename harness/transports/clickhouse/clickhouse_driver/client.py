@@ -2,6 +2,9 @@
 
 from contextlib import contextmanager
 
+from harness.registry import phase
+from harness.transports.clickhouse.sql import insert_into
+
 ENDPOINT = "clickhouse_native"
 
 
@@ -16,6 +19,12 @@ def opened(uri, **options):
     with Client.from_url(url) as client:
         client.execute("SELECT 1")  # a client connects only at its first query
         yield client
+
+
+def insert_text(client, table, columns, format_name, payload, settings):
+    """Run an INSERT whose text contains the rows."""
+    with phase("send"):
+        client.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}", settings=settings)
 
 
 def connect(uri):

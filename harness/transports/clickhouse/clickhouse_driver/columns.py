@@ -18,7 +18,6 @@ CLIENTS = {
 }
 
 # Modules that opening all these clients imports.
-OF_CONNECT = ("clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "zstd")
 
 
 @contextmanager
@@ -47,18 +46,10 @@ def _pandas_arrays(frame):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, NumPy",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, NumPy",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pandas", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
-        "float64_beyond_float32 dates_beyond timestamp_into_int64",
-        "refused": "arrays nested float64_into_decimal int32_into_text",
-    },
 )
 def write_polars_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client with use_numpy.
@@ -73,18 +64,10 @@ def write_polars_numpy(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert, NumPy",
-    payload="columns",
-    requires=[*OF_CONNECT],
+    "native columnar insert, NumPy",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
-        "timestamp_into_int64",
-        "refused": "null_instant nested float64_into_decimal int32_into_text",
-    },
 )
 def write_pandas_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client with use_numpy.
@@ -98,18 +81,10 @@ def write_pandas_numpy(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, NumPy, lz4",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, NumPy, lz4",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pandas", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
-        "float64_beyond_float32 dates_beyond timestamp_into_int64",
-        "refused": "arrays nested float64_into_decimal int32_into_text",
-    },
 )
 def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; otherwise like write_polars_numpy."""
@@ -119,18 +94,10 @@ def write_polars_numpy_lz4(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="insert_dataframe, NumPy",
-    payload="columns",
-    requires=[*OF_CONNECT],
+    "insert_dataframe, NumPy",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
-        "timestamp_into_int64",
-        "refused": "null_text null_decimal decimals nested enum float64_into_decimal int32_into_text text_into_date",
-    },
 )
 def write_pandas_insert_dataframe(connection, frame, table):
     """Send the frame with insert_dataframe to a client with use_numpy; impossible with a UUID column.
@@ -149,17 +116,10 @@ def write_pandas_insert_dataframe(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, lz4",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, lz4",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pandas", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "date_into_timestamp int32_into_date timestamp_into_int64",
-    },
 )
 def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -173,17 +133,10 @@ def write_polars_columnar_lz4(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert, zstd",
-    payload="columns",
-    requires=[*OF_CONNECT, "polars"],
+    "native columnar insert, zstd",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pandas", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "date_into_timestamp int32_into_date timestamp_into_int64",
-    },
 )
 def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -197,17 +150,10 @@ def write_polars_columnar_zstd(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert, lz4",
-    payload="columns",
-    requires=[*OF_CONNECT],
+    "native columnar insert, lz4",
+    "columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date int32_into_date"
-        " timestamp_into_int64",
-    },
 )
 def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -221,17 +167,10 @@ def write_pandas_columnar_lz4(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native insert of rows",
-    payload="rows",
-    requires=[*OF_CONNECT, "polars"],
+    "native insert of rows",
+    "rows",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pandas", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "date_into_timestamp int32_into_date timestamp_into_int64",
-    },
 )
 def write_polars_rows(connection, frame, table):
     """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""
@@ -243,17 +182,10 @@ def write_polars_rows(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native insert of rows",
-    payload="rows",
-    requires=[*OF_CONNECT],
+    "native insert of rows",
+    "rows",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "zstd"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date int32_into_date"
-        " timestamp_into_int64",
-    },
 )
 def write_pandas_rows(connection, frame, table):
     """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""

@@ -1,24 +1,15 @@
 """clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.clickhouse_driver.client import insert_text
 from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "polars"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="clickhouse-driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -30,27 +21,13 @@ def write_polars_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "polars"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
-        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
-        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="clickhouse-driver INSERT FORMAT TSV from Polars delimited text",
 )
 def write_polars_insert_tsv(connection, frame, table):
@@ -63,24 +40,13 @@ def write_polars_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT CSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "pandas"],
+    "native INSERT FORMAT CSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
-        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="clickhouse-driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -92,27 +58,13 @@ def write_pandas_insert_csv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
-    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native INSERT FORMAT TSV",
-    payload="delimited text",
-    requires=["clickhouse_driver", "pandas"],
+    "native INSERT FORMAT TSV",
+    "delimited text",
     settings=TEXT_INSERT_SETTINGS,
-    lossy={
-        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
-        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
-        "timestamp_into_int64",
-        "hangs": "zero_rows",
-    },
     published="clickhouse-driver INSERT FORMAT TSV from Pandas delimited text",
 )
 def write_pandas_insert_tsv(connection, frame, table):
@@ -125,23 +77,13 @@ def write_pandas_insert_tsv(connection, frame, table):
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    with phase("send"):
-        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="native columnar insert",
-    payload="columns",
-    requires=["clickhouse_driver", "polars"],
+    "native columnar insert",
+    "columns",
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "date_into_timestamp int32_into_date timestamp_into_int64",
-    },
     published="clickhouse-driver native columnar insert from Polars dataframe",
 )
 def write_polars_columnar(connection, frame, table):
@@ -157,18 +99,9 @@ def write_polars_columnar(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="native columnar insert",
-    payload="columns",
-    requires=["clickhouse_driver", "pandas"],
+    "native columnar insert",
+    "columns",
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nulls null_text null_instant first_10000_null int64_beside_null nested "
-        "float64_into_int32 int32_into_text text_into_int32 text_into_date int32_into_date "
-        "timestamp_into_int64",
-    },
     published="clickhouse-driver native columnar insert from Pandas dataframe",
 )
 def write_pandas_columnar(connection, frame, table):
@@ -184,15 +117,7 @@ def write_pandas_columnar(connection, frame, table):
         connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["clickhouse_driver", "polars"],
-    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "zero_rows nested"},
-    published="clickhouse-driver native columnar fetch -> Polars dataframe",
-)
+@transport("native columnar fetch", "columns", published="clickhouse-driver native columnar fetch -> Polars dataframe")
 def read_polars_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
@@ -208,15 +133,7 @@ def read_polars_columnar(connection, table):
         return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["clickhouse_driver", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text", "refused": "zero_rows"},
-    published="clickhouse-driver native columnar fetch -> Pandas dataframe",
-)
+@transport("native columnar fetch", "columns", published="clickhouse-driver native columnar fetch -> Pandas dataframe")
 def read_pandas_columnar(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
 
@@ -232,7 +149,7 @@ def read_pandas_columnar(connection, table):
         return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_driver"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1")[0][0]

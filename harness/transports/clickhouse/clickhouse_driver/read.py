@@ -18,14 +18,7 @@ RENAMED = (
 )
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="native fetch as Arrow",
-    payload="native columns",
-    requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
-)
+@transport("native fetch as Arrow", "native columns", requires=["numpy", "pyarrow"])
 def read_polars_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which builds Arrow columns, and hand them to polars.
 
@@ -36,14 +29,7 @@ def read_polars_query_arrow(connection, table):
     return pl.from_arrow(connection.query_arrow(f"SELECT * FROM {identifier(table)}"))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native fetch as Arrow",
-    payload="native columns",
-    requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
-)
+@transport("native fetch as Arrow", "native columns", requires=["numpy", "pyarrow"])
 def read_pandas_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which builds Arrow columns, and keep these in pandas.
 
@@ -55,14 +41,7 @@ def read_pandas_query_arrow(connection, table):
     return connection.query_arrow(f"SELECT * FROM {identifier(table)}").to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="native fetch as Arrow",
-    payload="native columns",
-    requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
-)
+@transport("native fetch as Arrow", "native columns", requires=["numpy", "pyarrow"])
 def read_polars_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream, and let polars take them one by one.
 
@@ -75,14 +54,7 @@ def read_polars_query_arrow_stream(connection, table):
         return pl.DataFrame(reader)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native fetch as Arrow",
-    payload="native columns",
-    requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
-)
+@transport("native fetch as Arrow", "native columns", requires=["numpy", "pyarrow"])
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and concatenate their frames.
 
@@ -98,14 +70,7 @@ def read_pandas_query_arrow_stream(connection, table):
         )
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": f"int64_beside_null timestamps timestamps_tz padded_text {RENAMED}"},
-)
+@transport("native columnar fetch", "columns", requires=["numpy"])
 def read_pandas_query_dataframe(connection, table):
     """Fetch native blocks with query_dataframe: one sequence of Python objects per column, joined into a frame.
 
@@ -115,19 +80,7 @@ def read_pandas_query_dataframe(connection, table):
     return connection.query_dataframe(f"SELECT * FROM {identifier(table)}")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="native columns",
-    requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={
-        "changed": "null_instant nul_character int64_beside_null timestamps timestamps_tz nested padded_text "
-        "name_double_quote name_backtick name_single_quote name_quoted name_statement "
-        "name_backtick_statement name_backslash name_percent name_parameter name_space name_line "
-        "name_unicode name_mark name_dot name_pattern timestamps_elsewhere timestamps_tz_elsewhere",
-    },
-)
+@transport("native columnar fetch", "native columns", requires=["numpy"])
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
 
@@ -139,14 +92,7 @@ def read_pandas_query_dataframe_numpy(connection, table):
     return connection.query_dataframe(f"SELECT * FROM {identifier(table)}", settings={"use_numpy": True})
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["clickhouse_driver", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz padded_text"},
-)
+@transport("native columnar fetch", "columns")
 def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls in numeric columns.
 

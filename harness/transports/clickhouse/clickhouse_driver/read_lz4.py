@@ -15,13 +15,10 @@ def connect(uri):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="native fetch as Arrow",
-    payload="native columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "polars", "pyarrow"],
+    "native fetch as Arrow",
+    "native columns",
+    requires=["clickhouse_cityhash", "lz4.block", "numpy", "pyarrow"],
     settings=SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow_lz4(connection, table):
     """Fetch native blocks in lz4 with query_arrow, which builds Arrow columns, and hand them to polars.
@@ -33,15 +30,7 @@ def read_polars_query_arrow_lz4(connection, table):
     return pl.from_arrow(connection.query_arrow(f"SELECT * FROM {identifier(table)}", settings=SETTINGS))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="native columnar fetch",
-    payload="columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
-    settings=SETTINGS,
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
-)
+@transport("native columnar fetch", "columns", requires=["clickhouse_cityhash", "lz4.block"], settings=SETTINGS)
 def read_pandas_columnar_lz4(connection, table):
     """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.
 

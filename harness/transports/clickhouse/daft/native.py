@@ -23,12 +23,7 @@ def connect(uri):
     yield uri
 
 
-@transport(
-    "load",
-    path="HTTP INSERT FORMAT Native",
-    payload="binary columns",
-    requires=["daft", "clickhouse_connect", "pandas"],
-)
+@transport("HTTP INSERT FORMAT Native", "binary columns", requires=["clickhouse_connect", "pandas"])
 def load_write_clickhouse(connection, source, table):
     """Let Daft write a Parquet file with write_clickhouse: each micropartition as a pandas frame.
 
@@ -39,7 +34,7 @@ def load_write_clickhouse(connection, source, table):
     write_by_daft(daft.read_parquet(source), connection, table)
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"])
+@transport("HTTP INSERT FORMAT Arrow", "Arrow")
 def load_insert_sink(connection, source, table):
     """Let Daft read a Parquet file and pass it to our sink, which inserts each micropartition as Arrow."""
     import daft
@@ -58,9 +53,7 @@ def _inserted(uri, table, batches):
     return arrow.num_rows
 
 
-@transport(
-    "unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"]
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow")
 def unload_source(connection, table, destination):
     """Let Daft read our source, with one task for each of the table's partitions, and write it as Parquet.
 

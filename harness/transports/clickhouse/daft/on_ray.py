@@ -18,7 +18,6 @@ from harness.transports.daft import daft_on_ray, done_by_parts, in_row_groups
 from harness.transports.parts import row_groups
 
 ENDPOINT = "clickhouse_http"
-REQUIRES = ["daft", "ray", "clickhouse_connect", "pyarrow"]
 
 
 @contextmanager
@@ -28,13 +27,7 @@ def connect(uri, workers):
         yield SimpleNamespace(uri=uri, of_workers=workers.uri)
 
 
-@transport(
-    "load",
-    path="HTTP INSERT FORMAT Native",
-    payload="binary columns",
-    requires=[*REQUIRES, "pandas"],
-    needs=["ray"],
-)
+@transport("HTTP INSERT FORMAT Native", "binary columns", requires=["clickhouse_connect", "pandas"], needs=["ray"])
 def load_write_clickhouse_ray(connection, source, table):
     """Let Daft on Ray write a Parquet file with write_clickhouse, one micropartition at a time.
 
@@ -44,7 +37,7 @@ def load_write_clickhouse_ray(connection, source, table):
     write_by_daft(in_row_groups(source), connection.of_workers, table)
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow, tokens", payload="Arrow", requires=REQUIRES, needs=["ray"])
+@transport("HTTP INSERT FORMAT Arrow, tokens", "Arrow", needs=["ray"])
 def load_insert_once_ray(connection, source, table):
     """Have Daft's workers insert one row group each, once: as one block, with a token that the table remembers.
 
@@ -54,9 +47,7 @@ def load_insert_once_ray(connection, source, table):
         done_by_parts(partial(insert_part_once, connection.of_workers, table, source), row_groups(source))
 
 
-@transport(
-    "load", path="HTTP INSERT FORMAT Arrow, tokens, staging table", payload="Arrow", requires=REQUIRES, needs=["ray"]
-)
+@transport("HTTP INSERT FORMAT Arrow, tokens, staging table", "Arrow", needs=["ray"])
 def load_insert_staged_ray(connection, source, table):
     """Have Daft's workers insert each row group once into a staging table, which is exchanged with the table.
 
@@ -66,7 +57,7 @@ def load_insert_staged_ray(connection, source, table):
         done_by_parts(partial(insert_part_once, connection.of_workers, staging, source), row_groups(source))
 
 
-@transport("unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=REQUIRES, needs=["ray"])
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
     """Have Daft's workers each read a partition of the table and write it as Parquet.
 
@@ -75,7 +66,7 @@ def unload_by_parts_ray(connection, table, destination):
     _unloaded(connection, table, destination)
 
 
-@transport("unload", path="HTTP SELECT FORMAT ArrowStream, clone", payload="Arrow", requires=REQUIRES, needs=["ray"])
+@transport("HTTP SELECT FORMAT ArrowStream, clone", "Arrow", needs=["ray"])
 def unload_one_moment_ray(connection, table, destination):
     """Have Daft's workers each read a partition of one snapshot of the table and write it as Parquet.
 

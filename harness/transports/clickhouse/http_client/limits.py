@@ -4,7 +4,6 @@ No client that reads the same format can take less time: the server reads, encod
 """
 
 from contextlib import contextmanager
-from typing import Any
 
 from harness.registry import transport
 from harness.transports.clickhouse.sql import identifier
@@ -12,7 +11,6 @@ from harness.transports.clickhouse.sql import identifier
 ENDPOINT = "clickhouse_http"
 BUFFER_BYTES = 1 << 19  # discarded at a time: what the transport of this format decodes at a time
 _UNCOMPRESSED = {"enable_http_compression": "0"}
-_BOUND: Any = {"payload": "nothing kept", "origin": "limit", "settings": _UNCOMPRESSED, "requires": ["arrow_wire"]}
 
 
 @contextmanager
@@ -39,13 +37,13 @@ def _thrown_away(server, table, format_name):
     return rows
 
 
-@transport("read", path="HTTP SELECT FORMAT Native, thrown away", **_BOUND)
+@transport("HTTP SELECT FORMAT Native, thrown away", "nothing kept", settings=_UNCOMPRESSED, origin="limit")
 def read_native_thrown_away(server, table):
     """Let one SELECT send the whole table as Native blocks and discard them: server and network, no client."""
     return _thrown_away(server, table, "Native")
 
 
-@transport("read", path="HTTP SELECT FORMAT ArrowStream, thrown away", **_BOUND)
+@transport("HTTP SELECT FORMAT ArrowStream, thrown away", "nothing kept", settings=_UNCOMPRESSED, origin="limit")
 def read_arrow_stream_thrown_away(server, table):
     """Let one SELECT send the whole table as an Arrow stream and discard it."""
     return _thrown_away(server, table, "ArrowStream")

@@ -3,24 +3,12 @@
 `help(arrow_wire.clickhouse.write)` says when rows go through a staging table and which values are refused.
 """
 
-from typing import Any
-
 from harness.registry import transport
 from harness.transports.parts import batches, write_part
 
 ENDPOINT = "clickhouse_http"
-_PAYLOAD = "native columns"
-_WRITE: Any = {
-    "path": "HTTP INSERT FORMAT Native",
-    "payload": _PAYLOAD,
-    "settings": {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"},
-}
-_READ: Any = {
-    "path": "HTTP SELECT FORMAT Native",
-    "payload": _PAYLOAD,
-    "settings": {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"},
-}
-_REQUIRES = ["arrow_wire.clickhouse", "numpy", "pyarrow"]
+_INSERT = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
+_SELECT = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
 
 
 def connect(uri):
@@ -30,7 +18,7 @@ def connect(uri):
     return clickhouse.connect(uri)
 
 
-@transport("write", frame="polars", requires=["polars", *_REQUIRES], **_WRITE)
+@transport("HTTP INSERT FORMAT Native", "native columns", requires=["numpy", "pyarrow"], settings=_INSERT)
 def write_polars_tuned(server, frame, table):
     """Send Native blocks, one partition each, over several HTTP connections while compiled code encodes the next ones.
 
@@ -41,7 +29,7 @@ def write_polars_tuned(server, frame, table):
     clickhouse.write(server, (table,), frame)  # a tuple allows any table name
 
 
-@transport("write", frame="pandas", requires=["pandas", *_REQUIRES], **_WRITE)
+@transport("HTTP INSERT FORMAT Native", "native columns", requires=["numpy", "pyarrow"], settings=_INSERT)
 def write_pandas_tuned(server, frame, table):
     """Send the rows like `write_polars_tuned`. NaN in a float column stays NaN; NaN among objects becomes a null."""
     from arrow_wire import clickhouse
@@ -49,7 +37,7 @@ def write_pandas_tuned(server, frame, table):
     clickhouse.write(server, (table,), frame)  # a tuple allows any table name
 
 
-@transport("load", requires=["pyarrow.parquet", *_REQUIRES], **_WRITE)
+@transport("HTTP INSERT FORMAT Native", "native columns", requires=["numpy"], settings=_INSERT)
 def load_tuned(server, source, table):
     """Send a Parquet file's record batches like write_polars_tuned sends a frame, all or nothing.
 
@@ -63,7 +51,7 @@ def load_tuned(server, source, table):
     clickhouse.write(server, (table,), reader)
 
 
-@transport("read", frame="polars", requires=["polars", *_REQUIRES], **_READ)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy", "pyarrow"], settings=_SELECT)
 def read_polars_tuned(server, table):
     """Fetch the table as Native blocks; compiled code decodes them on arrival into memory that polars takes over.
 
@@ -74,7 +62,7 @@ def read_polars_tuned(server, table):
     return clickhouse.read(server, (table,), as_="polars")
 
 
-@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], **_READ)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy", "pyarrow"], settings=_SELECT)
 def read_pandas_tuned(server, table):
     """Fetch the table like read_polars_tuned; strings become str columns, dates and timestamps datetime64.
 
@@ -85,7 +73,7 @@ def read_pandas_tuned(server, table):
     return clickhouse.read(server, (table,), as_="pandas")
 
 
-@transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_READ)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["numpy"], settings=_SELECT)
 def unload_tuned(server, table, destination):
     """Fetch the table like read_polars_tuned and write its rows to one Parquet file as they arrive."""
     from arrow_wire import clickhouse

@@ -46,17 +46,10 @@ async def _column_names(client, table):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "polars"],
+    "HTTP INSERT FORMAT Parquet",
+    "Parquet",
     settings=INSERT_SETTINGS,
     published="httpx async HTTP INSERT FORMAT Parquet from Polars dataframe",
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
 )
 async def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
@@ -72,16 +65,10 @@ async def write_polars_parquet(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
+    "HTTP INSERT FORMAT Parquet",
+    "Parquet",
+    requires=["pyarrow.parquet"],
     settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-    },
     published="httpx async HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 async def write_pandas_parquet(connection, frame, table):
@@ -98,11 +85,8 @@ async def write_pandas_parquet(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "polars"],
+    "HTTP SELECT FORMAT Parquet",
+    "Parquet",
     settings=PARQUET_READ_SETTINGS,
     published="httpx async HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
 )
@@ -120,13 +104,10 @@ async def read_polars_parquet(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
+    "HTTP SELECT FORMAT Parquet",
+    "Parquet",
+    requires=["pyarrow.parquet"],
     settings=PARQUET_READ_SETTINGS,
-    lossy={"changed": "int64_beside_null"},
     published="httpx async HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
 )
 async def read_pandas_parquet(connection, table):
@@ -144,17 +125,9 @@ async def read_pandas_parquet(connection, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["httpx", "polars"],
+    "HTTP SELECT FORMAT CSV",
+    "delimited text",
     settings=PLAIN,
-    lossy={
-        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
-        "decimals arrays",
-        "refused": "zero_rows late_fraction nested",
-    },
     published="httpx async HTTP SELECT ... FORMAT CSV -> Polars dataframe",
 )
 async def read_polars_csv(connection, table):
@@ -173,16 +146,9 @@ async def read_polars_csv(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["httpx", "pandas"],
+    "HTTP SELECT FORMAT CSV",
+    "delimited text",
     settings=PLAIN,
-    lossy={
-        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
-        "decimals arrays nested",
-    },
     published="httpx async HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
 )
 async def read_pandas_csv(connection, table):
@@ -201,24 +167,13 @@ async def read_pandas_csv(connection, table):
         return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["httpx"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 async def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return int(await _send(connection, "SELECT 1"))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet, lossless",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, lossless", "Parquet", settings=INSERT_SETTINGS)
 async def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
 

@@ -37,38 +37,20 @@ def _insert_select(connection, source, table, settings):
     _rows(connection.post("/", params=settings, content=query), "written_rows")
 
 
-@transport(
-    "read", path="SELECT FORMAT Null", payload="nothing", requires=["httpx"], origin="limit", settings=READ_SETTINGS
-)
+@transport("SELECT FORMAT Null", "nothing", settings=READ_SETTINGS, origin="limit")
 def read_format_null(connection, table):
     """Let the server read every column of the table and drop the rows instead of encoding them."""
     answer = connection.post("/", params=READ_SETTINGS, content=f"SELECT * FROM {identifier(table)} FORMAT Null")
     return _rows(answer, "read_rows")
 
 
-@transport(
-    "write",
-    frame="table",
-    path="INSERT SELECT",
-    payload="nothing",
-    requires=["httpx"],
-    origin="limit",
-    settings=INSERT_SETTINGS,
-)
+@transport("INSERT SELECT", "nothing", frame="table", settings=INSERT_SETTINGS, origin="limit")
 def write_insert_select(connection, source, table):
     """Let the server copy a table in its memory (engine Memory): no client, no network, nothing to parse."""
     _insert_select(connection, source, table, INSERT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="table",
-    path="INSERT SELECT, parallel",
-    payload="nothing",
-    requires=["httpx"],
-    origin="limit",
-    settings=INSERT_SETTINGS,
-)
+@transport("INSERT SELECT, parallel", "nothing", frame="table", settings=INSERT_SETTINGS, origin="limit")
 def write_insert_select_parallel(connection, source, table):
     """Like write_insert_select, with one thread per core (2 to 8), each writing separate parts."""
     settings = INSERT_SETTINGS | {"max_insert_threads": str(min(max(os.cpu_count() or 2, 2), 8))}

@@ -28,37 +28,26 @@ def _stream(client, table, settings, *how):
     return answer
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+def _polars_frame(client, table, settings, *how):
+    """Fetch the table as an Arrow stream and decode it with polars."""
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(client, table, settings, *how)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
 
     Each batch of the stream is one server block. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_LZ4)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_LZ4)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_pandas_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and keep its columns in pandas.
 
@@ -74,38 +63,17 @@ def read_pandas_arrow_stream(connection, table):
         return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_polars_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and let polars decode it, without pyarrow.
 
     Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes (Binary), in the
     order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_UNCOMPRESSED)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_UNCOMPRESSED)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_UNCOMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_pandas_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and keep its columns in pandas.
 
@@ -121,38 +89,17 @@ def read_pandas_arrow_stream_uncompressed(connection, table):
         return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_ZSTD,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_ZSTD)
 def read_polars_arrow_stream_zstd(connection, table):
     """Fetch the table as one zstd Arrow stream and let polars decode it, without pyarrow.
 
     Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes (Binary), in the
     order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_ZSTD)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, ARROW_ZSTD)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "lz4.frame", "polars"],
-    settings=HTTP_COMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=HTTP_COMPRESSED)
 def read_polars_arrow_stream_http_lz4(connection, table):
     """Fetch the table as one Arrow stream with HTTP compression lz4 and let polars decode it, without pyarrow.
 
@@ -160,46 +107,21 @@ def read_polars_arrow_stream_http_lz4(connection, table):
     lz4, so this function decompresses the body. A UUID arrives as 16 bytes (Binary), in the order of its string form.
     """
     import lz4.frame
-    import polars as pl
 
-    with phase("receive"):
-        arrow = _stream(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT ArrowStream",
-    payload="Arrow",
-    requires=["httpx", "polars", "zstandard"],
-    settings=HTTP_COMPRESSED,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT ArrowStream", "Arrow", requires=["zstandard"], settings=HTTP_COMPRESSED)
 def read_polars_arrow_stream_http_zstd(connection, table):
     """Fetch the table as one Arrow stream with HTTP compression zstd and let polars decode it, without pyarrow.
 
     Tuned: HTTP compresses the whole answer (Accept-Encoding: zstd) instead of Arrow its columns. A UUID arrives as 16
     bytes (Binary), in the order of its string form.
     """
-    import polars as pl
-
-    with phase("receive"):
-        arrow = _stream(connection, table, HTTP_COMPRESSED, "zstd")
-    with phase("decode"):
-        return pl.read_ipc_stream(io.BytesIO(arrow))
+    return _polars_frame(connection, table, HTTP_COMPRESSED, "zstd")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and let polars decode it, without pyarrow.
 
@@ -213,15 +135,7 @@ def read_polars_arrow_file(connection, table):
         return pl.read_ipc(io.BytesIO(arrow))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Arrow",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow"],
-    settings=ARROW_LZ4,
-    lossy={"changed": "enum"},
-)
+@transport("HTTP SELECT FORMAT Arrow", "Arrow", settings=ARROW_LZ4)
 def read_pandas_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and keep its columns in pandas.
 

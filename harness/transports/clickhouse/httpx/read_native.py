@@ -156,18 +156,7 @@ def _table(answer):
     return pa.Table.from_batches(batches)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
-    settings=PLAIN,
-    lossy={
-        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
-        "nested padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", settings=PLAIN)
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
 
@@ -183,18 +172,7 @@ def read_polars_native(connection, table):
         return pl.from_arrow(_table(answer))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
-    settings=PLAIN,
-    lossy={
-        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
-        "nested padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", settings=PLAIN)
 def read_pandas_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
 
@@ -208,18 +186,7 @@ def read_pandas_native(connection, table):
         return _table(answer).to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["httpx", "lz4.frame", "numba", "numpy", "polars", "pyarrow"],
-    settings=HTTP_COMPRESSED,
-    lossy={
-        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
-        "nested padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", settings=HTTP_COMPRESSED)
 def read_polars_native_http_lz4(connection, table):
     """Fetch native blocks with HTTP compression lz4 and decode them here, with numpy and numba, for polars.
 
@@ -236,18 +203,7 @@ def read_polars_native_http_lz4(connection, table):
         return pl.from_arrow(_table(answer))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT Native",
-    payload="native columns",
-    requires=["httpx", "numba", "numpy", "polars", "pyarrow", "zstandard"],
-    settings=HTTP_COMPRESSED,
-    lossy={
-        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
-        "nested padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT Native", "native columns", requires=["zstandard"], settings=HTTP_COMPRESSED)
 def read_polars_native_http_zstd(connection, table):
     """Fetch native blocks with HTTP compression zstd and decode them here, with numpy and numba, for polars.
 

@@ -139,18 +139,7 @@ def _table(answer):
     return pa.Table.from_arrays(arrays, names)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT RowBinaryWithNamesAndTypes",
-    payload="binary rows",
-    requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
-    settings=PLAIN,
-    lossy={
-        "refused": "null_decimal null_instant booleans timestamps timestamps_tz decimals arrays nested "
-        "padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT RowBinaryWithNamesAndTypes", "binary rows", settings=PLAIN)
 def read_polars_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for polars.
 
@@ -167,18 +156,7 @@ def read_polars_row_binary(connection, table):
         return pl.from_arrow(_table(answer))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT RowBinaryWithNamesAndTypes",
-    payload="binary rows",
-    requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
-    settings=PLAIN,
-    lossy={
-        "refused": "null_decimal null_instant booleans timestamps timestamps_tz decimals arrays nested "
-        "padded_text enum json",
-    },
-)
+@transport("HTTP SELECT FORMAT RowBinaryWithNamesAndTypes", "binary rows", settings=PLAIN)
 def read_pandas_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for pandas.
 

@@ -69,15 +69,7 @@ def _pandas_frame(s3, place):
     return pd.read_parquet(place, filesystem=files, dtype_backend="pyarrow")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="server writes to S3",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    needs=["s3"],
-    settings=PARQUET_ZSTD,
-)
+@transport("server writes to S3", "Parquet", needs=["s3"], settings=PARQUET_ZSTD)
 def read_polars_s3_parquet(connection, table):
     """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
 
@@ -90,15 +82,7 @@ def read_polars_s3_parquet(connection, table):
         return _polars_frame(connection.s3, place)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="server writes to S3",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    needs=["s3"],
-    settings=PARQUET_LZ4,
-)
+@transport("server writes to S3", "Parquet", needs=["s3"], settings=PARQUET_LZ4)
 def read_polars_s3_parquet_lz4(connection, table):
     """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
 
@@ -111,15 +95,7 @@ def read_polars_s3_parquet_lz4(connection, table):
         return _polars_frame(connection.s3, place)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="server writes to S3",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.fs", "pyarrow.parquet"],
-    needs=["s3"],
-    settings=PARQUET_ZSTD,
-)
+@transport("server writes to S3", "Parquet", requires=["pyarrow.parquet"], needs=["s3"], settings=PARQUET_ZSTD)
 def read_pandas_s3_parquet(connection, table):
     """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
 
@@ -132,15 +108,7 @@ def read_pandas_s3_parquet(connection, table):
         return _pandas_frame(connection.s3, place)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="server writes to S3",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.fs", "pyarrow.parquet"],
-    needs=["s3"],
-    settings=PARQUET_LZ4,
-)
+@transport("server writes to S3", "Parquet", requires=["pyarrow.parquet"], needs=["s3"], settings=PARQUET_LZ4)
 def read_pandas_s3_parquet_lz4(connection, table):
     """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
 

@@ -75,15 +75,7 @@ def _unescaped(column):
     return pc.replace_with_mask(column, marked, pa.array(texts, column.type))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["httpx", "polars"],
-    settings=NULL_IS_NOTHING,
-    lossy={"changed": "arrays nested"},
-)
+@transport("HTTP SELECT FORMAT CSV", "delimited text", settings=NULL_IS_NOTHING)
 def read_polars_csv_lossless(connection, table):
     """Fetch the table as CSV with names and types, and let polars decode it with these types.
 
@@ -99,15 +91,7 @@ def read_polars_csv_lossless(connection, table):
         return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["httpx", "polars", "zstandard"],
-    settings=HTTP_COMPRESSED,
-    lossy={"changed": "arrays nested"},
-)
+@transport("HTTP SELECT FORMAT CSV", "delimited text", requires=["zstandard"], settings=HTTP_COMPRESSED)
 def read_polars_csv_lossless_http_zstd(connection, table):
     """Fetch the table as CSV with HTTP compression zstd and let polars decode it by its types.
 
@@ -124,15 +108,7 @@ def read_polars_csv_lossless_http_zstd(connection, table):
         return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT CSV",
-    payload="delimited text",
-    requires=["httpx", "pandas", "pyarrow.csv"],
-    settings=PLAIN,
-    lossy={"changed": "arrays nested"},
-)
+@transport("HTTP SELECT FORMAT CSV", "delimited text", settings=PLAIN)
 def read_pandas_csv_lossless(connection, table):
     r"""Fetch the table as CSV with names and types, and let pyarrow decode it with these types.
 
@@ -156,15 +132,7 @@ def read_pandas_csv_lossless(connection, table):
         return csv.read_csv(pa.BufferReader(answer), *lines, convert).to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="HTTP SELECT FORMAT TSV",
-    payload="delimited text",
-    requires=["httpx", "polars"],
-    settings=PLAIN,
-    lossy={"changed": "arrays nested"},
-)
+@transport("HTTP SELECT FORMAT TSV", "delimited text", settings=PLAIN)
 def read_polars_tsv_lossless(connection, table):
     """Fetch the table as TSV with names and types, let polars decode it and undo the escapes.
 
@@ -189,15 +157,7 @@ def read_polars_tsv_lossless(connection, table):
         return frame.with_columns(pl.col(pl.String).str.replace_many(ESCAPES))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="HTTP SELECT FORMAT TSV",
-    payload="delimited text",
-    requires=["httpx", "pandas", "pyarrow.compute", "pyarrow.csv"],
-    settings=PLAIN,
-    lossy={"changed": "arrays nested"},
-)
+@transport("HTTP SELECT FORMAT TSV", "delimited text", settings=PLAIN)
 def read_pandas_tsv_lossless(connection, table):
     """Fetch the table as TSV with names and types, let pyarrow decode it, then undo the escapes.
 

@@ -22,13 +22,7 @@ def _insert(client, source, table, format_name, body):
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
 
 
-@transport(
-    "load",
-    path="HTTP INSERT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-)
+@transport("HTTP INSERT FORMAT Parquet", "Parquet", settings=INSERT_SETTINGS)
 def load_parquet_file(connection, source, table):
     """Send an unchanged Parquet file in the body of one INSERT; this process decodes nothing.
 
@@ -62,13 +56,7 @@ def _taken(sink):
         yield written[start : start + PIECE_BYTES]
 
 
-@transport(
-    "load",
-    path="HTTP INSERT FORMAT ArrowStream, uncompressed",
-    payload="Arrow",
-    requires=["httpx", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-)
+@transport("HTTP INSERT FORMAT ArrowStream, uncompressed", "Arrow", settings=INSERT_SETTINGS)
 def load_arrow_stream(connection, source, table):
     """Send the record batches of a Parquet file as one Arrow stream, in the chunked body of one INSERT.
 
@@ -78,13 +66,7 @@ def load_arrow_stream(connection, source, table):
     _insert(connection, source, table, "ArrowStream", _encoded(source))
 
 
-@transport(
-    "unload",
-    path="HTTP SELECT FORMAT Parquet",
-    payload="Parquet",
-    requires=["httpx"],
-    settings=PARQUET,
-)
+@transport("HTTP SELECT FORMAT Parquet", "Parquet", settings=PARQUET)
 def unload_parquet(connection, table, destination):
     """Have the server write the table as one Parquet file, and save its bytes unchanged.
 

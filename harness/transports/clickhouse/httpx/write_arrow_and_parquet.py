@@ -38,18 +38,7 @@ def _pandas_parquet(frame, compression):
     return memoryview(sink.getvalue())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT ArrowStream, uncompressed",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT ArrowStream, uncompressed", "Arrow", settings=INSERT_SETTINGS)
 def write_polars_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
 
@@ -61,18 +50,7 @@ def write_polars_arrow_stream(connection, frame, table):
     insert(connection, table, frame.columns, "ArrowStream", body)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT ArrowStream, lz4",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT ArrowStream, lz4", "Arrow", settings=INSERT_SETTINGS)
 def write_polars_arrow_stream_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.
 
@@ -83,18 +61,7 @@ def write_polars_arrow_stream_lz4(connection, frame, table):
     insert(connection, table, frame.columns, "ArrowStream", body)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT ArrowStream, zstd",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT ArrowStream, zstd", "Arrow", settings=INSERT_SETTINGS)
 def write_polars_arrow_stream_zstd(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with zstd.
 
@@ -105,18 +72,7 @@ def write_polars_arrow_stream_zstd(connection, frame, table):
     insert(connection, table, frame.columns, "ArrowStream", body)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT ArrowStream, uncompressed",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow.ipc"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT ArrowStream, uncompressed", "Arrow", requires=["pyarrow.ipc"], settings=INSERT_SETTINGS)
 def write_pandas_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
 
@@ -128,18 +84,7 @@ def write_pandas_arrow_stream(connection, frame, table):
     insert(connection, table, frame.columns, "ArrowStream", body)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT ArrowStream, lz4",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow.ipc"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT ArrowStream, lz4", "Arrow", requires=["pyarrow.ipc"], settings=INSERT_SETTINGS)
 def write_pandas_arrow_stream_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.
 
@@ -150,18 +95,7 @@ def write_pandas_arrow_stream_lz4(connection, frame, table):
     insert(connection, table, frame.columns, "ArrowStream", body)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, uncompressed",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, uncompressed", "Parquet", settings=INSERT_SETTINGS)
 def write_polars_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression and without statistics.
 
@@ -174,18 +108,7 @@ def write_polars_parquet_uncompressed(connection, frame, table):
     insert(connection, table, frame.columns, "Parquet", buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, lz4",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, lz4", "Parquet", settings=INSERT_SETTINGS)
 def write_polars_parquet_lz4(connection, frame, table):
     """Send the frame as one lz4 Parquet file, with polars' defaults otherwise."""
     with phase("encode"):
@@ -193,18 +116,7 @@ def write_polars_parquet_lz4(connection, frame, table):
     insert(connection, table, frame.columns, "Parquet", body)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, zstd",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, zstd", "Parquet", settings=INSERT_SETTINGS)
 def write_polars_parquet_zstd_in_pieces(connection, frame, table):
     """Send the frame as one zstd Parquet file: the published transport with a synchronous client, in pieces."""
     with phase("encode"):
@@ -212,18 +124,7 @@ def write_polars_parquet_zstd_in_pieces(connection, frame, table):
     insert(connection, table, frame.columns, "Parquet", body)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet, uncompressed",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, uncompressed", "Parquet", settings=INSERT_SETTINGS)
 def write_pandas_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression, through pyarrow.
 
@@ -234,18 +135,7 @@ def write_pandas_parquet_uncompressed(connection, frame, table):
     insert(connection, table, frame.columns, "Parquet", body)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet, zstd",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, zstd", "Parquet", settings=INSERT_SETTINGS)
 def write_pandas_parquet_zstd(connection, frame, table):
     """Send the frame as one zstd Parquet file, through pyarrow.
 

@@ -35,14 +35,7 @@ def _collected(client):
     return int(send(client, "SELECT sum(value) FROM system.events WHERE event = 'AsyncInsertQuery'"))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, async_insert, waiting",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=WAITING_SETTINGS,
-)
+@transport("HTTP INSERT FORMAT Parquet, async_insert, waiting", "Parquet", settings=WAITING_SETTINGS)
 def write_polars_parquet_async_insert_waiting(connection, frame, table):
     """Send the frame as one zstd Parquet file, which the server collects with others before it writes them.
 
@@ -56,11 +49,9 @@ def write_polars_parquet_async_insert_waiting(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Parquet, async_insert, waiting",
-    payload="Parquet",
-    requires=["httpx", "pandas", "pyarrow.parquet"],
+    "HTTP INSERT FORMAT Parquet, async_insert, waiting",
+    "Parquet",
+    requires=["pyarrow.parquet"],
     settings=WAITING_SETTINGS,
 )
 def write_pandas_parquet_async_insert_waiting(connection, frame, table):
@@ -74,14 +65,7 @@ def write_pandas_parquet_async_insert_waiting(connection, frame, table):
     insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), WAITING_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, async_insert, not waiting, flush",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=UNSAFE_SETTINGS,
-)
+@transport("HTTP INSERT FORMAT Parquet, async_insert, not waiting, flush", "Parquet", settings=UNSAFE_SETTINGS)
 def write_polars_parquet_async_insert_unsafe_flushed(connection, frame, table):
     """Unsafe: send the frame as zstd Parquet without waiting for the rows, then have the server flush its queue.
 

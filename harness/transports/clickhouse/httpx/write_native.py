@@ -94,18 +94,7 @@ def _strings(texts):
     return np.frombuffer(joined.buffers()[2], np.uint8)[:end]
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Native, uncompressed",
-    payload="native columns",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT Native, uncompressed", "native columns", settings=INSERT_SETTINGS)
 def write_polars_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
 
@@ -115,52 +104,19 @@ def write_polars_native(connection, frame, table):
     _insert(connection, table, frame, arrow_of_polars)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Native, lz4",
-    payload="native columns",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT Native, lz4", "native columns", settings=INSERT_SETTINGS)
 def write_polars_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_polars_native."""
     _insert(connection, table, frame, arrow_of_polars, "lz4")
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Native, zstd",
-    payload="native columns",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT Native, zstd", "native columns", settings=INSERT_SETTINGS)
 def write_polars_native_zstd(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding zstd; otherwise like write_polars_native."""
     _insert(connection, table, frame, arrow_of_polars, "zstd")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Native, uncompressed",
-    payload="native columns",
-    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT Native, uncompressed", "native columns", settings=INSERT_SETTINGS)
 def write_pandas_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
 
@@ -170,18 +126,7 @@ def write_pandas_native(connection, frame, table):
     _insert(connection, table, frame, arrow_of_pandas)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT Native, lz4",
-    payload="native columns",
-    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT Native, lz4", "native columns", settings=INSERT_SETTINGS)
 def write_pandas_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_pandas_native."""
     _insert(connection, table, frame, arrow_of_pandas, "lz4")

@@ -44,17 +44,7 @@ def _insert(connection, frame, table, format_name, encode):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT ArrowStream, uncompressed, parallel",
-    payload="Arrow",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    atomic="per connection",
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
+    "HTTP INSERT FORMAT ArrowStream, uncompressed, parallel", "Arrow", settings=INSERT_SETTINGS, atomic="per connection"
 )
 def write_polars_arrow_stream_parallel(connection, frame, table):
     """Send slices of the frame as uncompressed Arrow streams in parallel.
@@ -70,19 +60,7 @@ def write_polars_arrow_stream_parallel(connection, frame, table):
     _insert(connection, frame, table, "ArrowStream", encode)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT Parquet, zstd, parallel",
-    payload="Parquet",
-    requires=["httpx", "polars"],
-    settings=INSERT_SETTINGS,
-    atomic="per connection",
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("HTTP INSERT FORMAT Parquet, zstd, parallel", "Parquet", settings=INSERT_SETTINGS, atomic="per connection")
 def write_polars_parquet_parallel(connection, frame, table):
     """Send slices of the frame as zstd Parquet files in parallel.
 
@@ -99,17 +77,11 @@ def write_polars_parquet_parallel(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT ArrowStream, uncompressed, parallel",
-    payload="Arrow",
-    requires=["httpx", "pandas", "pyarrow.ipc"],
+    "HTTP INSERT FORMAT ArrowStream, uncompressed, parallel",
+    "Arrow",
+    requires=["pyarrow.ipc"],
     settings=INSERT_SETTINGS,
     atomic="per connection",
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
 )
 def write_pandas_arrow_stream_parallel(connection, frame, table):
     """Send slices of the frame as uncompressed Arrow streams in parallel.

@@ -98,18 +98,7 @@ def _fixed(values, width):
     return pa.Array.from_buffers(pa.large_binary(), data.size // width, [None, offsets, data])
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT RowBinary, uncompressed",
-    payload="binary rows",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT RowBinary, uncompressed", "binary rows", settings=INSERT_SETTINGS)
 def write_polars_row_binary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
 
@@ -119,52 +108,19 @@ def write_polars_row_binary(connection, frame, table):
     _insert(connection, table, frame, arrow_of_polars)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT RowBinary, lz4",
-    payload="binary rows",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT RowBinary, lz4", "binary rows", settings=INSERT_SETTINGS)
 def write_polars_row_binary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_polars_row_binary."""
     _insert(connection, table, frame, arrow_of_polars, "lz4")
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT RowBinary, zstd",
-    payload="binary rows",
-    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT RowBinary, zstd", "binary rows", settings=INSERT_SETTINGS)
 def write_polars_row_binary_zstd(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding zstd; otherwise like write_polars_row_binary."""
     _insert(connection, table, frame, arrow_of_polars, "zstd")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT RowBinary, uncompressed",
-    payload="binary rows",
-    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT RowBinary, uncompressed", "binary rows", settings=INSERT_SETTINGS)
 def write_pandas_row_binary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
 
@@ -174,18 +130,7 @@ def write_pandas_row_binary(connection, frame, table):
     _insert(connection, table, frame, arrow_of_pandas)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT RowBinary, lz4",
-    payload="binary rows",
-    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
-        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT RowBinary, lz4", "binary rows", settings=INSERT_SETTINGS)
 def write_pandas_row_binary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_pandas_row_binary."""
     _insert(connection, table, frame, arrow_of_pandas, "lz4")

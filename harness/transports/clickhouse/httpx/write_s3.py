@@ -60,19 +60,7 @@ def _upload_and_pull(connection, table, columns, parquet):
         _send(client, f"{insert_into(table, columns)} SELECT {names} FROM {source}", INSERT_SETTINGS, address)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="upload, INSERT SELECT FROM s3()",
-    payload="Parquet",
-    requires=["httpx", "obstore.store", "polars"],
-    needs=["s3"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32",
-    },
-)
+@transport("upload, INSERT SELECT FROM s3()", "Parquet", needs=["s3"], settings=INSERT_SETTINGS)
 def write_polars_s3_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
 
@@ -85,19 +73,7 @@ def write_polars_s3_parquet(connection, frame, table):
     _upload_and_pull(connection, table, frame.columns, buffer.getvalue())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="upload, INSERT SELECT FROM s3()",
-    payload="Parquet",
-    requires=["httpx", "obstore.store", "pandas", "pyarrow.parquet"],
-    needs=["s3"],
-    settings=INSERT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
-        "fraction_into_int32 float64_beyond_float32 dates_beyond",
-    },
-)
+@transport("upload, INSERT SELECT FROM s3()", "Parquet", needs=["s3"], settings=INSERT_SETTINGS)
 def write_pandas_s3_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
 

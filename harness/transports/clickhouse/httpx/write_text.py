@@ -30,20 +30,7 @@ def _arrow_table(frame):
     )
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT CSVWithNames",
-    payload="delimited text",
-    requires=["httpx", "polars"],
-    settings=TEXT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
-        "int32_into_date timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT CSVWithNames", "delimited text", settings=TEXT_SETTINGS)
 def write_polars_csv_with_names(connection, frame, table):
     r"""Send the frame as CSV with a header, in the body of a POST request.
 
@@ -55,20 +42,7 @@ def write_polars_csv_with_names(connection, frame, table):
     insert(connection, table, frame.columns, "CSVWithNames", body, TEXT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT CSVWithNames",
-    payload="delimited text",
-    requires=["httpx", "pandas", "pyarrow.csv"],
-    settings=TEXT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
-        "timestamps_elsewhere timestamps_tz_elsewhere",
-        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT CSVWithNames", "delimited text", settings=TEXT_SETTINGS)
 def write_pandas_csv_with_names(connection, frame, table):
     """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
 
@@ -84,19 +58,7 @@ def write_pandas_csv_with_names(connection, frame, table):
     insert(connection, table, frame.columns, "CSVWithNames", buffer.getbuffer(), TEXT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="HTTP INSERT FORMAT JSONEachRow",
-    payload="JSON",
-    requires=["httpx", "polars"],
-    settings=TEXT_SETTINGS,
-    lossy={
-        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
-        "dates_beyond float32_into_float64",
-        "refused": "json float64_into_int32 timestamp_into_date timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT JSONEachRow", "JSON", settings=TEXT_SETTINGS)
 def write_polars_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.
 
@@ -114,20 +76,7 @@ def write_polars_json(connection, frame, table):
     insert(connection, table, frame.columns, "JSONEachRow", buffer.getbuffer(), TEXT_SETTINGS)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="HTTP INSERT FORMAT JSONEachRow",
-    payload="JSON",
-    requires=["httpx", "pandas"],
-    settings=TEXT_SETTINGS,
-    lossy={
-        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond timestamps_elsewhere "
-        "timestamps_tz_elsewhere",
-        "refused": "json float64_into_int32 timestamp_into_int64",
-    },
-)
+@transport("HTTP INSERT FORMAT JSONEachRow", "JSON", settings=TEXT_SETTINGS)
 def write_pandas_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.
 

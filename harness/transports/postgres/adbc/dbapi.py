@@ -31,19 +31,7 @@ def _as_bytes(text):
     return bytes.fromhex(text.replace("-", ""))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={
-        "changed": "uint64_beyond_int64 int32_into_date timestamp_into_int64",
-        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
-        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
-        "text_into_date date_into_timestamp timestamp_into_date",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows", requires=["pyarrow"])
 def write_polars_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, straight from its Arrow memory.
 
@@ -56,17 +44,7 @@ def write_polars_ingest(connection, frame, table):
     connection.commit()
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={
-        "changed": "nan float64_beyond_float32 float32_nan timestamp_into_int64",
-        "refused": "null_decimal decimals uint64 float64_into_decimal int32_into_text",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def write_pandas_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, as an Arrow table with the server's types.
 
@@ -83,19 +61,7 @@ def write_pandas_ingest(connection, frame, table):
     connection.commit()
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="write_database",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={
-        "changed": "uint64_beyond_int64 int32_into_date timestamp_into_int64",
-        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
-        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
-        "text_into_date date_into_timestamp timestamp_into_date",
-    },
-)
+@transport("write_database", "binary rows", requires=["pyarrow"])
 def write_polars_write_database(connection, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database over ADBC.
 
@@ -106,19 +72,7 @@ def write_polars_write_database(connection, frame, table):
     frame.write_database(identifier(table), connection, engine="adbc", if_table_exists="append")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="to_sql",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={
-        "changed": "nan uint64_beyond_int64 float32_nan timestamp_into_int64",
-        "refused": "arrays jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
-        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
-        "text_into_int32 name_backslash",
-    },
-)
+@transport("to_sql", "binary rows")
 def write_pandas_to_sql(connection, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql over ADBC.
 
@@ -140,13 +94,7 @@ def _query(table):
     return f"SELECT * FROM {identifier(table)}"
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["polars", "adbc_driver_postgresql.dbapi"],
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 def read_polars_fetch(connection, table):
     """Read the table with fetch_polars: the driver builds Arrow batches, and polars takes them over.
 
@@ -160,14 +108,7 @@ def read_polars_fetch(connection, table):
     return frame
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows", requires=["pyarrow"])
 def read_pandas_fetch(connection, table):
     """Read the table with fetch_df: the driver builds Arrow batches, and pyarrow turns them into a pandas frame.
 
@@ -181,13 +122,7 @@ def read_pandas_fetch(connection, table):
     return frame
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="binary rows",
-    requires=["polars", "adbc_driver_postgresql.dbapi"],
-)
+@transport("row fetch", "binary rows")
 def read_polars_fetch_without_copy(connection, table):
     """Read the table with fetch_polars and the option use_copy off: an ordinary query instead of a COPY.
 
@@ -203,14 +138,7 @@ def read_polars_fetch_without_copy(connection, table):
     return frame
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("row fetch", "binary rows", requires=["pyarrow"])
 def read_pandas_fetch_without_copy(connection, table):
     """Read the table with fetch_df and the option use_copy off: an ordinary query instead of a COPY.
 
@@ -226,13 +154,7 @@ def read_pandas_fetch_without_copy(connection, table):
     return frame
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="read_sql",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-)
+@transport("read_sql", "binary rows", requires=["pyarrow"])
 def read_pandas_read_sql(connection, table):
     """Read the table with pandas.read_sql over ADBC and dtype_backend="pyarrow".
 
@@ -246,7 +168,7 @@ def read_pandas_read_sql(connection, table):
     return frame
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["adbc_driver_postgresql.dbapi"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     with connection.cursor() as cursor:

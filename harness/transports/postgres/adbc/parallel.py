@@ -68,13 +68,7 @@ def _read(connections, table):
             return pa.concat_tables(pool.map(_fetch, connections, queries))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows")
 def read_polars_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over one connection per core, all under one exported snapshot.
 
@@ -86,14 +80,7 @@ def read_polars_ctid_snapshot(connections, table):
     return pl.from_arrow(_read(connections, table))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"refused": "far_dates"},
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows")
 def read_pandas_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over one connection per core, all under one exported snapshot.
 

@@ -21,12 +21,7 @@ def _as_the_server_has_it(connection, source, table):
     return pa.RecordBatchReader.from_batches(empty.schema, (batch for some in made for batch in some))
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["pyarrow.parquet", "pyarrow.compute", "adbc_driver_postgresql.dbapi"],
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def load_ingest(connection, source, table):
     """Append the record batches of a Parquet file with adbc_ingest, which takes one after the other.
 
@@ -38,12 +33,7 @@ def load_ingest(connection, source, table):
     connection.commit()
 
 
-@transport(
-    "unload",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["pyarrow.parquet", "adbc_driver_postgresql.dbapi"],
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 def unload_stream(connection, table, destination):
     """Write the table as Parquet, record batch by record batch as the driver builds them (fetch_record_batch).
 
@@ -59,12 +49,7 @@ def unload_stream(connection, table, destination):
     connection.rollback()  # ends the query's transaction
 
 
-@transport(
-    "unload",
-    path="read_database(iter_batches=True), sink_parquet",
-    payload="binary rows",
-    requires=["polars.io.plugins", "pyarrow", "adbc_driver_postgresql.dbapi"],
-)
+@transport("read_database(iter_batches=True), sink_parquet", "binary rows", requires=["pyarrow"])
 def unload_polars_sink(connection, table, destination):
     """Let polars read batches over ADBC (read_database, iter_batches) and stream them into its own sink_parquet.
 

@@ -18,13 +18,7 @@ def connect(uri):
     yield uri
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="read_database_uri",
-    payload="binary rows",
-    requires=["polars", "adbc_driver_postgresql.dbapi"],
-)
+@transport("read_database_uri", "binary rows")
 def read_polars_read_database_uri(uri, table):
     """Read the table with polars.read_database_uri and engine="adbc", which connects, reads and closes.
 

@@ -175,16 +175,7 @@ async def _receive(connection, table):
     return b"".join(blocks), types
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "numpy", "numba", "asyncpg"],
-    lossy={
-        "refused": "null_decimal decimals arrays enum json jsonb",
-    },
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 async def read_polars_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
 
@@ -200,16 +191,7 @@ async def read_polars_copy_binary(connection, table):
         return pl.from_arrow(_decode(payload, types))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "numpy", "numba", "asyncpg"],
-    lossy={
-        "refused": "null_decimal far_dates decimals arrays enum json jsonb",
-    },
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 async def read_pandas_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
 

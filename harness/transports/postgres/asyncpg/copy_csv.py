@@ -60,17 +60,7 @@ async def _receive_csv(connection, table):
     return b"".join(blocks), types
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="executemany",
-    payload="rows",
-    requires=["polars", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "far_dates int32_into_text text_into_int32 text_into_date",
-    },
-)
+@transport("executemany", "rows")
 async def write_polars_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver streams.
 
@@ -80,17 +70,7 @@ async def write_polars_executemany(connection, frame, table):
     await connection.executemany(_insert(table, frame.columns), frame.iter_rows())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="executemany",
-    payload="rows",
-    requires=["pandas", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "int32_into_text text_into_int32 text_into_date",
-    },
-)
+@transport("executemany", "rows")
 async def write_pandas_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver streams.
 
@@ -100,14 +80,7 @@ async def write_pandas_executemany(connection, frame, table):
     await connection.executemany(_insert(table, frame.columns), _python_rows(frame))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 async def write_polars_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV string into COPY ... FROM STDIN with copy_to_table, strings quoted.
 
@@ -121,14 +94,7 @@ async def write_polars_copy_csv_lossless(connection, frame, table):
         await connection.copy_to_table(table, source=memoryview(text), columns=frame.columns, format="csv")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 async def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV string, which Arrow prints, into COPY ... FROM STDIN with copy_to_table.
 
@@ -141,14 +107,7 @@ async def write_pandas_copy_csv_lossless(connection, frame, table):
         await connection.copy_to_table(table, source=memoryview(text), columns=list(frame.columns), format="csv")
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN, streamed",
-    payload="delimited text",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32", "hangs": "far_dates"},
-)
+@transport("COPY FROM STDIN, streamed", "delimited text")
 async def write_polars_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator builds while the server reads.
 
@@ -163,14 +122,7 @@ async def write_polars_copy_csv_streamed(connection, frame, table):
     await connection.copy_to_table(table, source=blocks(), columns=frame.columns, format="csv")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN, streamed",
-    payload="delimited text",
-    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays"},
-)
+@transport("COPY FROM STDIN, streamed", "delimited text")
 async def write_pandas_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator builds while the server reads.
 
@@ -184,14 +136,7 @@ async def write_pandas_copy_csv_streamed(connection, frame, table):
     await connection.copy_to_table(table, source=blocks(), columns=list(frame.columns), format="csv")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 async def read_polars_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine and parse it with polars.read_csv and the table's types.
 
@@ -208,14 +153,7 @@ async def read_polars_copy_csv_lossless(connection, table):
         return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 async def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine, parse it with Arrow and the table's types, for pandas.
 

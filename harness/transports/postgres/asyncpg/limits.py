@@ -40,74 +40,43 @@ async def _at_once(connections, table, form):
     return sum(counts)
 
 
-@transport(
-    "read",
-    path="COPY TO STDOUT (FORMAT binary), thrown away",
-    payload="nothing kept",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("COPY TO STDOUT (FORMAT binary), thrown away", "nothing kept", origin="limit")
 async def read_copy_binary_thrown_away(connection, table):
     """Let one COPY send the whole table in binary form and discard it: server and network, no client."""
     return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "binary")
 
 
-@transport(
-    "read",
-    path="COPY TO STDOUT (FORMAT csv), thrown away",
-    payload="nothing kept",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("COPY TO STDOUT (FORMAT csv), thrown away", "nothing kept", origin="limit")
 async def read_copy_csv_thrown_away(connection, table):
     """Let one COPY send the whole table as CSV and discard it: server and network, no client."""
     return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "csv")
 
 
-@transport(
-    "read",
-    path="COPY TO STDOUT (FORMAT binary), thrown away, parallel",
-    payload="nothing kept",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("COPY TO STDOUT (FORMAT binary), thrown away, parallel", "nothing kept", origin="limit")
 async def read_copy_binary_thrown_away_parallel(connection, table):
     """Let a COPY on every connection send its range of blocks in binary form and discard it."""
     return await _at_once(connection, table, "binary")
 
 
-@transport(
-    "read",
-    path="COPY TO STDOUT (FORMAT csv), thrown away, parallel",
-    payload="nothing kept",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("COPY TO STDOUT (FORMAT csv), thrown away, parallel", "nothing kept", origin="limit")
 async def read_copy_csv_thrown_away_parallel(connection, table):
     """Let a COPY on every connection send its range of blocks as CSV and discard it."""
     return await _at_once(connection, table, "csv")
 
 
-@transport("write", frame="table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
+@transport("INSERT SELECT", "nothing", frame="table", origin="limit")
 async def write_insert_select(connection, source, table):
     """Let the server copy an unlogged table without a key, in its order: no client, no network, nothing to parse."""
     await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
-@transport("write", frame="sorted table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
+@transport("INSERT SELECT", "nothing", frame="sorted table", origin="limit")
 async def write_insert_select_sorted(connection, source, table):
     """Like write_insert_select, from a table in key order: an index that grows only at its end takes less time."""
     await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
-@transport(
-    "write",
-    frame="sorted table",
-    path="INSERT SELECT, parallel",
-    payload="nothing",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("INSERT SELECT, parallel", "nothing", frame="sorted table", origin="limit")
 async def write_insert_select_sorted_parallel(connection, source, table):
     """Like write_insert_select_sorted on every connection in parallel, each with a range of the table's blocks."""
     parts = await _parts(connection, source)
@@ -115,14 +84,7 @@ async def write_insert_select_sorted_parallel(connection, source, table):
     await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))
 
 
-@transport(
-    "write",
-    frame="table",
-    path="INSERT SELECT, index afterwards",
-    payload="nothing",
-    requires=["asyncpg"],
-    origin="limit",
-)
+@transport("INSERT SELECT, index afterwards", "nothing", frame="table", origin="limit")
 async def write_insert_select_index_afterwards(connection, source, table):
     """Let the server copy an unlogged table without a key, and build the primary key's index afterwards."""
     first, table = connection[0], identifier(table)

@@ -84,14 +84,7 @@ def _parse_with_arrow(text, types):
     return csv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT, parallel",
-    payload="delimited text",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT, parallel", "delimited text")
 async def read_polars_copy_csv_parallel(connections, table):
     """Copy ranges of the table's pages as CSV over one connection per core, all under one exported snapshot.
 
@@ -104,14 +97,7 @@ async def read_polars_copy_csv_parallel(connections, table):
     return pl.concat(await _read(connections, table, _parse_for_polars))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT, parallel",
-    payload="delimited text",
-    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT, parallel", "delimited text")
 async def read_pandas_copy_csv_parallel(connections, table):
     """Copy ranges of the table's pages as CSV over one connection per core, all under one exported snapshot.
 

@@ -18,16 +18,7 @@ def _with_uuids(rows, positions):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="rows",
-    requires=["polars", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "nulls first_10000_null far_dates int32_into_text text_into_int32 text_into_date",
-    },
-    published="asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows",
+    "COPY FROM STDIN (FORMAT binary)", "rows", published="asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows"
 )
 async def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with copy_records_to_table.
@@ -42,17 +33,7 @@ async def write_polars_copy_binary(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="rows",
-    requires=["pandas", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "nulls null_text null_instant first_10000_null int64_beside_null int32_into_text "
-        "text_into_int32 text_into_date",
-    },
-    published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows",
+    "COPY FROM STDIN (FORMAT binary)", "rows", published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows"
 )
 async def write_pandas_copy_binary(connection, frame, table):
     """Send the tuples of itertuples as typed values into a binary COPY with copy_records_to_table.
@@ -67,15 +48,7 @@ async def write_pandas_copy_binary(connection, frame, table):
     await connection.copy_records_to_table(table, records=records, columns=columns)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-    published="asyncpg COPY FROM STDIN from Polars delimited text",
-)
+@transport("COPY FROM STDIN", "delimited text", published="asyncpg COPY FROM STDIN from Polars delimited text")
 async def write_polars_copy_text(connection, frame, table):
     r"""Send the frame as tab-delimited text into COPY ... FROM STDIN with copy_to_table.
 
@@ -92,18 +65,7 @@ async def write_polars_copy_text(connection, frame, table):
         )
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "asyncpg"],
-    lossy={
-        "changed": "backslash_n nan float32_nan float32_into_float64",
-        "refused": "carriage_return arrays float64_into_int32",
-    },
-    published="asyncpg COPY FROM STDIN from Pandas delimited text",
-)
+@transport("COPY FROM STDIN", "delimited text", published="asyncpg COPY FROM STDIN from Pandas delimited text")
 async def write_pandas_copy_text(connection, frame, table):
     r"""Send the frame as tab-delimited text into COPY ... FROM STDIN with copy_to_table.
 
@@ -120,15 +82,7 @@ async def write_pandas_copy_text(connection, frame, table):
         )
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["polars", "asyncpg"],
-    lossy={"changed": "zero_rows", "refused": "first_10000_null far_dates"},
-    published="asyncpg row fetch -> Polars dataframe",
-)
+@transport("row fetch", "rows", published="asyncpg row fetch -> Polars dataframe")
 async def read_polars_rows(connection, table):
     """Fetch all records with one query and build the frame from their tuples.
 
@@ -144,15 +98,7 @@ async def read_polars_rows(connection, table):
         return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["pandas", "asyncpg"],
-    lossy={"changed": "zero_rows int64_beside_null", "refused": "far_dates"},
-    published="asyncpg row fetch -> Pandas dataframe",
-)
+@transport("row fetch", "rows", published="asyncpg row fetch -> Pandas dataframe")
 async def read_pandas_rows(connection, table):
     """Fetch all records with one query and build the frame from their tuples.
 
@@ -168,15 +114,7 @@ async def read_pandas_rows(connection, table):
         return pd.DataFrame([tuple(row) for row in rows], columns=columns)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="prepared row fetch",
-    payload="rows",
-    requires=["polars", "asyncpg"],
-    lossy={"refused": "first_10000_null far_dates"},
-    published="asyncpg prepared row fetch -> Polars dataframe",
-)
+@transport("prepared row fetch", "rows", published="asyncpg prepared row fetch -> Polars dataframe")
 async def read_polars_prepared_rows(connection, table):
     """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
 
@@ -193,15 +131,7 @@ async def read_polars_prepared_rows(connection, table):
         return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="prepared row fetch",
-    payload="rows",
-    requires=["pandas", "asyncpg"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-    published="asyncpg prepared row fetch -> Pandas dataframe",
-)
+@transport("prepared row fetch", "rows", published="asyncpg prepared row fetch -> Pandas dataframe")
 async def read_pandas_prepared_rows(connection, table):
     """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
 
@@ -218,7 +148,7 @@ async def read_pandas_prepared_rows(connection, table):
         return pd.DataFrame([tuple(row) for row in rows], columns=columns)
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 async def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return await connection.fetchval("SELECT 1")

@@ -26,17 +26,7 @@ def _with_uuids(rows, positions):
         yield values
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="rows, sorted by key",
-    requires=["polars", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "far_dates int32_into_text text_into_int32 text_into_date",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "rows, sorted by key")
 async def write_polars_copy_binary_sorted(connection, frame, table):
     """Sort the frame by the table's primary key, then send its rows into a binary COPY like the published transport.
 

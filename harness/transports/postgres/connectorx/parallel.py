@@ -61,14 +61,7 @@ def _by_pages(source, table, frame):
         return connectorx.read_sql(uri, queries, return_type=frame, pre_execution_query=begin)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "psycopg", "connectorx"],
-    lossy={"refused": "far_dates decimals"},
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows", requires=["pyarrow"])
 def read_polars_partition_on(source, table):
     """Read ranges of an integer column over one connection per core, with connectorx's own partition_on.
 
@@ -79,14 +72,7 @@ def read_polars_partition_on(source, table):
     return _partitioned(source, table, "polars")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["pandas", "psycopg", "connectorx"],
-    lossy={"changed": "decimals", "refused": "far_dates arrays"},
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows")
 def read_pandas_partition_on(source, table):
     """Read ranges of an integer column over one connection per core, with connectorx's own partition_on.
 
@@ -96,14 +82,7 @@ def read_pandas_partition_on(source, table):
     return _partitioned(source, table, "pandas")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "psycopg", "connectorx"],
-    lossy={"refused": "far_dates decimals"},
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows", requires=["pyarrow"])
 def read_polars_ctid_snapshot(source, table):
     """Read ranges of the table's pages over one connection per core, all under one exported snapshot.
 
@@ -114,14 +93,7 @@ def read_polars_ctid_snapshot(source, table):
     return _by_pages(source, table, "polars")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary), parallel",
-    payload="binary rows",
-    requires=["pandas", "psycopg", "connectorx"],
-    lossy={"changed": "decimals", "refused": "far_dates arrays"},
-)
+@transport("COPY TO STDOUT (FORMAT binary), parallel", "binary rows")
 def read_pandas_ctid_snapshot(source, table):
     """Read ranges of the table's pages over one connection per core, all under one exported snapshot.
 

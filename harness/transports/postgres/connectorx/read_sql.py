@@ -12,14 +12,7 @@ def connect(uri):
     yield uri
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "connectorx"],
-    lossy={"refused": "far_dates decimals"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows", requires=["pyarrow"])
 def read_polars_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
 
@@ -31,14 +24,7 @@ def read_polars_binary(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="binary")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "connectorx"],
-    lossy={"changed": "decimals", "refused": "far_dates arrays"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 def read_pandas_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
 
@@ -51,14 +37,7 @@ def read_pandas_binary(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="binary")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "pyarrow", "connectorx"],
-    lossy={"changed": "empty_text", "refused": "far_dates decimals"},
-)
+@transport("COPY TO STDOUT", "delimited text", requires=["pyarrow"])
 def read_polars_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
 
@@ -70,14 +49,7 @@ def read_polars_csv(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="csv")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "connectorx"],
-    lossy={"changed": "empty_text decimals", "refused": "far_dates arrays"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_pandas_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
 
@@ -89,14 +61,7 @@ def read_pandas_csv(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="csv")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["polars", "pyarrow", "connectorx"],
-    lossy={"refused": "far_dates decimals enum"},
-)
+@transport("row fetch", "rows", requires=["pyarrow"])
 def read_polars_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
@@ -108,14 +73,7 @@ def read_polars_cursor(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="cursor")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["pandas", "connectorx"],
-    lossy={"changed": "decimals", "refused": "far_dates arrays enum"},
-)
+@transport("row fetch", "rows")
 def read_pandas_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
@@ -127,14 +85,7 @@ def read_pandas_cursor(uri, table):
     return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="cursor")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="read_database_uri",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "connectorx"],
-    lossy={"refused": "far_dates decimals"},
-)
+@transport("read_database_uri", "binary rows", requires=["pyarrow", "connectorx"])
 def read_polars_read_database_uri(uri, table):
     """Read the table with polars.read_database_uri and its default engine, connectorx.
 
@@ -146,7 +97,7 @@ def read_polars_read_database_uri(uri, table):
     return pl.read_database_uri(f"SELECT * FROM {identifier(table)}", uri, engine="connectorx")
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["pyarrow", "connectorx"], origin="limit")
+@transport("SELECT 1", "one value", requires=["pyarrow"], origin="limit")
 def call_select_1(uri):
     """Run `SELECT 1` over a new connection to time what every call of this client includes."""
     import connectorx

@@ -14,7 +14,7 @@ def connect(uri):
     yield uri
 
 
-@transport("load", path="INSERT, row by row", payload="text", requires=["daft", "pandas", "psycopg", "sqlalchemy"])
+@transport("INSERT, row by row", "text", requires=["pandas", "psycopg"])
 def load_write_sql(connection, source, table):
     """Let Daft write a Parquet file with write_sql: each micropartition through pandas' to_sql.
 
@@ -27,12 +27,7 @@ def load_write_sql(connection, source, table):
     daft.read_parquet(source).write_sql(table, url_of(connection), column_types=types)
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["daft", "pgpq", "psycopg", "pyarrow"],
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def load_copy_sink(connection, source, table):
     """Let Daft read a Parquet file and pass it to our sink, which COPYs each micropartition.
 
@@ -43,7 +38,7 @@ def load_copy_sink(connection, source, table):
     daft.read_parquet(source).write_sink(copy_sink(connection, table))
 
 
-@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=["daft", "connectorx"])
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows", requires=["connectorx"])
 def unload_read_sql(connection, table, destination):
     """Let Daft read a table by its address with read_sql, which uses connectorx, and write it as Parquet.
 
@@ -54,7 +49,7 @@ def unload_read_sql(connection, table, destination):
     daft.read_sql(f"SELECT * FROM {identifier(table)}", connection).write_parquet(destination)
 
 
-@transport("unload", path="SELECT", payload="text", requires=["daft", "psycopg", "pyarrow", "sqlalchemy", "sqlglot"])
+@transport("SELECT", "text", requires=["psycopg", "pyarrow", "sqlglot"])
 def unload_read_sql_sqlalchemy(connection, table, destination):
     """Let Daft read a table with read_sql over a SQLAlchemy connection, and write it as Parquet.
 

@@ -18,8 +18,6 @@ from harness.transports.postgres.partitions import (
 )
 
 REQUIRES = ["daft", "ray", "pyarrow", "psycopg"]
-TO_COPY = [*REQUIRES, "pgpq"]
-TO_READ = [*REQUIRES, "adbc_driver_postgresql"]
 
 
 @contextmanager
@@ -29,7 +27,7 @@ def connect(uri, workers):
         yield SimpleNamespace(uri=uri, of_workers=workers.uri, number=workers.number)
 
 
-@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=TO_COPY, needs=["ray"])
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows", needs=["ray"])
 def load_copy_sink_ray(connection, source, table):
     """Let Daft on Ray read a Parquet file and pass it to our sink, which COPYs each micropartition.
 
@@ -39,9 +37,7 @@ def load_copy_sink_ray(connection, source, table):
     in_row_groups(source).write_sink(copy_sink(connection.of_workers, table))
 
 
-@transport(
-    "load", path="COPY FROM STDIN (FORMAT binary), ledger", payload="binary rows", requires=TO_COPY, needs=["ray"]
-)
+@transport("COPY FROM STDIN (FORMAT binary), ledger", "binary rows", needs=["ray"])
 def load_copy_once_ray(connection, source, table):
     """Have Daft's workers COPY one row group each, once: the rows and a ledger entry are one transaction.
 
@@ -52,13 +48,7 @@ def load_copy_once_ray(connection, source, table):
         done_by_parts(copied, row_groups(source))
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary), ledger, staging table",
-    payload="binary rows",
-    requires=TO_COPY,
-    needs=["ray"],
-)
+@transport("COPY FROM STDIN (FORMAT binary), ledger, staging table", "binary rows", needs=["ray"])
 def load_copy_staged_ray(connection, source, table):
     """Have Daft's workers COPY each row group once into a staging table that replaces the table at the end.
 
@@ -69,13 +59,7 @@ def load_copy_staged_ray(connection, source, table):
         done_by_parts(copied, row_groups(source))
 
 
-@transport(
-    "unload",
-    path="SELECT, parts",
-    payload="text",
-    requires=["daft", "ray", "pyarrow", "psycopg", "sqlalchemy", "sqlglot"],
-    needs=["ray"],
-)
+@transport("SELECT, parts", "text", requires=["pyarrow", "sqlglot"], needs=["ray"])
 def unload_read_sql_ray(connection, table, destination):
     """Let Daft on Ray read a table with read_sql in ranges of an integer column, and write each range as Parquet.
 
@@ -107,7 +91,7 @@ def _whole_numbers(uri, table):
     return found[0]
 
 
-@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=TO_READ, needs=["ray"])
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows", needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
     """Have Daft's workers each read some pages of the table with ADBC and write them as Parquet.
 
@@ -116,9 +100,7 @@ def unload_by_parts_ray(connection, table, destination):
     _unloaded(connection, table, destination, None)
 
 
-@transport(
-    "unload", path="COPY TO STDOUT (FORMAT binary), snapshot", payload="binary rows", requires=TO_READ, needs=["ray"]
-)
+@transport("COPY TO STDOUT (FORMAT binary), snapshot", "binary rows", needs=["ray"])
 def unload_one_moment_ray(connection, table, destination):
     """Have Daft's workers each read pages of the table with ADBC, all from one snapshot, and write them as Parquet.
 

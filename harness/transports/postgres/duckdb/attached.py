@@ -10,14 +10,7 @@ from harness.transports.postgres.sql import identifier, literal
 connect = attached
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="ATTACH, INSERT",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "fraction_into_int32 uint64"},
-)
+@transport("ATTACH, INSERT", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def write_polars_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
 
@@ -28,14 +21,7 @@ def write_polars_insert(connection, frame, table):
     connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="ATTACH, INSERT",
-    payload="binary rows",
-    requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "nan fraction_into_int32 float32_nan uint64"},
-)
+@transport("ATTACH, INSERT", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def write_pandas_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
 
@@ -46,14 +32,7 @@ def write_pandas_insert(connection, frame, table):
     connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="ATTACH, SELECT",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "padded_text name_case"},
-)
+@transport("ATTACH, SELECT", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def read_polars_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and pass it to polars.
 
@@ -64,14 +43,7 @@ def read_polars_scan(connection, table):
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="ATTACH, SELECT",
-    payload="binary rows",
-    requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals padded_text name_case", "refused": "far_dates"},
-)
+@transport("ATTACH, SELECT", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def read_pandas_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and pass it to pandas.
 
@@ -81,14 +53,7 @@ def read_pandas_scan(connection, table):
     return connection.sql(f"FROM pg.{identifier(table)}").df()
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="ATTACH, SELECT",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "padded_text name_case"},
-)
+@transport("ATTACH, SELECT", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def read_polars_scan_small_tasks(connection, table):
     """Read the attached table with DuckDB, 100 pages a task, so that it reads small tables in parallel as well.
 
@@ -98,14 +63,7 @@ def read_polars_scan_small_tasks(connection, table):
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="ATTACH, SELECT",
-    payload="rows as text",
-    requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "far_dates name_case"},
-)
+@transport("ATTACH, SELECT", "rows as text", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def read_polars_scan_text_protocol(connection, table):
     """Read the attached table with DuckDB through a plain SELECT, with `pg_use_text_protocol` switched on.
 
@@ -117,14 +75,7 @@ def read_polars_scan_text_protocol(connection, table):
     return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="postgres_query",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "padded_text", "refused": "name_case"},
-)
+@transport("postgres_query", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def read_polars_postgres_query(connection, table):
     """Have the server run an unchanged query through DuckDB's postgres_query, and pass the rows to polars.
 
@@ -135,14 +86,7 @@ def read_polars_postgres_query(connection, table):
     return connection.sql(f"FROM postgres_query('pg', {literal(query)})").pl()
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="postgres_query",
-    payload="binary rows",
-    requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals padded_text", "refused": "far_dates name_case"},
-)
+@transport("postgres_query", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def read_pandas_postgres_query(connection, table):
     """Have the server run an unchanged query through DuckDB's postgres_query, and pass the rows to pandas.
 
@@ -153,13 +97,7 @@ def read_pandas_postgres_query(connection, table):
     return connection.sql(f"FROM postgres_query('pg', {literal(query)})").df()
 
 
-@transport(
-    "call",
-    path="SELECT 1",
-    payload="one value",
-    requires=["duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    origin="limit",
-)
+@transport("SELECT 1", "one value", requires=["duckdb_extension_postgres_scanner"], origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("FROM postgres_query('pg', 'SELECT 1')").fetchone()[0]

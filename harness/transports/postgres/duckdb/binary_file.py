@@ -54,21 +54,7 @@ def _write(both, frame, table):
                 copy.write(block)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=[
-        "polars",
-        "pyarrow",
-        "duckdb",
-        "duckdb_extensions",
-        "duckdb_extension_postgres_scanner",
-        "psycopg",
-    ],
-    lossy={"changed": "fraction_into_int32", "refused": "enum jsonb uint64"},
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def write_polars_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a binary COPY file (FORMAT postgres_binary), and send the file with psycopg.
 
@@ -78,14 +64,7 @@ def write_polars_postgres_binary(both, frame, table):
     _write(both, frame, table)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner", "psycopg"],
-    lossy={"changed": "nan fraction_into_int32 float32_nan", "refused": "enum jsonb uint64"},
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def write_pandas_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a binary COPY file (FORMAT postgres_binary), and send the file with psycopg.
 
@@ -94,21 +73,7 @@ def write_pandas_postgres_binary(both, frame, table):
     _write(both, frame, table)
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="binary rows",
-    requires=[
-        "polars",
-        "pyarrow",
-        "duckdb",
-        "duckdb_extensions",
-        "duckdb_extension_postgres_scanner",
-        "psycopg",
-    ],
-    lossy={"refused": "enum jsonb"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "binary rows", requires=["pyarrow", "duckdb_extension_postgres_scanner"])
 def read_polars_postgres_binary(both, table):
     """Save psycopg's binary COPY as a file, read it with DuckDB's read_postgres_binary and pass it to polars.
 

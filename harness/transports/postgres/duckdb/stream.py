@@ -7,12 +7,7 @@ from harness.transports.postgres.sql import identifier, literal
 connect = attached
 
 
-@transport(
-    "load",
-    path="ATTACH, INSERT FROM read_parquet",
-    payload="binary rows",
-    requires=["duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-)
+@transport("ATTACH, INSERT FROM read_parquet", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def load_insert_file(connection, source, table):
     """Insert a Parquet file into the attached table with INSERT INTO ... FROM read_parquet, as one binary COPY.
 
@@ -22,12 +17,7 @@ def load_insert_file(connection, source, table):
     connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME FROM read_parquet({literal(source)})")
 
 
-@transport(
-    "unload",
-    path="ATTACH, COPY TO",
-    payload="binary rows",
-    requires=["duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-)
+@transport("ATTACH, COPY TO", "binary rows", requires=["duckdb_extension_postgres_scanner"])
 def unload_copy(connection, table, destination):
     """Copy the attached table into a Parquet file with COPY ... TO, over binary COPYs of page ranges.
 

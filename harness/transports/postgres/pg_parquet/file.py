@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.registry import phase, transport
+from harness.transports.postgres.pg_parquet.client import pandas_with_bytes, polars_with_bytes
 from harness.transports.postgres.sql import identifier, identifiers, literal
 from harness.transports.postgres.tables import sqlalchemy_engine
 from harness.transports.sqlalchemy import for_text
@@ -77,14 +78,11 @@ def _uuid_columns(server, table, columns):
 
 
 @transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM file",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY FROM file",
+    "Parquet",
+    requires=["psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Polars dataframe",
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
 )
 def write_polars_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -92,16 +90,10 @@ def write_polars_parquet_file(connection, frame, table):
     pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
     article does not show. It asks the server which columns are uuid.
     """
-    import polars.selectors as cs
-    import pyarrow as pa
-
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
         uuids = _uuid_columns(server, table, frame.columns)
-        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
-        schema = frame.head(0).to_arrow().schema
-        for name in uuids:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        frame, schema = polars_with_bytes(frame, uuids)
         with phase("encode"):
             frame.write_parquet(here, arrow_schema=schema)
         os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user
@@ -110,14 +102,11 @@ def write_polars_parquet_file(connection, frame, table):
 
 
 @transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM file",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY FROM file",
+    "Parquet",
+    requires=["pyarrow.parquet", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Pandas dataframe",
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
 )
 def write_pandas_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -125,15 +114,9 @@ def write_pandas_parquet_file(connection, frame, table):
     pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so the transport first decodes uuid strings, which the
     article does not show. It asks the server which columns are uuid. The server casts a datetime64 column to date.
     """
-    import pandas as pd
-    import pyarrow as pa
-
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
-        for name in _uuid_columns(server, table, frame.columns):
-            texts = frame[name].tolist()  # a null is None or NaN here
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        frame = pandas_with_bytes(frame, _uuid_columns(server, table, frame.columns))
         with phase("encode"):
             frame.to_parquet(here, index=False)
         os.chmod(here, 0o644)  # regardless of our umask, because the server may run as another user
@@ -142,14 +125,11 @@ def write_pandas_parquet_file(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO file",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY TO file",
+    "Parquet",
+    requires=["pyarrow.dataset", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Polars dataframe",
-    lossy={"refused": "far_dates"},
 )
 def read_polars_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
@@ -162,14 +142,11 @@ def read_polars_parquet_file(connection, table):
 
 
 @transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO file",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    "pg_parquet COPY TO file",
+    "Parquet",
+    requires=["pyarrow.dataset", "psycopg"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Pandas dataframe",
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.

@@ -9,7 +9,7 @@ import uuid
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.postgres.pg_parquet.client import uuid_columns
+from harness.transports.postgres.pg_parquet.client import pandas_with_bytes, polars_with_bytes, uuid_columns
 from harness.transports.postgres.sql import identifier, identifiers
 
 
@@ -53,74 +53,39 @@ def _unload(connection, table):
         return io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM s3",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM s3", "Parquet", needs=["pg_parquet", "s3"])
 def write_polars_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
     The server needs its own keys (see the module). uuid strings first become 16 bytes, because pg_parquet takes no
     strings for a uuid. zstd is polars' default codec.
     """
-    import polars.selectors as cs
-    import pyarrow as pa
-
     uuids = uuid_columns(connection[0], table, frame.columns)
     with phase("encode"):
-        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
-        schema = frame.head(0).to_arrow().schema
-        for name in uuids:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        frame, schema = polars_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.write_parquet(buffer, arrow_schema=schema)
     with phase("send"):
         _load(connection, table, frame.columns, buffer.getvalue())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM s3",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM s3", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet", "s3"])
 def write_pandas_parquet_s3(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
     The server needs its own keys (see the module). uuid strings first become 16 bytes, and the server casts a
     datetime64 column to date. pandas writes with snappy, its default codec, and writes a NaN as a null.
     """
-    import pandas as pd
-    import pyarrow as pa
-
     uuids = uuid_columns(connection[0], table, list(frame.columns))
     with phase("encode"):
-        for name in uuids:
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        frame = pandas_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
     with phase("send"):
         _load(connection, table, frame.columns, buffer.getvalue())
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO s3",
-    payload="Parquet",
-    requires=["polars", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO s3", "Parquet", needs=["pg_parquet", "s3"])
 def read_polars_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
 
@@ -134,15 +99,7 @@ def read_polars_parquet_s3(connection, table):
         return pl.read_parquet(buffer)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO s3",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
-    needs=["pg_parquet", "s3"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO s3", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet", "s3"])
 def read_pandas_parquet_s3(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
 

@@ -8,7 +8,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.postgres.pg_parquet.client import uuid_columns
+from harness.transports.postgres.pg_parquet.client import pandas_with_bytes, polars_with_bytes, uuid_bytes, uuid_columns
 from harness.transports.postgres.sql import identifier, identifiers
 
 
@@ -43,80 +43,39 @@ def _copy_from_stdin(connection, table, columns, parquet):
         copy.write(parquet)
 
 
-def _uuid_bytes(texts):
-    """Turn a pandas column of uuid strings, some perhaps missing, into an Arrow array of 16 bytes a value."""
-    import pyarrow as pa
-
-    values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
-    return pa.array(values, pa.binary(16))
-
-
-@transport(
-    "write",
-    frame="polars",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["polars", "pyarrow", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", needs=["pg_parquet"])
 def write_polars_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
     The server keeps the file on its disk while it reads it. pg_parquet takes a uuid only as 16 bytes of fixed length,
     so the transport asks which columns are uuid and first decodes their strings. zstd is polars' default codec.
     """
-    import polars.selectors as cs
-    import pyarrow as pa
-
     uuids = uuid_columns(connection, table, frame.columns)
     with phase("encode"):
-        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
-        schema = frame.head(0).to_arrow().schema
-        for name in uuids:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        frame, schema = polars_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.write_parquet(buffer, arrow_schema=schema)
     with phase("send"):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet"])
 def write_pandas_parquet_stream(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
     The server keeps the file on its disk while it reads it. uuid strings first become 16 bytes, and the server casts a
     datetime64 column to date. pandas writes with snappy, its default codec, and writes a NaN as a null.
     """
-    import pandas as pd
-
     uuids = uuid_columns(connection, table, list(frame.columns))
     with phase("encode"):
-        for name in uuids:
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(_uuid_bytes(frame[name]))})
+        frame = pandas_with_bytes(frame, uuids)
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
     with phase("send"):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["polars", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", needs=["pg_parquet"])
 def read_polars_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
 
@@ -130,15 +89,7 @@ def read_polars_parquet_stream(connection, table):
         return pl.read_parquet(buffer)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", requires=["pyarrow.parquet"], needs=["pg_parquet"])
 def read_pandas_parquet_stream(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
 
@@ -154,15 +105,7 @@ def read_pandas_parquet_stream(connection, table):
         return pd.read_parquet(pa.BufferReader(buffer.getbuffer()))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pg_parquet COPY FROM STDIN",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"changed": "fraction_into_int32 float64_beyond_float32"},
-)
+@transport("pg_parquet COPY FROM STDIN", "Parquet", needs=["pg_parquet"])
 def write_pandas_parquet_stream_lossless(connection, frame, table):
     """Send the frame as one Parquet file, written by pyarrow to keep NaN, into COPY ... FROM STDIN.
 
@@ -179,7 +122,7 @@ def write_pandas_parquet_stream_lossless(connection, frame, table):
             for name, values in frame.items()
         }
         for name in uuids:
-            columns[name] = _uuid_bytes(frame[name])
+            columns[name] = uuid_bytes(frame[name])
         buffer = io.BytesIO()
         arrow = pa.table({name: pa.array(values) for name, values in columns.items()})
         pq.write_table(arrow, buffer, store_schema=False)
@@ -187,15 +130,7 @@ def write_pandas_parquet_stream_lossless(connection, frame, table):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="pg_parquet COPY TO STDOUT",
-    payload="Parquet",
-    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
-    needs=["pg_parquet"],
-    lossy={"refused": "far_dates"},
-)
+@transport("pg_parquet COPY TO STDOUT", "Parquet", needs=["pg_parquet"])
 def read_pandas_parquet_stream_lossless(connection, table):
     """Let the server send the table as one Parquet file and read it with pyarrow, integers with nulls as Int64.
 

@@ -49,19 +49,7 @@ def _starts(rows):
     return range(0, max(rows, 1), BLOCK_ROWS)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "timestamp_into_int64",
-        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
-        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
-        "date_into_timestamp",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def write_polars_copy_binary(connection, frame, table):
     """Encode the frame's Arrow batches with pgpq into binary rows and send them with psycopg's COPY.
 
@@ -74,19 +62,7 @@ def write_polars_copy_binary(connection, frame, table):
     _copy(connection, blocks, frame.columns, table)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "nan float32_nan timestamp_into_int64",
-        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
-        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
-        "text_into_int32",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def write_pandas_copy_binary(connection, frame, table):
     """Turn the frame into Arrow, encode its batches with pgpq into binary rows and send them with psycopg's COPY.
 
@@ -100,19 +76,7 @@ def write_pandas_copy_binary(connection, frame, table):
     _copy(connection, blocks, list(frame.columns), table)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows, sorted by key",
-    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "timestamp_into_int64",
-        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
-        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
-        "date_into_timestamp",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows, sorted by key")
 def write_polars_copy_binary_sorted(connection, frame, table):
     """Sort the frame by the table's primary key, then encode it with pgpq into a binary COPY.
 
@@ -127,19 +91,7 @@ def write_polars_copy_binary_sorted(connection, frame, table):
     _copy(connection, blocks, frame.columns, table)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows, sorted by key",
-    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "nan float32_nan timestamp_into_int64",
-        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
-        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
-        "text_into_int32",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows, sorted by key")
 def write_pandas_copy_binary_sorted(connection, frame, table):
     """Turn the frame into Arrow, sort that by the table's primary key, then encode it with pgpq into a binary COPY.
 

@@ -52,19 +52,7 @@ def _parts(rows, number):
     ]
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary), parallel",
-    payload="binary rows, sorted by key",
-    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "timestamp_into_int64",
-        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
-        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
-        "date_into_timestamp",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary), parallel", "binary rows, sorted by key")
 def write_polars_copy_binary_sorted_parallel(connections, frame, table):
     """Sort the frame by the primary key and send its slices over several connections in parallel, encoded with pgpq.
 
@@ -81,19 +69,7 @@ def write_polars_copy_binary_sorted_parallel(connections, frame, table):
     _copy_slices(connections, slices, frame.columns, table)
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary), parallel",
-    payload="binary rows, sorted by key",
-    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={
-        "changed": "nan float32_nan timestamp_into_int64",
-        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
-        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
-        "text_into_int32",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary), parallel", "binary rows, sorted by key")
 def write_pandas_copy_binary_sorted_parallel(connections, frame, table):
     """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections in parallel.
 

@@ -5,12 +5,7 @@ from harness.transports.parts import batches
 from harness.transports.postgres.binary_copy import copy_batches
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="binary rows",
-    requires=["pyarrow.parquet", "pyarrow.compute", "pgpq", "psycopg"],
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
 def load_copy_binary_stream(connection, source, table):
     """Encode the record batches of a Parquet file with pgpq one by one, all into one binary COPY.
 

@@ -72,17 +72,7 @@ def _rows(connection, table, types):
         return list(copy.rows())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={
-        "refused": "far_dates padded_text enum float64_into_int32 float64_into_decimal int32_into_text "
-        "text_into_int32 text_into_date date_into_timestamp",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "rows")
 def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
@@ -94,17 +84,7 @@ def write_polars_copy_binary(connection, frame, table):
     _copy_rows(connection, table, types, frame.iter_rows())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN (FORMAT binary)",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={
-        "refused": "padded_text enum float64_into_int32 float64_into_decimal int32_into_text text_into_int32"
-        " text_into_date",
-    },
-)
+@transport("COPY FROM STDIN (FORMAT binary)", "rows")
 def write_pandas_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
 
@@ -119,14 +99,7 @@ def write_pandas_copy_binary(connection, frame, table):
     _copy_rows(connection, table, types, rows_of_pandas(frame))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "json jsonb", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "rows")
 def read_polars_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
 
@@ -140,14 +113,7 @@ def read_polars_copy_binary(connection, table):
     return pl.DataFrame(rows, schema=list(types), orient="row", infer_schema_length=None)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT (FORMAT binary)",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT (FORMAT binary)", "rows")
 def read_pandas_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
 

@@ -32,14 +32,7 @@ def _copy_to_stdout(connection, table):
     return received(connection, statement)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_polars_copy_csv_lossless(connection, frame, table):
     """Send the frame as one CSV, strings quoted and nulls empty, into COPY ... FROM STDIN.
 
@@ -53,14 +46,7 @@ def write_polars_copy_csv_lossless(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_polars_copy_csv_blocks(connection, frame, table):
     """Send the frame as one CSV, strings quoted, to COPY ... FROM STDIN in blocks of 1 MiB instead of one buffer.
 
@@ -76,14 +62,7 @@ def write_polars_copy_csv_blocks(connection, frame, table):
             copy.write(payload[start : start + BLOCK_BYTES])
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_polars_copy_csv_slices(connection, frame, table):
     """Send the frame as CSV with quoted strings, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
@@ -108,14 +87,7 @@ def _writable(frame):
     return frame, null
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV with strings and nulls quoted; the null marker is not a value of the frame.
 
@@ -131,14 +103,7 @@ def write_pandas_copy_csv_lossless(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_pandas_copy_csv_slices(connection, frame, table):
     """Send the frame as CSV with quoted strings, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
@@ -151,14 +116,7 @@ def write_pandas_copy_csv_slices(connection, frame, table):
             copy.write(part.to_csv(index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_polars_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV and parse it with polars.read_csv and the table's types.
 
@@ -183,14 +141,7 @@ def read_polars_copy_csv_lossless(connection, table):
         return pl.read_csv(buffer, has_header=False, schema=schema)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "pyarrow.csv", "psycopg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv and the table's types.
 

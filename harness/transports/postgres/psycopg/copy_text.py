@@ -32,14 +32,7 @@ def _copy_to_stdout(connection, table):
     return received(connection, statement)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_polars_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, with strings escaped, into COPY ... FROM STDIN.
 
@@ -68,14 +61,7 @@ def _writable(values):
     return values
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN", "delimited text")
 def write_pandas_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, with strings escaped, into COPY ... FROM STDIN.
 
@@ -90,14 +76,7 @@ def write_pandas_copy_text_format(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_polars_copy_text_format(connection, table):
     """Collect COPY ... TO STDOUT in Postgres' text format, parse it with polars.read_csv and remove the escapes.
 
@@ -138,14 +117,7 @@ def _unescaped(texts):
     return texts.mask(escaped, texts[escaped].map(lambda text: re.sub(r"\\.", lambda found: ESCAPED[found[0]], text)))
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "arrays", "refused": "far_dates"},
-)
+@transport("COPY TO STDOUT", "delimited text")
 def read_pandas_copy_text_format(connection, table):
     """Collect COPY ... TO STDOUT in Postgres' text format, parse it with pandas.read_csv and remove the escapes.
 

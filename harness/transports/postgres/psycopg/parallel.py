@@ -33,14 +33,7 @@ def _copy_slices(connections, frame, table):
             list(pool.map(_copy, connections, slices, [table] * len(connections)))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN, parallel",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN, parallel", "delimited text")
 def write_polars_copy_csv_parallel(connections, frame, table):
     """Send slices of the frame as CSV over several connections in parallel.
 
@@ -54,14 +47,7 @@ def write_polars_copy_csv_parallel(connections, frame, table):
     _copy_slices(connections, frame, table)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN, parallel",
-    payload="delimited text, sorted by key",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-)
+@transport("COPY FROM STDIN, parallel", "delimited text, sorted by key")
 def write_polars_copy_csv_sorted_parallel(connections, frame, table):
     """Sort the frame by the table's primary key and send its slices as CSV over several connections in parallel.
 

@@ -29,15 +29,7 @@ def _copy_to_stdout(connection, table):
     return buffer
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
-    published="psycopg COPY FROM STDIN from Polars delimited text",
-)
+@transport("COPY FROM STDIN", "delimited text", published="psycopg COPY FROM STDIN from Polars delimited text")
 def write_polars_copy_text(connection, frame, table):
     r"""Send the frame as tab-delimited text into COPY ... FROM STDIN.
 
@@ -51,18 +43,7 @@ def write_polars_copy_text(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={
-        "changed": "backslash_n nan float32_nan float32_into_float64",
-        "refused": "carriage_return arrays float64_into_int32",
-    },
-    published="psycopg COPY FROM STDIN from Pandas delimited text",
-)
+@transport("COPY FROM STDIN", "delimited text", published="psycopg COPY FROM STDIN from Pandas delimited text")
 def write_pandas_copy_text(connection, frame, table):
     r"""Send the frame as tab-delimited text into COPY ... FROM STDIN.
 
@@ -77,12 +58,8 @@ def write_pandas_copy_text(connection, frame, table):
 
 
 @transport(
-    "read",
-    frame="polars",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "empty_text backslash_n digits far_dates decimals arrays", "refused": "late_fraction"},
+    "COPY TO STDOUT",
+    "delimited text",
     published="psycopg COPY TO STDOUT delimited text -> Polars dataframe",
     control=True,
 )
@@ -104,15 +81,7 @@ def read_polars_copy_text(connection, table):
         return pl.read_csv(buffer, separator="\t", null_values=r"\N", new_columns=names)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "empty_text backslash_n null_words digits int64_beside_null far_dates decimals arrays"},
-    published="psycopg COPY TO STDOUT delimited text -> Pandas dataframe",
-)
+@transport("COPY TO STDOUT", "delimited text", published="psycopg COPY TO STDOUT delimited text -> Pandas dataframe")
 def read_pandas_copy_text(connection, table):
     r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with pandas.read_csv.
 
@@ -128,15 +97,7 @@ def read_pandas_copy_text(connection, table):
         return pd.read_csv(buffer, sep="\t", na_values=r"\N")
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
-    published="psycopg row fetch -> Polars dataframe",
-)
+@transport("row fetch", "rows", published="psycopg row fetch -> Polars dataframe")
 def read_polars_rows(connection, table):
     """Fetch all rows of one query as tuples and build the frame from them.
 
@@ -152,15 +113,7 @@ def read_polars_rows(connection, table):
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-    published="psycopg row fetch -> Pandas dataframe",
-)
+@transport("row fetch", "rows", published="psycopg row fetch -> Pandas dataframe")
 def read_pandas_rows(connection, table):
     """Fetch all rows of one query as tuples and build the frame from them.
 
@@ -176,7 +129,7 @@ def read_pandas_rows(connection, table):
         return pd.DataFrame(cursor.fetchall(), columns=columns)
 
 
-@transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
+@transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1").fetchone()[0]

@@ -36,14 +36,7 @@ def _send_in_pipeline(connection, table, columns, rows):
             cursor.execute(insert, row)
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="executemany",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
-)
+@transport("executemany", "rows")
 def write_polars_executemany(connection, frame, table):
     """Insert the rows one by one with executemany, in one transaction.
 
@@ -53,14 +46,7 @@ def write_polars_executemany(connection, frame, table):
     _send_many(connection, table, frame.columns, frame.iter_rows())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="executemany",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "fraction_into_int32"},
-)
+@transport("executemany", "rows")
 def write_pandas_executemany(connection, frame, table):
     """Insert the rows one by one with executemany, in one transaction.
 
@@ -70,14 +56,7 @@ def write_pandas_executemany(connection, frame, table):
     _send_many(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="pipelined INSERT",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
-)
+@transport("pipelined INSERT", "rows")
 def write_polars_pipeline(connection, frame, table):
     """Insert the rows one by one with execute, in one transaction and in pipeline mode.
 
@@ -87,14 +66,7 @@ def write_polars_pipeline(connection, frame, table):
     _send_in_pipeline(connection, table, frame.columns, frame.iter_rows())
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="pipelined INSERT",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "fraction_into_int32"},
-)
+@transport("pipelined INSERT", "rows")
 def write_pandas_pipeline(connection, frame, table):
     """Insert the rows one by one with execute, in one transaction and in pipeline mode.
 
@@ -105,14 +77,7 @@ def write_pandas_pipeline(connection, frame, table):
     _send_in_pipeline(connection, table, list(frame.columns), rows_of_pandas(frame))
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="row fetch",
-    payload="binary rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "json jsonb", "refused": "far_dates"},
-)
+@transport("row fetch", "binary rows")
 def read_polars_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
@@ -128,14 +93,7 @@ def read_polars_binary_rows(connection, table):
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row", infer_schema_length=None)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="row fetch",
-    payload="binary rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("row fetch", "binary rows")
 def read_pandas_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
@@ -150,14 +108,7 @@ def read_pandas_binary_rows(connection, table):
         return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="server-side cursor",
-    payload="rows",
-    requires=["polars", "psycopg"],
-    lossy={"changed": "json jsonb", "refused": "far_dates"},
-)
+@transport("server-side cursor", "rows")
 def read_polars_server_cursor(connection, table):
     """Fetch 10,000 rows at a time through a server-side cursor, build a frame of each portion and join the frames.
 
@@ -175,14 +126,7 @@ def read_polars_server_cursor(connection, table):
     return pl.concat(frames[1:] or frames, how="vertical_relaxed")
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="server-side cursor",
-    payload="rows",
-    requires=["pandas", "psycopg"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
-)
+@transport("server-side cursor", "rows")
 def read_pandas_server_cursor(connection, table):
     """Fetch 10,000 rows at a time through a server-side cursor, build a frame of each portion and join the frames.
 

@@ -16,12 +16,7 @@ def _copy_csv(table, columns):
     return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), names)
 
 
-@transport(
-    "load",
-    path="COPY FROM STDIN",
-    payload="delimited text",
-    requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
-)
+@transport("COPY FROM STDIN", "delimited text")
 def load_copy_csv(connection, source, table):
     """Write each record batch of a Parquet file as CSV with pyarrow.csv, all into one COPY ... FROM STDIN.
 
@@ -40,12 +35,7 @@ def load_copy_csv(connection, source, table):
             copy.write(memoryview(text.getvalue()))
 
 
-@transport(
-    "load",
-    path="sink_batches, COPY FROM STDIN",
-    payload="delimited text",
-    requires=["polars", "pyarrow.parquet", "psycopg"],
-)
+@transport("sink_batches, COPY FROM STDIN", "delimited text", requires=["pyarrow.parquet"])
 def load_polars_sink(connection, source, table):
     """Let polars scan a Parquet file and pass every batch of rows (sink_batches) as CSV to one COPY ... FROM STDIN.
 
@@ -96,12 +86,7 @@ def _parsed(block, columns):
     )
 
 
-@transport(
-    "unload",
-    path="COPY TO STDOUT",
-    payload="delimited text",
-    requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
-)
+@transport("COPY TO STDOUT", "delimited text")
 def unload_copy_csv(connection, table, destination):
     """Parse the CSV of COPY ... TO STDOUT with pyarrow.csv, 2 MB at a time, and write it as Parquet.
 

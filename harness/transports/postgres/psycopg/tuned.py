@@ -3,14 +3,8 @@
 `help(arrow_wire.postgres.write)` says when rows go in two-phase commit, what is locked, and which values are refused.
 """
 
-from typing import Any
-
 from harness.registry import transport
 from harness.transports.parts import batches, write_part
-
-_WRITE: Any = {"path": "COPY in slices", "payload": "binary rows"}
-_READ: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
-_REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow"]
 
 
 def connect(uri):
@@ -20,7 +14,7 @@ def connect(uri):
     return postgres.connect(uri)
 
 
-@transport("write", frame="polars", requires=["polars", "pyarrow.compute", *_REQUIRES], **_WRITE)
+@transport("COPY in slices", "binary rows", requires=["pyarrow.compute", "numpy", "psycopg", "pyarrow"])
 def write_polars_tuned(connections, frame, table):
     """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one per core.
 
@@ -31,7 +25,7 @@ def write_polars_tuned(connections, frame, table):
     postgres.write(connections, (table,), frame)  # a tuple allows any table name
 
 
-@transport("write", frame="pandas", requires=["pandas", "pyarrow.compute", *_REQUIRES], **_WRITE)
+@transport("COPY in slices", "binary rows", requires=["pyarrow.compute", "numpy", "psycopg", "pyarrow"])
 def write_pandas_tuned(connections, frame, table):
     """Send the rows like `write_polars_tuned`; NaN in a float column stays NaN."""
     from arrow_wire import postgres
@@ -39,7 +33,7 @@ def write_pandas_tuned(connections, frame, table):
     postgres.write(connections, (table,), frame)  # a tuple allows any table name
 
 
-@transport("load", requires=["pyarrow.parquet", "pyarrow.compute", *_REQUIRES], **_WRITE)
+@transport("COPY in slices", "binary rows", requires=["pyarrow.compute", "numpy", "psycopg"])
 def load_tuned(connections, source, table):
     """Send the record batches of a Parquet file as binary COPY, in pieces, over one connection or several.
 
@@ -53,7 +47,7 @@ def load_tuned(connections, source, table):
     postgres.write(connections, (table,), reader)
 
 
-@transport("read", frame="polars", requires=["polars", *_REQUIRES], **_READ)
+@transport("SELECT in slices", "binary rows", requires=["numpy", "psycopg", "pyarrow"], settings={"jit": "off"})
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode arriving rows directly into the frame's memory.
 
@@ -65,7 +59,7 @@ def read_polars_tuned(connections, table):
     return postgres.read(connections, (table,), as_="polars")
 
 
-@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates"}, **_READ)
+@transport("SELECT in slices", "binary rows", requires=["numpy", "psycopg", "pyarrow"], settings={"jit": "off"})
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode arriving rows directly into Arrow's memory.
 
@@ -77,7 +71,7 @@ def read_pandas_tuned(connections, table):
     return postgres.read(connections, (table,), as_="pandas")
 
 
-@transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_READ)
+@transport("SELECT in slices", "binary rows", requires=["numpy", "psycopg"], settings={"jit": "off"})
 def unload_tuned(connections, table, destination):
     """Read a slice of the table on every core and write arriving rows to one Parquet file.
 
