@@ -244,7 +244,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         plan, "databases", asked.lab, asked.run_id, asked.folder, user_data=asked.data, ready=require_budget
     )
     with open_run(settings, request, say) as suite_run:
-        rig = suite_run.session.rig
+        rig, race.seed = suite_run.session.rig, suite_run.session.run_id
         say(rig.headline)
 
         def missing(entry: Transport) -> str | None:

@@ -126,7 +126,9 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             compared = (
                 {"compared": request.user_data.compared} if request.user_data and request.user_data.compared else {}
             )
-            folders.begin(folder, run_id, {**facts, **compared, "runs": len(chosen) * plan.passes})
+            folders.begin(
+                folder, run_id, {**facts, **compared, "shuffled_by": run_id, "runs": len(chosen) * plan.passes}
+            )
         done = [row for row in earlier if row.status is not Status.AGAIN]
         session = SuiteSession(
             run_id,
@@ -144,7 +146,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             undeclared(request.user_data.logical_types) if request.user_data else {},
             Ahead() if settings.ahead else None,
         )
-        yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
+        yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen, run_id), done))
 
 
 def _chosen(request: RunRequest) -> list[Case]:
