@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 
 from benchmarks import replay
 from harness import settings
@@ -27,7 +27,6 @@ from harness.model import Case, Experiment, Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, divided
-from harness.recommend.intervals import mean
 from harness.recommend.race import stages
 from harness.recommend.racing import EXPERIMENT, SUITE
 from harness.report import recommendation
@@ -55,7 +54,7 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
         seconds: dict[str, list[float]] = {}
         order = 0
         for size in sizes:
-            took = {one: mean(found) for one, found in seconds.items()}
+            took = {one: geometric_mean(found) for one, found in seconds.items()}
             still = [one for one in entries if not took or took.get(one.id, 1e9) <= HOPELESS * min(took.values())]
             seconds = {}
 

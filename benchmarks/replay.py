@@ -3,7 +3,7 @@
 What a run costs is what a recorded one of the same transport and rows cost beside its call (from its start to that of
 the next), and a call. Calls are not those that were recorded: who is truly the fastest would then be judged by the same
 times as it is found by. For each race the times that the transports truly take are drawn from what the recorded runs
-leave open, and its runs about them, with the spread that the race supposes (Smyth's, harness/recommend/intervals.py).
+leave open, and its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from harness.model import Operation, Run
 from harness.recommend import asking
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, bounds_of
-from harness.recommend.intervals import FREEDOM, SPREAD
-from harness.recommend.race import Race
+from harness.recommend.race import USUAL_SPREAD, Race
 from harness.recommend.racing import Racing, Track
 from harness.report.answers import EXACT
 from harness.results import folder as folders
@@ -106,8 +105,8 @@ class Replay:
 
     def _draw(self, case: Case, logs: Sequence[float]) -> None:
         """Draw what a transport truly takes, and how much it scatters, from the logarithms of recorded times."""
-        middle, freedom = fmean(logs), FREEDOM + len(logs) - 1
-        squares = FREEDOM * SPREAD**2 + sum((one - middle) ** 2 for one in logs)
+        middle, freedom = fmean(logs), USUAL_SPREAD.freedom + len(logs) - 1
+        squares = USUAL_SPREAD.freedom * USUAL_SPREAD.usual**2 + sum((one - middle) ** 2 for one in logs)
         spread = math.sqrt(squares / self.chance.gammavariate(freedom / 2, 2))  # a chi-square
         self.spread[case] = min(spread, WIDEST)
         self.truth[case] = math.exp(self.chance.gauss(middle, self.spread[case] / math.sqrt(len(logs))))

@@ -79,7 +79,7 @@ class _Settings(BaseSettings):
     )
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")
-    seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
+    seed: int = Field(20260407, ge=0, description="Seed of the generated data")
     time_limit: float | None = Field(
         None,
         gt=0,

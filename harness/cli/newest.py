@@ -38,7 +38,7 @@ def show(chosen: settings.Settings, console: Console) -> None:
 
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
-    run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, run.rows, summaries))
+    run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = closing.LINES - closing.lines(last, console.width)
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:

@@ -207,7 +207,7 @@ def _announce(suite_run: "SuiteRun", tell: Callable[[str], None]) -> None:
     done = sum(row.status is not Status.UNAVAILABLE for row in suite_run.done)
     tell(
         f"{len(suite_run.work)} runs of {len({run.case.transport.id for run in suite_run.work})} transports, "
-        f"size {plan.size}, {_passes(plan)}{f', {done} runs already done' if done else ''}; seed {plan.seed}"
+        f"size {plan.size}, {_passes(plan)}{f', {done} runs already done' if done else ''}"
     )
 
 

@@ -48,7 +48,7 @@ def _block() -> str:
     if suite.answers is None:
         raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
     cells = competing(suite.answers, summaries).values()
-    found = list(zip(answers(suite.answers, run.rows, summaries), cells, strict=True))
+    found = list(zip(answers(suite.answers, summaries), cells, strict=True))
     read = [*_legend(found), _few_rows()]
     paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]
     opening, *rest = (_filled(text) for text in paragraphs if text)

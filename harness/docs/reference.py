@@ -64,10 +64,10 @@ def results() -> str:
 
 def left_out(name: str) -> str:
     """Return as CSV the transports of a suite that are not contenders, according to its reference run."""
-    suite, run, summaries = of(name)
+    suite, _, summaries = of(name)
     assert suite.answers
     names = [field.name for field in fields(contenders.NoContender)]
     lines = [",".join(names)]
-    for one in contenders.left_out(suite.answers, run.rows, summaries):
+    for one in contenders.left_out(suite.answers, summaries):
         lines.append(",".join(as_text(getattr(one, column)) for column in names))
     return "\n".join([*lines, ""])

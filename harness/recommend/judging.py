@@ -9,16 +9,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import geometric_mean as mean
 from statistics import median
 
 from harness import registry, show
 from harness.lab.packages import beyond_pypi, installed
 from harness.model import LabError, Origin, Transport
 from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
-from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
+from harness.report.intervals import Interval, Spread, around, estimate, ratio
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
 from harness.run.redaction import of_server
@@ -47,13 +48,17 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     if best is None:
         raise LabError(_nobody(racing))
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
-    fastest = _figure(of_largest[best], of_largest[best])
-    exact = [_figure(times, of_largest[best]) for name, times in of_largest.items() if name in race.told[largest]]
+    fastest = _figure(of_largest[best], of_largest[best], race.spread)
+    exact = [
+        _figure(times, of_largest[best], race.spread, max(len(race.told[largest]) - 1, 1))
+        for name, times in of_largest.items()
+        if name in race.told[largest]
+    ]
     near = [one for one in exact if one.factor <= SHORT_WITHIN]
 
     def first(among: Iterable[Figure]) -> Figure | None:
         """Return whose interval has the lowest upper end, as the race itself decides."""
-        return min(among, key=lambda one: interval(of_largest[one.transport].seconds)[1], default=None)
+        return min(among, key=lambda one: race.interval(of_largest[one.transport].seconds)[1], default=None)
 
     known = {*racing.entries, *(one.transport.id for one in racing.left_out)}
     told = {name for times in race.told.values() for name in times} & race.kept
@@ -73,7 +78,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         least_code=min([fastest, *near], key=_effort),
         built_in=first(one for one in exact if built_in(registry.one(one.transport))),
         default=next((name for name in asked.usual if name in known), ""),
-        usual=tuple(_usual(name, found, race.told) for name in asked.usual if name in told),
+        usual=tuple(_usual(name, found, race) for name in asked.usual if name in told),
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
         ended=_ended(racing, largest),
@@ -158,8 +163,8 @@ def _peak(peaks: Sequence[int | None]) -> int | None:
     return max((peak for peak in peaks if peak is not None), default=None)
 
 
-def _figure(times: _Times, best: _Times) -> Figure:
-    """Return the figure of a transport; `best` are the times of the fastest at the same rows."""
+def _figure(times: _Times, best: _Times, spread: Spread, among: int = 1) -> Figure:
+    """Return the figure of a transport; `best` are the times of the fastest of `among` others at the same rows."""
     entry = registry.one(times.transport)
     seconds = median(times.seconds)
     return Figure(
@@ -172,7 +177,7 @@ def _figure(times: _Times, best: _Times) -> Figure:
         rows_per_s=times.rows / seconds,
         peak_rss_bytes=times.peak,
         factor=seconds / median(best.seconds),
-        factor_interval=None if times is best else ratio_interval(times.seconds, best.seconds),
+        factor_interval=None if times is best else _interval(times, best, spread, among),
         installs=installed(entry),
         beyond=beyond_pypi(entry),
         lines=lines(entry.id) if entry.origin != Origin.LIMIT else 0,
@@ -181,18 +186,24 @@ def _figure(times: _Times, best: _Times) -> Figure:
     )
 
 
-def _usual(name: str, found: dict[tuple[str, int], _Times], told: dict[int, dict[str, list[float]]]) -> Figure:
+def _interval(times: _Times, best: _Times, spread: Spread, among: int) -> Interval | None:
+    """Return the interval of how many times as long as the fastest a transport takes."""
+    of, to = estimate(times.seconds, spread), estimate(best.seconds, spread)
+    return around(median(times.seconds) / median(best.seconds), ratio(of, to, among)) if of and to else None
+
+
+def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
     """Return the figure of a usual transport at the largest number of rows that it ran, beside the fastest there."""
     rows = max(size for of, size in found if of == name)
-    best = min(told[rows], key=lambda one: mean(told[rows][one]))
-    return _figure(found[name, rows], found[best, rows])
+    best = min(race.told[rows], key=lambda one: mean(race.told[rows][one]))
+    return _figure(found[name, rows], found[best, rows], race.spread)
 
 
 def _bound(racing: Racing, found: dict[tuple[str, int], _Times], rows: int) -> Figure | None:
     of_bounds = [found[entry.id, rows] for entry in racing.bounds if (entry.id, rows) in found]
     fastest = min(of_bounds, key=lambda times: mean(times.seconds), default=None)
     best = racing.race.leader(rows)
-    return _figure(fastest, found[best, rows]) if fastest and best else None
+    return _figure(fastest, found[best, rows], racing.race.spread) if fastest and best else None
 
 
 def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:

@@ -17,9 +17,10 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import geometric_mean as mean
 
 from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
-from harness.recommend.intervals import interval, mean
+from harness.report.intervals import Interval, Spread, estimate, interval, spread_of
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
@@ -32,6 +33,9 @@ CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
 PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
 DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
+# How much runs usually scatter, for a race that has not seen enough to know how much its own do: those of a whole run
+# of matrix (docs/explanation/the-race.md). ENOUGH are degrees of freedom.
+USUAL_SPREAD, ENOUGH = Spread(0.11, 3.0), 20
 # What is run for its figure alone: so many passes, and a run may cost so much of what is left.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
@@ -57,7 +61,7 @@ class Race:
 
     transports: Sequence[str]
     rows: int
-    seed: int
+    seed: int | str
     kept: frozenset[str] = frozenset()
     patience: float = 20.0
     left: Callable[[], float] = lambda: math.inf
@@ -66,6 +70,7 @@ class Race:
     out: dict[str, str] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
     prices: Prices = field(default_factory=Prices)
+    _scatter: tuple[int, Spread] = (0, USUAL_SPREAD)  # of so many runs
 
     @property
     def stages(self) -> list[int]:
@@ -155,8 +160,24 @@ class Race:
         By the mean alone one that scatters would win by luck. None before anybody has run.
         """
         times = self.told.get(rows, {})
-        ends = {name: interval(times[name])[1] for name in self.contenders if name in times}
+        ends = {name: self.interval(times[name])[1] for name in self.contenders if name in times}
         return min(ends, key=ends.__getitem__) if ends else None
+
+    @property
+    def spread(self) -> Spread:
+        """How much the runs of this race scatter; before there are enough of them, how much runs usually do."""
+        cases = [times for of in self.told.values() for times in of.values()]
+        runs = sum(map(len, cases))
+        if runs != self._scatter[0]:
+            found = spread_of(cases) if runs - len(cases) >= ENOUGH else USUAL_SPREAD
+            self._scatter = runs, found
+        return self._scatter[1]
+
+    def interval(self, seconds: Sequence[float]) -> Interval:
+        """Return the interval of some times of this race, also of a single one."""
+        found = estimate(seconds, self.spread)
+        assert found  # a spread that is known tells something of a single run
+        return interval(found)
 
     def to_come(self, rows: int, number: int) -> Iterator[tuple[int, int]]:
         """Yield the rows and how many passes on them follow this pass, as long as nobody else is out."""
@@ -178,8 +199,8 @@ class Race:
         leader, times = self.leader(self.rows), self.told.get(self.rows, {})
         if leader is None:
             return []
-        border = interval(times[leader])[1] / DECIDED
-        others = [name for name in self.contenders if name != leader and interval(times[name])[0] < border]
+        border = self.interval(times[leader])[1] / DECIDED
+        others = [name for name in self.contenders if name != leader and self.interval(times[name])[0] < border]
         return [leader, *others] if others else []
 
     def _worth_a_pass(self, rows: int, following: int) -> bool:
@@ -251,9 +272,11 @@ class Race:
         if leader is None:
             return
         times = self.told[rows]
-        border = interval(times[leader])[1] * MARGINS.get(rows, 1.0) * (AFTER_ONE if len(times[leader]) == 1 else 1.0)
+        border = (
+            self.interval(times[leader])[1] * MARGINS.get(rows, 1.0) * (AFTER_ONE if len(times[leader]) == 1 else 1.0)
+        )
         for name in self.transports:
-            if name not in self.out and name != leader and name in times and interval(times[name])[0] > border:
+            if name not in self.out and name != leader and name in times and self.interval(times[name])[0] > border:
                 slower = mean(times[name]) / mean(times[leader])
                 self.out[name] = f"{slower:.1f} times as slow as the fastest of {rows:,} rows"
                 self.behind.discard(name)

@@ -234,7 +234,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         ready=require_budget,
     )
     with open_run(request) as suite_run:
-        rig = suite_run.rig
+        rig, race.seed = suite_run.rig, suite_run.request.run_id
         say(rig.headline)
 
         def missing(entry: Transport) -> str | None:

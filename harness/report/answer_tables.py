@@ -8,7 +8,7 @@ from harness.report import stability
 from harness.report.answers import EXACT, Leaders, Rival, answers
 from harness.report.cells import called as short
 from harness.report.cells import legend, marked, megabytes, significant, times
-from harness.report.intervals import Interval, called, leaves_out_one
+from harness.report.intervals import Interval, leaves_out_one
 from harness.report.summary import Summary
 from harness.report.text_tables import TITLES, TextTable
 from harness.results.row import Row
@@ -23,17 +23,16 @@ _HEAD = (
     "which",
     "transport",
     "median s",
-    "range",
+    "95 %",
     "times as long",
     "interval",
     "peak MB",
     "of limit",
     "values",
 )
-_RANGE = _HEAD.index("range")
 _WIDE = frozenset({0, 1, 2, 6, 9})
-_DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "range", "peak MB"))
-_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its bootstrap interval"
+_DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
+_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its 95 % interval for so many rivals"
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
@@ -42,7 +41,7 @@ _CONVERTED = "converted: values came back in other dtypes, which is work left to
 
 def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[TextTable]:
     """Return the tables that a report opens with; none of a suite whose question is another one."""
-    return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
+    return by_frame(answers(suite.answers, summaries)) if suite.answers else []
 
 
 def by_frame(found: Sequence[Leaders]) -> list[TextTable]:
@@ -68,10 +67,9 @@ def _table(
     rows = [row for one in found for row in _rows(one, roles, ids)]
     shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
-    interval = called(case.n for case in shown if case.n)
     return TextTable(
         title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
-        head=tuple(interval or name if place == _RANGE else name for place, name in enumerate(_HEAD)),
+        head=_HEAD,
         rows=tuple(rows),
         notes=(*_notes(shown, roles), *stability.note(shown), *([_explained(shown)] if explained else [])),
         wide=_WIDE,

@@ -1,38 +1,36 @@
 """What a run answers: for each system, operation and frame the fastest transport, and what the usual one costs.
 
 The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
-transports. How many times as long another one takes is the ratio of the medians, with its bootstrap interval (see
-`intervals`): an interval that holds 1 shows no difference. The fastest is found in the same runs, so that the factor of
-one that is fastest by chance is a little too large; `ties` says how many others are not shown to be slower.
+transports. How many times as long another one takes is the ratio of the medians, with its interval (see `intervals`):
+one that holds 1 shows no difference. The fastest is found in the same runs: intervals are corrected for how many it was
+found among. `ties` says how many others are not shown to be slower.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from operator import attrgetter
 
 from harness.model import Origin, Status
-from harness.report.intervals import Interval, leaves_out_one, overlap, ratio_interval
+from harness.report.intervals import Interval, around, leaves_out_one, ratio
 from harness.report.points import points
+from harness.report.ranks import is_slower
 from harness.report.summary import Summary
-from harness.results.row import Row, ok_rows
 from harness.suites.suite import AnswersWanted
 
 FRAMES = ("pandas", "polars")
 EXACT = "exact"
 _COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
-_Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a case
 
 
 @dataclass(frozen=True)
 class Rival:
     """A transport beside the fastest: how many times as long it takes, and the interval of that.
 
-    Both are None where one of the two has no figures; the interval is None of fewer than three runs, and of the fastest
-    itself, too.
+    Both are None where one of the two has no figures; the interval is None where nothing is known of the scatter, and
+    of the fastest itself, too.
     """
 
     case: Summary
@@ -49,8 +47,8 @@ class Rival:
 class Leaders:
     """What a run says of one system, operation and frame.
 
-    `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower: their
-    interval overlaps its own. `whole` is the fastest that is not declared to lose any kind of values, where that is
+    `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower.
+    `whole` is the fastest that is not declared to lose any kind of values, where that is
     another one. `usual` are the usual ones, the one that the fastest is set against first. `leanest` is the exact one
     with the smallest peak of memory. How near the fastest comes to the fastest bound is its `share_of_limit`.
     """
@@ -66,15 +64,12 @@ class Leaders:
     leanest: Rival | None
 
 
-def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[Leaders]:
+def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
     """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
 
-    `summaries` are those of `rows`, in their order; of an experiment with several amounts of data the largest counts.
+    Of an experiment with several amounts of data the largest counts.
     """
-    seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in ok_rows(rows):
-        seconds[row.case].append(row.took)
-    return [_answer(cases, wanted.usual, seconds) for cases in competing(wanted, summaries).values()]
+    return [_answer(cases, wanted.usual) for cases in competing(wanted, summaries).values()]
 
 
 def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
@@ -92,21 +87,22 @@ def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
     return [case for case in cases if case.label == largest]
 
 
-def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Leaders:
+def _answer(cases: Sequence[Summary], usual: Sequence[str]) -> Leaders:
     exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
     lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
+    among = max(len(exact) - 1, 1)
     return Leaders(
         cases[0].system,
         cases[0].operation,
         cases[0].frame,
         next((case.rows for case in cases if case.rows is not None), None),
         fastest,
-        sum(_not_slower(case, fastest) for case in exact[1:]) if fastest else 0,
-        _beside(whole, fastest, seconds) if whole and whole is not fastest else None,
-        tuple(_beside(case, fastest, seconds) for case in usual_among(cases, usual)),
-        _beside(lean, fastest, seconds) if lean else None,
+        sum(not is_slower(case, fastest, among) for case in exact[1:]) if fastest else 0,
+        _beside(whole, fastest, among) if whole and whole is not fastest else None,
+        tuple(_beside(case, fastest, among) for case in usual_among(cases, usual)),
+        _beside(lean, fastest, among) if lean else None,
     )
 
 
@@ -125,13 +121,10 @@ def _peak(case: Summary) -> int:
     return case.peak_rss_bytes or 0
 
 
-def _not_slower(case: Summary, fastest: Summary) -> bool:
-    return case.interval is not None and fastest.interval is not None and overlap(case.interval, fastest.interval)
-
-
-def _beside(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Rival:
+def _beside(case: Summary, fastest: Summary | None, among: int) -> Rival:
     if not case.n or fastest is None:
         return Rival(case, None, None)
-    of, to = (seconds[one.experiment, one.transport, one.label] for one in (case, fastest))
-    name = f"{case.experiment}/{case.label}/{case.transport}/{fastest.transport}"
-    return Rival(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))
+    factor = case.took / fastest.took
+    if case is fastest or case.estimate is None or fastest.estimate is None:
+        return Rival(case, factor, None)
+    return Rival(case, factor, around(factor, ratio(case.estimate, fastest.estimate, among)))

@@ -59,9 +59,9 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     if not seconds:
         return None
     best = min(sorted(seconds), key=seconds.__getitem__)
-    leading = [case for size in beside for case in not_slower([of[size].case for of in curves.values() if size in of])]
+    leading = [case for size in beside for case in not_slower([of[size] for of in curves.values() if size in of])]
     alike = sorted({case.transport for case in leading} - {best})
-    unsure = any(case.interval is None for case in leading)
+    unsure = any(case.estimate is None for case in leading)
     known = runs != _MOST.format(sizes[-1])
     return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
@@ -75,7 +75,7 @@ def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str])
     of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
     over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
     title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
-    said = legend(of_size.case.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
+    said = legend(of_size.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
     notes = (_NOTE, *([said] if said else []))
     return TextTable(title, _HEAD, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
@@ -104,7 +104,7 @@ def _lines(direction: Direction, rows: int, largest: int) -> dict[str, float]:
 
 def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
     low, high = beside[0], beside[-1]
-    first, last = curve[low].case.took, curve[high].case.took
+    first, last = curve[low].took, curve[high].took
     return first if low == high else first + (last - first) * (rows - low) / (high - low)
 
 
@@ -114,4 +114,4 @@ def _beside(one: AtRows) -> str:
 
 def _named(one: AtRows) -> str:
     every = one.direction.curves[one.transport].values()
-    return marked(one.transport, {kind: fate for of_size in every for kind, fate in of_size.case.lossy.items()})
+    return marked(one.transport, {kind: fate for of_size in every for kind, fate in of_size.lossy.items()})

@@ -82,7 +82,7 @@ def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> 
         if found := leaders(summaries):
             yield from _ever_smaller(_as_texts(found))
         return
-    if not (found_answers := answers(suite.answers, rows, summaries)):
+    if not (found_answers := answers(suite.answers, summaries)):
         return
     for roles in _FEWER_ROLES:
         for ids in (True, False):

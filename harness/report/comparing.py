@@ -1,14 +1,13 @@
 """Two runs of a suite, case by case: how many times as long the second takes, and whether that is shown.
 
-The ratio is that of the medians, with a 95 % bootstrap interval. Whether there is a difference at all is asked of the
-ranks of the seconds (Mann and Whitney's U, two-sided), since times are skewed; the p-values are corrected for the
-number of cases (Holm), since of a hundred equal pairs five would differ by chance alone.
+The ratio is that of the medians, with its 95 % interval (see `intervals`). Whether there is a difference at all is said
+by the p-value of the same method, corrected for the number of cases (Holm), since of a hundred equal pairs five would
+differ by chance alone.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.cells import significant, times
-from harness.report.intervals import CONFIDENCE, called, ratio_interval
+from harness.report.intervals import CONFIDENCE, Estimate, around, estimate, p_value, ratio, spread_of
 from harness.report.merging import differing, packages
 from harness.report.points import in_order
 from harness.report.text_tables import TextTable
@@ -29,7 +28,6 @@ from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
 NOTHING_SHOWN = "~"
-_EVERY_ORDER = 9_999  # permutations, as many as are gone through one by one; of more runs p is computed otherwise
 
 Key = tuple[str, str, str]
 
@@ -46,9 +44,9 @@ class CaseRatio:
     median_seconds_a: float  # median of seconds in A
     median_seconds_b: float  # median of seconds in B
     ratio: float  # median of B / median of A: above 1 B takes longer
-    ratio_low: float | None  # lower end of its interval (bootstrap, nominally 95 %)
+    ratio_low: float | None  # lower end of its 95 % interval
     ratio_high: float | None  # upper end
-    p: float  # p-value of Mann and Whitney's U
+    p: float  # p-value of no difference; 1 where the runs say nothing of their scatter
     p_corrected: float  # the same, corrected for the number of cases (Holm)
     shown: str  # ~ where no difference is shown, else faster or slower: B
 
@@ -90,7 +88,7 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
             f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: how much of a ratio is due to that cannot be "
             "told; --anyway compares them all the same, labelled"
         )
-    return Compared(names, *_lines(names, one.rows, other.rows), differs)
+    return Compared(names, *_lines(one.rows, other.rows), differs)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -100,42 +98,6 @@ def holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, value * (len(values) - place)))
         corrected[number] = highest
     return corrected
-
-
-def p_value(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the two-sided p-value of Mann and Whitney's U; exact for few runs, also where values are equal.
-
-    A single run shows nothing: 1.
-    """
-    from scipy import stats  # not at the top: a second that other commands need not wait
-
-    if min(len(one), len(other)) < 2:
-        return 1.0
-    few = math.comb(len(one) + len(other), len(one)) <= _EVERY_ORDER
-    method = stats.PermutationMethod(n_resamples=_EVERY_ORDER) if few else "auto"
-    return min(1.0, float(stats.mannwhitneyu(one, other, method=method).pvalue))
-
-
-def smallest_p(one: int, other: int) -> float:
-    """Return the smallest p-value that so many runs can have: every run of one side below every run of the other."""
-    return 1.0 if min(one, other) < 2 else 2 / math.comb(one + other, one)
-
-
-def runs_needed(cases: int) -> int:
-    """Return how many runs on both sides it takes that one of so many cases can show a difference at all."""
-    return next(n for n in range(1, 1_000) if cases * smallest_p(n, n) < LEVEL)
-
-
-def too_few(lines: Sequence[CaseRatio]) -> str:
-    """Say that no case has runs enough to show a difference, and how many it would take; empty where one has."""
-    several = f"{len(lines)} {'case is' if len(lines) == 1 else 'cases are'} compared at once"
-    least = min((smallest_p(line.n_a, line.n_b) for line in lines), default=0.0)
-    if least * len(lines) < LEVEL:
-        return ""
-    return (
-        f"no difference can be shown by so few runs: their smallest possible p is {least:.2g}, and {several}; it needs "
-        f"at least {runs_needed(len(lines))} passes in both runs"
-    )
 
 
 def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
@@ -150,7 +112,7 @@ def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
             yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
 
 
-def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
+def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
     a, b = _by_case(one), _by_case(other)
     pairs: dict[Key, tuple[list[float], list[float]]] = {}
     left_out = []
@@ -161,10 +123,12 @@ def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[li
             pairs[key] = first, second
         else:
             left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), [first, second])})")
-    values = [p_value(*seconds) for seconds in pairs.values()]
+    spreads = [spread_of(side) for side in zip(*pairs.values(), strict=True)] if pairs else []
+    known = [tuple(map(estimate, both, spreads)) for both in pairs.values()]
+    values = [p_value(second, first) if first and second else 1.0 for first, second in known]
     lines = [
-        _line(key, parameters[key], *seconds, "/".join((*names, *key)), of_case)
-        for (key, seconds), of_case in zip(pairs.items(), zip(values, holm(values), strict=True), strict=True)
+        _line(key, parameters[key], both, of, p)
+        for (key, both), of, p in zip(pairs.items(), known, zip(values, holm(values), strict=True), strict=True)
     ]
     return lines, left_out
 
@@ -192,48 +156,48 @@ def _why(rows: list[Row] | None) -> str:
 
 
 def _line(
-    key: Key, parameters: dict[str, str], one: list[float], other: list[float], name: str, p: tuple[float, float]
+    key: Key,
+    parameters: dict[str, str],
+    runs: tuple[list[float], list[float]],
+    known: tuple[Estimate | None, ...],
+    p: tuple[float, float],
 ) -> CaseRatio:
-    medians = statistics.median(one), statistics.median(other)
-    ratio = medians[1] / medians[0]
-    low, high = ratio_interval(other, one, name) or (None, None)
-    direction = "slower" if ratio > 1 else "faster"
+    medians, (first, second) = [statistics.median(side) for side in runs], known
+    factor = medians[1] / medians[0]
+    low, high = around(factor, ratio(second, first)) if first and second else (None, None)
+    direction = "slower" if factor > 1 else "faster"
     return CaseRatio(
         *key[:2],
         parameters,
-        n_a=len(one),
-        n_b=len(other),
+        n_a=len(runs[0]),
+        n_b=len(runs[1]),
         median_seconds_a=medians[0],
         median_seconds_b=medians[1],
-        ratio=ratio,
+        ratio=factor,
         ratio_low=low,
         ratio_high=high,
         p=p[0],
         p_corrected=p[1],
-        shown=direction if p[1] < LEVEL and ratio != 1 else NOTHING_SHOWN,
+        shown=direction if p[1] < LEVEL and factor != 1 else NOTHING_SHOWN,
     )
 
 
 def table(found: Compared) -> TextTable:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
-    many = called(n for line in found.lines for n in (line.n_a, line.n_b))
-    interval = many if many == "95 %" else "interval"  # of a ratio, also of few runs, it is no range
-    head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", interval, "p", "shown")
+    head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
     rows = [_texts(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
-    needed = too_few(found.lines)
     return TextTable(
         title=f"A: {found.names[0]}, B: {found.names[1]}",
         head=head,
         rows=tuple(rows),
         notes=(
             *(f"A and B differ: {fact}" for fact in found.differs),
-            *((needed,) if needed else ()),
-            f"{NOTHING_SHOWN} no difference is shown: p is {LEVEL:.2g} or more. p: Mann-Whitney U, corrected for "
-            f"{len(found.lines)} cases (Holm); B / A: medians; {interval}: bootstrap, none for fewer than 3 runs",
+            f"{NOTHING_SHOWN} no difference is shown: p is {LEVEL:.2g} or more. p is corrected for "
+            f"{len(found.lines)} cases (Holm); B / A: medians",
             *(f"not compared: {one}" for one in found.left_out),
         ),
         wide=frozenset({0, 1, len(head) - 1}),

@@ -1,20 +1,18 @@
 """What a run shows, in sentences a person can act on: ratios of points and transports with their uncertainty.
 
-The passes of a suite are blocks (Abedi & Brecht, ICPE 2017): both runs of a pass met the same spell of the machine, so
-ratios are taken pass by pass. Their interval is Student's on the logarithms, 95 %; what it does not separate from 1 is
-not called a difference. Where the fastest of several values is set against the others, their intervals are as much
-wider as it takes that all of them hold together (Bonferroni).
+A ratio is that of geometric means, with its 95 % interval (see `intervals`); what it does not separate from 1 is not
+called a difference. Where the fastest of several values is set against the others, their intervals hold together.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.report.intervals import CONFIDENCE, leaves_out_one
+from harness.report.intervals import Spread, estimate, leaves_out_one, spread_of
+from harness.report.intervals import ratio as ratio_interval
 from harness.report.points import described, in_order, natural
 from harness.results.row import Row
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
@@ -22,7 +20,7 @@ from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of times: its geometric mean over `n` passes and the ends of its interval (None of a single pass)."""
+    """A ratio of times of `n` runs: that of their geometric means, and the ends of its interval (None of too few)."""
 
     value: float
     low: float | None
@@ -35,16 +33,13 @@ class Ratio:
         return self.low is not None and self.high is not None and leaves_out_one((self.low, self.high))
 
 
-def ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Ratio:
-    """Return the ratio of the first to the second of each pair of seconds."""
-    logs = [math.log(one / other) for one, other in pairs]
-    middle = statistics.fmean(logs)
-    if len(logs) < 2:
-        return Ratio(math.exp(middle), None, None, len(logs))
-    from scipy import stats  # not at the top: a second for one number
-
-    half = stats.t.ppf((1 + confidence) / 2, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(logs))
+def ratio(one: Sequence[float], other: Sequence[float], spread: Spread, among: int = 1) -> Ratio:
+    """Return the ratio of some seconds to others, of a run that scatters so; of `among` ratios that hold together."""
+    value = statistics.geometric_mean(one) / statistics.geometric_mean(other)
+    ours, theirs, runs = estimate(one, spread), estimate(other, spread), min(len(one), len(other))
+    if ours is None or theirs is None:
+        return Ratio(value, None, None, runs)
+    return Ratio(value, *ratio_interval(ours, theirs, among), runs)
 
 
 def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> list[str]:
@@ -54,69 +49,75 @@ def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> li
     for comparison in comparisons:
         about = [row for row in good if row.experiment == comparison.experiment]
         if isinstance(comparison, Sweep):
-            found += _of_sweep(about, comparison)
+            found += _of_sweep(about, comparison, _spread(good, comparison.figure))
         elif isinstance(comparison, Versus):
-            found += _of_transports(about, comparison)
+            found += _of_transports(about, comparison, _spread(good, comparison.figure))
         else:
-            found += _of_points(about, comparison)
+            found += _of_points(about, comparison, _spread(good, "seconds"))
     return found
 
 
-Passes = dict[int, float]
 Where = tuple[tuple[str, str], ...]  # parameters with their values, as a key
 
 
-def _of_points(about: Sequence[Row], comparison: Comparison) -> Iterator[str]:
-    sides: dict[tuple[str, Where], dict[str, Passes]] = defaultdict(lambda: {"one": {}, "other": {}})
+def _spread(rows: Sequence[Row], figure: str) -> Spread:
+    """Return how much a figure scatters in this run."""
+    cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for row in rows:
+        if (cost := _cost(row, figure)) is not None:
+            cases[row.case].append(cost)
+    return spread_of(cases.values())
+
+
+def _of_points(about: Sequence[Row], comparison: Comparison, spread: Spread) -> Iterator[str]:
+    sides: dict[tuple[str, Where], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for row in about:
         values = row.parameters
-        rest = _without(values, comparison.one)
-        for side, wanted in (("one", comparison.one), ("other", comparison.other)):
+        for side, wanted in enumerate((comparison.one, comparison.other)):
             if all(values.get(name) == str(value) for name, value in wanted.items()):
-                sides[row.transport, rest][side][row.pass_number] = row.took
+                sides[row.transport, _without(values, comparison.one)][side].append(row.took)
     for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(dict(key[1])))):
-        one, other = sides[transport, rest].values()
-        if pairs := _pairs(one, other):
+        if all(both := sides[transport, rest]):
             authors = f"; published: {comparison.published}" if comparison.published else ""
-            yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(pairs))}{authors}"
+            yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(*both, spread))}{authors}"
 
 
-def _of_transports(about: Sequence[Row], comparison: Versus) -> Iterator[str]:
+def _of_transports(about: Sequence[Row], comparison: Versus, spread: Spread) -> Iterator[str]:
     figures = {
         comparison.transport: comparison.figure,
         comparison.against: comparison.against_figure or comparison.figure,
     }
-    sides: dict[Where, dict[str, Passes]] = defaultdict(lambda: {name: {} for name in figures})
+    sides: dict[Where, dict[str, list[float]]] = defaultdict(lambda: {name: [] for name in figures})
     for row in about:
         if row.transport in figures and (cost := _cost(row, figures[row.transport])) is not None:
-            sides[tuple(row.parameters.items())][row.transport][row.pass_number] = cost
+            sides[tuple(row.parameters.items())][row.transport].append(cost)
     for where in sorted(sides, key=lambda where: in_order(dict(where))):
-        if pairs := _pairs(*(sides[where][name] for name in figures)):
+        one, other = (sides[where][name] for name in figures)
+        if one and other:
             title = f"{comparison.title} ({comparison.against})"
-            yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(pairs))}"
+            yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(one, other, spread))}"
 
 
-def _of_sweep(about: Sequence[Row], sweep: Sweep) -> Iterator[str]:
-    curves: dict[tuple[str, Where], dict[str, Passes]] = defaultdict(lambda: defaultdict(dict))
+def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: Spread) -> Iterator[str]:
+    curves: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in about:
         values = row.parameters
         if sweep.parameter in values and (cost := _cost(row, sweep.figure)) is not None:
             rest = _without(values, [sweep.parameter])
-            curves[row.transport, rest][values[sweep.parameter]][row.pass_number] = cost
+            curves[row.transport, rest][values[sweep.parameter]].append(cost)
     for transport, rest in sorted(curves, key=lambda key: (key[0], in_order(dict(key[1])))):
         if len(curve := curves[transport, rest]) > 1:
-            yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve)}"
+            yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve, spread)}"
 
 
-def _best_of(name: str, curve: dict[str, Passes]) -> str:
+def _best_of(name: str, curve: dict[str, list[float]], spread: Spread) -> str:
     """Say which value of a parameter is the fastest, and how many times as fast as the others."""
-    best = min(curve, key=lambda value: statistics.median(curve[value].values()))
+    best = min(curve, key=lambda value: statistics.median(curve[value]))
     others = sorted((value for value in curve if value != best), key=natural)
-    together = 1 - (1 - CONFIDENCE) / len(others)
-    found = {value: ratio(pairs, together) for value in others if (pairs := _pairs(curve[value], curve[best]))}
-    passes = min((one.n for one in found.values()), default=0)
+    found = {value: ratio(curve[value], curve[best], spread, len(others)) for value in others}
+    passes = min(one.n for one in found.values())
     said = f"{passes} pass{'es' if passes != 1 else ''}"
-    if passes < 2:
+    if any(one.low is None for one in found.values()):
         return f"{described(name, best)} came first of {len(curve)}; {said} cannot say how sure that is"
     sure = [
         f"{one.value:.2f} times as fast as {described(name, value)} ({one.low:.2f} to {one.high:.2f})"
@@ -136,10 +137,6 @@ def _cost(row: Row, figure: str) -> float | None:
     if not value:  # a figure of zero has no logarithm
         return None
     return 1 / value if figure.endswith("_per_s") else value
-
-
-def _pairs(one: Passes, other: Passes) -> list[tuple[float, float]]:
-    return [(one[number], other[number]) for number in sorted(one.keys() & other.keys())]
 
 
 def _without(values: dict[str, str], left_out: Iterable[str]) -> Where:

@@ -6,7 +6,8 @@ fitted to the medians at each number of rows as a generalized linear model with 
 McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8), by iteratively reweighted least squares:
 an error counts as a share of what the line says. With plain least squares the largest size would decide alone, and the
 fixed cost would be what is left over; with shares of what was measured, low outliers would win. Neither cost is below
-zero. Intervals are the percentile bootstrap over the runs of each size. Where a transport does not cost as a straight
+zero. Intervals are the middle of the lines through times drawn within the interval of each size (see `intervals`).
+Where a transport does not cost as a straight
 line says, `off` tells how far it is from it.
 """
 
@@ -15,13 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.report.curves import Curve, Direction
-from harness.report.intervals import CONFIDENCE, DRAWS, FEWEST, Interval, draws_of
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
+from harness.report.intervals import Estimate, Interval, around, draws, draws_of, middle
 
 STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
 _ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
@@ -32,8 +30,8 @@ FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little abo
 class Cost:
     """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
 
-    Intervals are None where a size has fewer than three runs. `off` is how many times as large as the other the line or
-    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows, `fewest_runs` those of the size with fewest.
+    Intervals are None where nothing is known of the scatter. `off` is how many times as large as the other the line or
+    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows.
     """
 
     transport: str
@@ -44,7 +42,6 @@ class Cost:
     marginal_interval: Interval | None
     off: float
     sizes: tuple[int, ...]
-    fewest_runs: int
 
     @property
     def half_rate_rows(self) -> float | None:
@@ -66,7 +63,7 @@ def costs(found: Iterable[Direction]) -> list[Cost]:
     ]
 
 
-def fitted(sizes: Sequence[int], seconds: Any) -> tuple[Any, Any]:
+def fitted(sizes: Sequence[float], seconds: Any) -> tuple[Any, Any]:
     """Return fixed and marginal cost of the lines that `seconds` scatter about by the same share at all sizes.
 
     `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
@@ -99,45 +96,27 @@ def _weighted(rows: Any, times: Any, weights: Any) -> tuple[Any, Any]:
     )
 
 
-def medians_drawn(runs: Sequence[Sequence[float]], source: Generator) -> Any:
-    """Return the medians of runs drawn again with replacement: an array of DRAWS lines, one column a size."""
-    import numpy as np
-
-    drawn = [np.median(source.choice(seconds, (DRAWS, len(seconds))), axis=1) for seconds in runs]
-    return np.stack(drawn, axis=-1)
-
-
-def middle(drawn: Any) -> Interval:
-    """Return the ends of the middle 95 % of some figures: two that were drawn, so that they may be infinite."""
-    import numpy as np
-
-    outside = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(drawn, (outside, 1 - outside), method="nearest")
-    return float(low), float(high)
-
-
 def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     import numpy as np
 
     sizes = tuple(curve)
-    medians = np.array([curve[rows].case.took for rows in sizes])
+    medians = np.array([case.took for case in curve.values()])
     fixed, marginal = map(float, fitted(sizes, medians))
     line = fixed + marginal * np.asarray(sizes)
-    fewest = min(len(one.seconds) for one in curve.values())
     ends: tuple[Interval | None, Interval | None] = (None, None)
-    if fewest >= FEWEST:
-        drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.seconds for one in curve.values()))
+    known = tuple(case.estimate for case in curve.values() if case.estimate)
+    if len(known) == len(sizes):
+        drawn = _intervals(f"{direction.name}/{name}", sizes, known)
         # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
-        ends = (_around(fixed, drawn[0]), _around(marginal, drawn[1]))
+        ends = (around(fixed, drawn[0]), around(marginal, drawn[1]))
     off = float(np.max(np.maximum(line / medians, medians / line)))
-    return Cost(name, direction, fixed, marginal, *ends, off, sizes, fewest)
+    return Cost(name, direction, fixed, marginal, *ends, off, sizes)
 
 
 @lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
-def _intervals(name: str, sizes: tuple[int, ...], runs: tuple[tuple[float, ...], ...]) -> tuple[Interval, Interval]:
-    fixed, marginal = fitted(sizes, medians_drawn(runs, draws_of(name)))
+def _intervals(name: str, sizes: tuple[int, ...], times: tuple[Estimate, ...]) -> tuple[Interval, Interval]:
+    import numpy as np
+
+    source = draws_of(name)
+    fixed, marginal = fitted(sizes, np.stack([draws(one, source) for one in times], axis=-1))
     return middle(fixed), middle(marginal)
-
-
-def _around(value: float, interval: Interval) -> Interval:
-    return min(value, interval[0]), max(value, interval[1])

@@ -11,7 +11,7 @@ from harness.report.cells import significant, times
 from harness.report.costs import STRAIGHT, Cost, costs
 from harness.report.crossings import Crossing, Span, Winners, winners
 from harness.report.curves import Direction, directions
-from harness.report.intervals import Interval, called, overlap
+from harness.report.intervals import Interval
 from harness.report.points import described
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
@@ -23,11 +23,11 @@ _SPANS = (
     "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
     "either, at some of these rows, stand beside them",
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
-    "the sizes that were run; the interval is a bootstrap over the runs (docs/explanation/suites/crossings.md)",
+    "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
 )
 _COSTS = (
-    "the straight line through the medians, whose errors count as shares of it; intervals: bootstrap over the runs of "
-    "each size (docs/explanation/suites/crossings.md)",
+    "the straight line through the medians, whose errors count as shares of it, with 95 % intervals "
+    "(docs/explanation/suites/crossings.md)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
     "off by: how many times as large as the other the line or a median is at most; where that is much, the transport "
     "does not cost as a line says, and neither figure holds at the sizes in between",
@@ -78,7 +78,7 @@ def _said_of(one: Winners, found: Curves) -> str:
     who = subject(one.direction, found.directions)
     if any(span.unsure for span in one.spans):
         medians = ", then of ".join(f"{span.transport} at {_sizes(span.sizes)}" for span in one.spans)
-        return f"{who}: fewer than 3 runs of a size show no crossing; the smallest medians are of {medians}"
+        return f"{who}: so few runs show no crossing; the smallest medians are of {medians}"
     first, *rest = one.spans
     parts = [f"{first.transport}{_until(one)}{_beside(one, first)}"]
     for crossing, span in zip(one.crossings, rest, strict=True):
@@ -97,7 +97,7 @@ def _until(one: Winners) -> str:
 def _from(crossing: Crossing, of: Winners) -> str:
     if crossing.rows is None or crossing.interval is None:
         return " (where they cross is not known: they were not run at the same sizes)"
-    words = f" from {many(crossing.rows, of)} on ({interval_name(of)}: {ends(crossing.interval, of)})"
+    words = f" from {many(crossing.rows, of)} on (95 % interval: {ends(crossing.interval, of)})"
     return words if crossing.shown else f"{words}, which the runs do not show"
 
 
@@ -107,13 +107,6 @@ def ends(interval: Interval, of: Winners) -> str:
     if not low or math.isinf(high) or low == high:
         return f"{many(low, of)} to {many(high, of)}"
     return f"{many(low, of).removesuffix(' rows').removesuffix(' row')} to {many(high, of)}"
-
-
-def interval_name(of: Winners) -> str:
-    """Return what the intervals of a direction may be called, by its size with the fewest runs."""
-    counts = [len(one.seconds) for curve in of.direction.exact.values() for one in curve.values()]
-    name = called(counts)
-    return "95 % interval" if name == "95 %" else name
 
 
 def _beside(of: Winners, span: Span) -> str:
@@ -149,7 +142,7 @@ def _least(among: Sequence[tuple[str, float, Interval | None]], units: float, un
     (name, value, interval), *others = sorted(among, key=lambda one: one[1])
     if interval is None:
         return f"{name}, {significant(value * units)} {unit} (too few runs to tell)"
-    near = [other for other, _, its in others if its is not None and overlap(interval, its)]
+    near = [other for other, _, its in others if its is not None and its[0] <= interval[1]]
     alike = f"; no difference shown to {_few(near)}" if near else ""
     return f"{name}, {significant(value * units)} {unit} ({_both(interval, units)}{alike})"
 
@@ -217,8 +210,7 @@ def _cost_table(found: Curves) -> TextTable:
         )
         for one in found.costs
     )
-    interval = called(one.fewest_runs for one in found.costs) or "interval"
-    head = ("from, to", "transport", "fixed ms", interval, "marginal µs", interval, "half rate at, rows", "off by")
+    head = ("from, to", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
     return TextTable(title, head, rows, _COSTS, wide=frozenset({0, 1}), droppable=((7,), (6,), (3, 5)))
 

@@ -4,8 +4,8 @@ At each number of rows that was run, those that are not shown to be slower than 
 whose values came back exact; see `ranks`) may be the fastest. A direction is told with the fewest transports that are
 among them wherever they stand for it: so a change that no run shows is none. Between two of them the seconds are taken
 to be straight between the medians of neighbouring sizes, which is exact where a call costs a fixed time and each row
-the same; they cross at the last number of rows where the second one becomes the faster. The interval is the percentile
-bootstrap over the runs of each size. It may be open: beyond what was run nothing is known.
+the same; they cross at the last number of rows where the second one becomes the faster. The interval is the middle of
+the crossings of times drawn within the interval of each size. It may be open: beyond what was run nothing is known.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from harness.report.costs import medians_drawn, middle
 from harness.report.curves import Curve, Direction
-from harness.report.intervals import FEWEST, Interval, draws_of
+from harness.report.intervals import Interval, around, draws, draws_of, middle, slower
 from harness.report.ranks import places
 from harness.report.summary import Summary
 
@@ -29,7 +28,7 @@ class Span:
     """The numbers of rows, from first to last, at all of which one transport is not shown to be slower than anybody.
 
     `ties` are the other such transports at some of these sizes, by id, with those sizes. `unsure` says that one of all
-    these had fewer than three runs of a size, where its median stands for itself and shows nothing.
+    these had so few runs of a size that its median shows nothing.
     """
 
     transport: str
@@ -43,8 +42,8 @@ class Crossing:
     """Where the transport of one span gives way to that of the next.
 
     `rows` is where their medians cross, 0 where the second is faster from the smallest size on, infinite where it is
-    not faster at the largest, None where they were not run at the same sizes. `interval` is None of fewer than three
-    runs. `shown` says that each is shown to be faster than the other at a size of its own span.
+    not faster at the largest, None where they were not run at the same sizes. `interval` is None where the run says
+    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its own span.
     """
 
     before: str
@@ -122,15 +121,13 @@ def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
 
 
 def _leading(rows: int, curves: Mapping[str, Curve]) -> list[str]:
-    return [case.transport for case in not_slower([of[rows].case for of in curves.values() if rows in of])]
+    return [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])]
 
 
 def _mean_ratio(name: str, sizes: Sequence[int], curves: Mapping[str, Curve]) -> float:
     """Return how many times as long as the smallest median one takes, on the geometric mean over some sizes."""
-    best = [min(of[rows].case.took for of in curves.values() if rows in of) for rows in sizes]
-    return statistics.geometric_mean(
-        curves[name][rows].case.took / least for rows, least in zip(sizes, best, strict=True)
-    )
+    best = [min(of[rows].took for of in curves.values() if rows in of) for rows in sizes]
+    return statistics.geometric_mean(curves[name][rows].took / least for rows, least in zip(sizes, best, strict=True))
 
 
 def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], curves: Mapping[str, Curve]) -> Span:
@@ -139,14 +136,14 @@ def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], c
         for other in sorted({other for names in leading for other in names} - {name})
     }
     unsure = any(
-        curves[one][rows].case.interval is None
-        for rows, names in zip(sizes, leading, strict=True)
-        for one in {name, *names}
+        curves[one][rows].estimate is None for rows, names in zip(sizes, leading, strict=True) for one in {name, *names}
     )
     return Span(name, sizes, ties, unsure)
 
 
 def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) -> Crossing:
+    import numpy as np
+
     before, after = curves[one.transport], curves[other.transport]
     sizes = [rows for rows in (*one.sizes, *other.sizes) if rows in before and rows in after]
     shown = any(_faster(before, after, rows) for rows in one.sizes) and any(
@@ -154,14 +151,14 @@ def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) ->
     )
     if len(sizes) < 2 or sizes[-1] not in other.sizes:
         return Crossing(one.transport, other.transport, None, None, shown)
-    medians = [[curve[rows].case.took for rows in sizes] for curve in (before, after)]
+    medians = [[curve[rows].took for rows in sizes] for curve in (before, after)]
     at = float(crossing(sizes, *medians))
     interval = None
-    if all(len(curve[rows].seconds) >= FEWEST for curve in (before, after) for rows in sizes):
+    times = [[found for rows in sizes if (found := curve[rows].estimate)] for curve in (before, after)]
+    if all(len(of) == len(sizes) for of in times):
         source = draws_of(f"{name}/{one.transport}/{other.transport}")
-        drawn = [medians_drawn([curve[rows].seconds for rows in sizes], source) for curve in (before, after)]
-        low, high = middle(crossing(sizes, *drawn))
-        interval = min(low, at), max(high, at)
+        drawn = [np.stack([draws(found, source) for found in of], axis=-1) for of in times]
+        interval = around(at, middle(crossing(sizes, *drawn)))
     return Crossing(one.transport, other.transport, at, interval, shown)
 
 
@@ -169,5 +166,4 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
     """Say whether the first is shown to be faster than the second at so many rows."""
     if rows not in one or rows not in other:
         return False
-    ours, theirs = one[rows].case.interval, other[rows].case.interval
-    return ours is not None and theirs is not None and ours[1] < theirs[0]
+    return slower(other[rows].estimate, one[rows].estimate)

@@ -18,15 +18,7 @@ _COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 _PLACES = {name: system.place for name, system in SYSTEMS.items()}
 
 
-@dataclass(frozen=True)
-class Timings:
-    """A transport at one number of rows: the summary of its runs, and the seconds of those that are ok."""
-
-    case: Summary
-    seconds: tuple[float, ...]
-
-
-Curve = Mapping[int, Timings]  # by the number of rows, fewest first
+Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 _Where = tuple[str, str, str, str, str]  # system, operation, frame, dataset, other parameters
 
 
@@ -47,7 +39,7 @@ class Direction:
     @property
     def exact(self) -> dict[str, Curve]:
         """The curves of what brings every value back exact, at the sizes where it does."""
-        kept = {name: {rows: one for rows, one in of.items() if is_exact(one.case)} for name, of in self.curves.items()}
+        kept = {name: {rows: one for rows, one in of.items() if is_exact(one)} for name, of in self.curves.items()}
         return {name: of for name, of in kept.items() if of}
 
     @property
@@ -63,29 +55,21 @@ def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: I
     the experiments they are from; bounds and controls are left out, and so is a case without an ok run.
     """
     wanted = set(experiments)
-    runs = _runs(rows)
-    found: dict[_Where, dict[str, dict[int, Timings]]] = defaultdict(lambda: defaultdict(dict))
+    datasets = {row.case: row.dataset for row in ok_rows(rows)}
+    found: dict[_Where, dict[str, dict[int, Summary]]] = defaultdict(lambda: defaultdict(dict))
     parameters: dict[_Where, dict[str, str]] = {}
     for case in summaries:
         if case.experiment in wanted and competes(case):
-            dataset, seconds = runs[case.experiment, case.transport, case.label]
+            dataset = datasets[case.experiment, case.transport, case.label]
             rest = {name: value for name, value in case.parameters.items() if name != "rows"}
             where = (case.system, case.operation, case.frame, dataset, label(rest))
             parameters[where] = rest
-            found[where][case.transport][case.rows or 0] = Timings(case, tuple(seconds))
+            found[where][case.transport][case.rows or 0] = case
     ordered = sorted(found, key=lambda where: _place(where, parameters[where]))
     return [_direction(where, parameters[where], found[where]) for where in ordered]
 
 
-def _runs(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[str, list[float]]]:
-    """Return the dataset of each case and the seconds of its ok runs."""
-    found: dict[tuple[str, str, str], tuple[str, list[float]]] = {}
-    for row in ok_rows(rows):
-        found.setdefault(row.case, (row.dataset, []))[1].append(row.took)
-    return found
-
-
-def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, Timings]]) -> Direction:
+def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, Summary]]) -> Direction:
     system, operation, frame, dataset, _ = where
     curves = {name: {rows: of[rows] for rows in sorted(of)} for name, of in sorted(found.items())}
     return Direction(system, operation, frame, dataset, parameters, curves)

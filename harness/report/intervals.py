@@ -1,16 +1,23 @@
-"""Intervals of medians and of ratios of medians: the percentile bootstrap, 95 %.
+"""How sure a time is, or how many times as long another one takes: the moderated t on the logarithms of seconds.
 
-Runs are drawn again with replacement 9,999 times; the interval is the middle 95 % of the medians of those draws. It
-says what the runs at hand can say: of 3, 4 or 5 runs it is their whole range, of fewer than 3 there is none. How much
-that is worth is in docs/explanation/statistics.md. The draws are seeded by the name of what they are about, so that the
-same rows always give the same interval.
+Three runs of a transport say little about how much it scatters. The other transports of the same run say more: Smyth's
+moderated t (Statistical Applications in Genetics and Molecular Biology 3, 2004) draws the variance of each towards that
+of all, s0 squared, as far as these agree, which is worth d0 degrees of freedom. Both are estimated from the run at hand
+(`spread_of`). A ratio of two times is the difference of two means of logarithms, with the fewer of their degrees of
+freedom: with Welch's, three runs of equal transports differ in 9 to 12 % of all pairs.
+
+How often these intervals hold the truth, and what else the lab prints: docs/explanation/statistics.md, from
+benchmarks/coverage.py.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,45 +26,101 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
-FEWEST = 3  # runs: the range of two is no better than a guess
-_ALL = 5  # runs: of so many or fewer the interval is their range
-_HOLDS = 10  # runs: from here on it holds the true median as often as it says; see docs/explanation/statistics.md
 DRAWS = 9_999
+_FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree
 
 
-def median_interval(values: Sequence[float], name: str) -> Interval | None:
-    """Return the interval of the median of some values in any order; None of fewer than FEWEST."""
-    return _median_interval(tuple(values), name)
+@dataclass(frozen=True)
+class Spread:
+    """How much the times of one run scatter: s0, the standard deviation of their logarithms, and d0, what it is worth.
 
-
-@lru_cache(maxsize=16_384)  # pictures and tables of one report ask for the same medians up to five times
-def _median_interval(values: tuple[float, ...], name: str) -> Interval | None:
-    import numpy as np  # not at the top, as scipy below: a second that a command without a report need not wait
-
-    return _interval([values], np.median, name)
-
-
-def called(counts: Iterable[int]) -> str:
-    """Return what the intervals of medians of so many runs may be called: `range of 3`, `interval`, `95 %`, or nothing.
-
-    Only of many runs does such an interval hold the true median in 95 % of all cases; of 3 in 75 %.
+    `most` is what all runs together are worth, more than which no single estimate can be.
     """
-    known = {count for count in counts if count >= FEWEST}
-    if not known or min(known) >= _HOLDS:
-        return "95 %" if known else ""
-    if max(known) > _ALL:
-        return "interval"
-    return f"range of {min(known)}" + (f" to {max(known)}" if len(known) > 1 else "")
+
+    usual: float = 0.0
+    freedom: float = 0.0
+    most: float = math.inf
 
 
-def ratio_interval(of: Sequence[float], to: Sequence[float], name: str) -> Interval | None:
-    """Return the interval of the ratio of the median of one sample to that of another, drawn apart from each other."""
+UNKNOWN = Spread()  # of a run with too few cases: each speaks for itself, which is Student's t
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What some runs say of the logarithm of a time: its mean, the standard error of that, its degrees of freedom."""
+
+    mean: float
+    error: float
+    freedom: float
+
+
+def spread_of(samples: Iterable[Sequence[float]]) -> Spread:
+    """Return how much the times of a run scatter, from the seconds of each of its cases (Smyth 2004, section 6.2)."""
     import numpy as np
+    from scipy import optimize, special  # not at the top: a second that a command without a report need not wait
 
-    def ratio(one: Any, other: Any, axis: int) -> Any:
-        return np.median(one, axis=axis) / np.median(other, axis=axis)
+    several = [np.log(seconds) for seconds in samples if len(seconds) > 1]
+    known = [(float(np.var(logs, ddof=1)), len(logs) - 1) for logs in several if np.ptp(logs) > 0]
+    if len(known) < _FEWEST_CASES:
+        return UNKNOWN
+    variances, freedoms = map(np.array, zip(*known, strict=True))
+    logs = np.log(variances) - special.digamma(freedoms / 2) + np.log(freedoms / 2)
+    middle, most = float(logs.mean()), float(freedoms.sum())
+    excess = float(np.var(logs, ddof=1) - special.polygamma(1, freedoms / 2).mean())
+    if excess <= special.polygamma(1, most / 2):  # they scatter alike, as far as they can say
+        return Spread(math.exp(middle / 2), most, most)
+    half = optimize.brentq(lambda half: float(special.polygamma(1, half)) - excess, 1e-3, most)
+    return Spread(math.exp((middle + float(special.digamma(half)) - math.log(half)) / 2), 2 * half, most)
 
-    return _interval([of, to], ratio, name)
+
+def estimate(seconds: Sequence[float], spread: Spread) -> Estimate | None:
+    """Return what some runs say of a time, in a run that scatters so; None where nothing is known of their scatter."""
+    logs = [math.log(one) for one in seconds]
+    freedom = min(spread.freedom + len(logs) - 1, spread.most)
+    if not logs or freedom <= 0:
+        return None
+    middle = fmean(logs)
+    squares = spread.freedom * spread.usual**2 + sum((one - middle) ** 2 for one in logs)
+    return Estimate(middle, math.sqrt(squares / (spread.freedom + len(logs) - 1) / len(logs)), freedom)
+
+
+def interval(of: Estimate, among: int = 1) -> Interval:
+    """Return the interval of a time; the wider one where as many intervals have to hold together (Bonferroni)."""
+    return _around(of.mean, of.error, of.freedom, among)
+
+
+def ratio(of: Estimate, to: Estimate, among: int = 1) -> Interval:
+    """Return the interval of how many times as long one takes as the other; of `among` such ratios that hold together.
+
+    For the fastest of a table and all others of it, `among` is how many these are: the fastest was found in these runs.
+    """
+    return _around(of.mean - to.mean, *_difference(of, to), among)
+
+
+def p_value(of: Estimate, to: Estimate) -> float:
+    """Return how probable at least such a difference is where there is none, two-sided."""
+    error, freedom = _difference(of, to)
+    if not error:
+        return float(of.mean == to.mean)
+    from scipy import special
+
+    return 2 * float(special.stdtr(freedom, -abs(of.mean - to.mean) / error))
+
+
+def around(value: float, interval: Interval) -> Interval:
+    """Return an interval widened by a figure that is printed next to it: a median may lie outside that of the mean."""
+    return min(value, interval[0]), max(value, interval[1])
+
+
+def median_interval(seconds: Sequence[float], spread: Spread) -> Interval | None:
+    """Return the interval of a time whose median is printed; None where nothing is known of its scatter."""
+    found = estimate(seconds, spread)
+    return None if found is None else around(median(seconds), interval(found))
+
+
+def slower(of: Estimate | None, to: Estimate | None, among: int = 1) -> bool:
+    """Say whether one is shown to take longer than the other."""
+    return of is not None and to is not None and ratio(of, to, among)[0] > 1
 
 
 def leaves_out_one(ratio: Interval | None) -> bool:
@@ -65,9 +128,15 @@ def leaves_out_one(ratio: Interval | None) -> bool:
     return ratio is not None and not ratio[0] <= 1 <= ratio[1]
 
 
-def overlap(one: Interval, other: Interval) -> bool:
-    """Say whether neither of two intervals lies wholly below the other."""
-    return one[0] <= other[1] and other[0] <= one[1]
+def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Any:
+    """Return times that the true one may be, so that the middle 95 % of them are its interval.
+
+    None is beyond the middle 99.9 %: of few degrees of freedom some would be beyond what a line can be fitted to.
+    """
+    import numpy as np
+
+    most = _student(of.freedom, 0.999)
+    return np.exp(of.mean + of.error * np.clip(source.standard_t(of.freedom, many), -most, most))
 
 
 def draws_of(name: str) -> Generator:
@@ -77,21 +146,27 @@ def draws_of(name: str) -> Generator:
     return default_rng(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()))
 
 
-def _interval(samples: Sequence[Sequence[float]], statistic: Callable[..., Any], name: str) -> Interval | None:
-    if min(map(len, samples)) < FEWEST:
-        return None
-    from scipy import stats
+def middle(drawn: Any) -> Interval:
+    """Return the ends of the middle 95 % of some figures: two that were drawn, so that they may be infinite."""
+    import numpy as np
 
-    drawn = stats.bootstrap(
-        [sorted(values) for values in samples],
-        statistic,
-        n_resamples=DRAWS,
-        vectorized=True,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=draws_of(name),
-    )
-    low, high = float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
-    of_all = float(statistic(*samples, axis=-1))
-    # The ends are interpolated, and may lie beside the value by the last digit where all draws have it.
-    return min(low, of_all), max(high, of_all)
+    outside = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(drawn, (outside, 1 - outside), method="nearest")
+    return float(low), float(high)
+
+
+def _difference(of: Estimate, to: Estimate) -> tuple[float, float]:
+    """Return the standard error of a difference of two, and its degrees of freedom."""
+    return math.hypot(of.error, to.error), min(of.freedom, to.freedom)
+
+
+def _around(middle: float, error: float, freedom: float, among: int) -> Interval:
+    width = error and _student(freedom, 1 - (1 - CONFIDENCE) / among) * error
+    return math.exp(middle - width), math.exp(middle + width)
+
+
+@lru_cache(maxsize=16_384)
+def _student(freedom: float, confidence: float) -> float:
+    from scipy import special
+
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))

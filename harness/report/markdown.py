@@ -22,11 +22,10 @@ _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand i
 _HOW_TO_READ = """\
 - One run is one call in a process of its own. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
-- In brackets stands the interval of the median (percentile bootstrap, nominally 95 %). Of 3 to 5 runs it is their whole
-  range, and a head says so: it holds the true median with 75 % of 3 runs, 88 % of 4 and 94 % of 5. Fewer have none.
-- A rank is 1 plus the number of transports whose whole interval lies below: those with the same rank (=) are not shown
-  to differ, whatever their order; one that scatters widely may share the rank of one above it. Where a rank has a
-  question mark, there were too few runs to tell.
+- In brackets is the 95 % interval of the time: the moderated t on the logarithms of seconds, which also uses how much
+  the other transports of the run scatter (docs/explanation/statistics.md says how often it holds the truth).
+- A rank is 1 plus the number of transports that are shown to be faster, corrected for the size of the table. One that
+  scatters widely may share the rank (=) of one above it. A question mark says that there were too few runs to tell.
 - An exclamation mark says that figures are unstable; nothing is left out for that. `steal`, `throttled`: the host or a
   CPU limit took more than 2 % of a call. `slow first pass`: an outlier. `spread`: the standard deviation is 10 % of the
   mean or more, or a run is 50 % away from it.

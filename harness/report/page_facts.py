@@ -84,7 +84,7 @@ def _plan(plan: Facts) -> str:
         _many(plan["passes"], "pass", "passes"),
         f"experiments {experiments}" if experiments else "",
         f"transports {plan['select']}" if plan.get("select") else "",
-        f"shuffled by seed {plan['seed']}" if "seed" in plan else "",
+        f"data of seed {plan['seed']}" if "seed" in plan else "",
         f"time limit {plan['time_limit']:g} s a run" if "time_limit" in plan else "",
     ]
     return ", ".join(part for part in parts if part)

@@ -11,7 +11,7 @@ from typing import Any
 from harness.model import Status
 from harness.report import ranks
 from harness.report.cells import as_printed, megabytes, name, significant, volume
-from harness.report.intervals import overlap
+from harness.report.intervals import leaves_out_one, ratio
 from harness.report.points import described, points
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, titled
@@ -155,9 +155,10 @@ def _longer(first: Summary, second: Summary | None) -> Cell:
     if not second or not first.median_seconds:
         return Cell("")
     share = second.took / first.took - 1
-    if first.interval is None or second.interval is None:
+    if first.estimate is None or second.estimate is None:
         return Cell(f"{share:.0%}, too few runs to tell", share)
-    return Cell(f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}", share)
+    shown = leaves_out_one(ratio(second.estimate, first.estimate))
+    return Cell(f"{share:.0%}{'' if shown else ', no difference shown'}", share)
 
 
 def _cases(title: str, cases: list[Summary]) -> PageTable:

@@ -1,11 +1,11 @@
 """Ranks with ties: a place that few and uneven runs do not show is not given.
 
-The rank of a case is 1 plus the number of other cases of its table whose whole interval lies below its own, that is:
-that are shown to be faster. Two cases of one rank therefore always overlap, and a rank never rests on a chain of
-neighbours that overlap one by one. A case that scatters widely may share the rank of one with a smaller median.
+The rank of a case is 1 plus the number of other cases of its table that are shown to be faster: whose ratio to it has
+an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
+neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median.
 
-A case of fewer than three runs has no interval and stands for its median alone. That is a place in plain order, not
-one that was shown, and it is marked. Bounds and A/A controls have no rank: nobody is behind them.
+A case of which nothing is known but its median has a place in plain order, not one that was shown, and it is marked.
+Bounds and A/A controls have no rank: nobody is behind them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from harness.model import Operation, Origin
-from harness.report.intervals import Interval
+from harness.report.intervals import slower
 from harness.report.summary import Summary
 
 SHARED, UNSURE = "=", "?"
 NOTES = {
-    SHARED: "= shares its rank: no transport of this rank is shown to be faster than another (their intervals overlap)",
-    UNSURE: "? a place by the median alone: fewer than 3 runs have no interval, and no tie can be told",
+    SHARED: "= shares its rank: as many others are shown to be faster, corrected for the size of the table",
+    UNSURE: "? a place by the median alone: so few runs show no difference",
 }
 
 
@@ -59,13 +59,16 @@ def limits(cases: Iterable[Summary]) -> dict[Place, Summary]:
 def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
     """Return the rank and the mark (SHARED, UNSURE or none) of each summary of one table, in their order."""
     competing = [case for case in cases if case.n and case.origin != Origin.CONTROL and not is_bound(case)]
-    highest = [_ends(case)[1] for case in competing]
-    ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
+    among = max(len(competing) - 1, 1)
+    ranks = {
+        id(case): 1 + sum(other is not case and is_slower(case, other, among) for other in competing)
+        for case in competing
+    }
     shared = Counter(ranks.values())
     found: list[tuple[int | None, str]] = []
     for case in cases:
         rank = ranks.get(id(case))
-        unsure = UNSURE if case.interval is None else ""
+        unsure = UNSURE if case.estimate is None else ""
         found.append((rank, "" if rank is None else unsure or (SHARED if shared[rank] > 1 else "")))
     return found
 
@@ -83,5 +86,8 @@ def notes(cases: Sequence[Summary]) -> tuple[str, ...]:
     return tuple(note for mark, note in NOTES.items() if mark in marks)
 
 
-def _ends(case: Summary) -> Interval:
-    return case.interval or (case.took, case.took)
+def is_slower(case: Summary, other: Summary, among: int = 1) -> bool:
+    """Say whether a case is shown to take longer than another one; by the medians where nothing else is known."""
+    if case.estimate is None or other.estimate is None:
+        return other.took < case.took
+    return slower(case.estimate, other.estimate, among)

@@ -2,20 +2,21 @@
 
 What a client sends without waiting for an answer costs one round trip together, however many messages it is; what the
 server does is the same at every point. So the slope is the number of answers that a call has to wait for one after the
-other. It is that of Theil and Sen, the median of the slopes of all pairs of runs, with its 95 % interval (Sen,
-"Estimates of the regression coefficient based on Kendall's tau", JASA 63, 1968): a run that the machine disturbed does
-not move it. Only runs without a limit of the rate count, for bytes that wait for the link hide a round trip.
+other. It is that of the line of `costs`, fixed + slope x round trip, whose errors count as shares of it. Only runs
+without a limit of the rate count, for bytes that wait for the link hide a round trip.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.report.cells import significant
-from harness.report.intervals import CONFIDENCE
+from harness.report.costs import fitted
+from harness.report.intervals import Spread, around, draws, draws_of, estimate, middle, spread_of
 from harness.report.points import in_common, in_order
 from harness.report.text_tables import TextTable
 from harness.results.row import Row
@@ -26,15 +27,11 @@ _MILLI = 1e3
 
 @dataclass(frozen=True)
 class Slope:
-    """How many round trips: the slope, and the ends of its interval.
-
-    `holds`: of so many runs it holds the true slope in 95 % of all cases; of fewer in less.
-    """
+    """How many round trips: the slope, and the ends of its interval; they are None of too few runs."""
 
     value: float
-    low: float
-    high: float
-    holds: bool = True
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -50,19 +47,17 @@ class Trips:
     connecting: Slope | None
 
 
-def slope(pairs: Sequence[tuple[float, float]]) -> Slope:
-    """Return how many round trips the seconds of some runs hold, each given as (seconds of a round trip, seconds)."""
-    from scipy import stats  # not at the top: a second that a run without links need not wait
+def slope(runs: Mapping[float, Sequence[float]], spread: Spread, name: str) -> Slope:
+    """Return how many round trips the seconds of some runs hold, given by the seconds of a round trip."""
+    import numpy as np
 
-    found = stats.theilslopes([taken for _, taken in pairs], [trip for trip, _ in pairs], CONFIDENCE)
-    return Slope(float(found.slope), float(found.low_slope), float(found.high_slope), _holds(trip for trip, _ in pairs))
-
-
-def _holds(trips: Iterable[float]) -> bool:
-    """Say whether as many runs can tell 95 %: chance puts them in order, up or down, in 2 of all their orders."""
-    counts = Counter(trips)
-    orders = math.factorial(counts.total()) // math.prod(map(math.factorial, counts.values()))
-    return 2 / orders <= 1 - CONFIDENCE
+    trips = sorted(runs)
+    value = float(fitted(trips, np.array([statistics.median(runs[trip]) for trip in trips]))[1])
+    known = [found for trip in trips if (found := estimate(runs[trip], spread))]
+    if len(known) < len(trips):
+        return Slope(value, None, None)
+    source = draws_of(name)
+    return Slope(value, *around(value, middle(fitted(trips, np.stack([draws(one, source) for one in known], -1))[1])))
 
 
 def counted(rows: Iterable[Row]) -> list[Trips]:
@@ -72,13 +67,14 @@ def counted(rows: Iterable[Row]) -> list[Trips]:
         if row.ok and "rtt_ms" in row.parameters and row.parameters.get("mbit_per_s", "0") == "0":
             rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
             curves[row.experiment, row.system, row.operation, row.transport, in_order(rest)].append(row)
+    slopes = _slopes([run for runs in curves.values() for run in runs])
     found = []
     for key in sorted(curves, key=str):
         runs = curves[key]
         if len({row.parameters["rtt_ms"] for row in runs}) >= _FEWEST:
             one = runs[0]
             rest = {name: value for name, value in one.parameters.items() if name not in ("rtt_ms", "mbit_per_s")}
-            taken, connecting = _slope(runs, lambda row: row.seconds), _slope(runs, lambda row: row.connect_seconds)
+            taken, connecting = (of(runs, str(key)) for of in slopes)
             if taken:
                 found.append(Trips(one.experiment, one.transport, one.operation, one.system, rest, taken, connecting))
     return found
@@ -89,14 +85,12 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
     found = counted(rows)
     if not found:
         return []
-    sure = all(of.holds for one in found for of in (one.call, one.connecting) if of)
-    interval = "95 %" if sure else "interval"
     shared = in_common([one.parameters for one in found])
     varying = [name for name in found[0].parameters if len({one.parameters.get(name) for one in found}) > 1]
     return [
         TextTable(
             f"Round trips{f', {shared}' if shared else ''}",
-            ("transport", "operation", *varying, "of a call", interval, "of connecting", interval),
+            ("transport", "operation", *varying, "of a call", "95 %", "of connecting", "95 %"),
             tuple(
                 (
                     one.transport,
@@ -116,10 +110,29 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
     ]
 
 
-def _slope(runs: Sequence[Row], figure: Callable[[Row], float | None]) -> Slope | None:
-    pairs = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
-    return slope(pairs) if len({trip for trip, _ in pairs}) >= _FEWEST else None
+def _slopes(rows: Sequence[Row]) -> list[Callable[[Sequence[Row], str], Slope | None]]:
+    """Return what counts the round trips of a call, and of connecting, in a run that scatters as these rows do."""
+    return [partial(_slope, figure=figure, spread=_spread(rows, figure)) for figure in ("seconds", "connect_seconds")]
+
+
+def _spread(rows: Sequence[Row], figure: str) -> Spread:
+    cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for row in rows:
+        if taken := getattr(row, figure):
+            cases[row.case].append(taken)
+    return spread_of(cases.values())
+
+
+def _slope(runs: Sequence[Row], name: str, figure: str, spread: Spread) -> Slope | None:
+    taken: dict[float, list[float]] = defaultdict(list)
+    for row in runs:
+        if getattr(row, figure):
+            taken[float(row.parameters["rtt_ms"]) / _MILLI].append(getattr(row, figure))
+    return slope(taken, spread, f"{name}/{figure}") if len(taken) >= _FEWEST else None
 
 
 def _cells(one: Slope | None) -> tuple[str, str]:
-    return (significant(one.value, 2), f"{one.low:.1f} to {one.high:.1f}") if one else ("", "")
+    if one is None:
+        return "", ""
+    sure = one.low is not None and one.high is not None
+    return significant(one.value, 2), f"{one.low:.1f} to {one.high:.1f}" if sure else "too few runs to tell"

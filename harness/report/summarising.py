@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.model import Status
 from harness.report import ranks, stability
-from harness.report.intervals import median_interval
+from harness.report.intervals import Spread, around, estimate, interval, spread_of
 from harness.report.points import in_order
 from harness.report.summary import COLUMNS, Summary
 from harness.results.row import Row, ok_rows
@@ -33,7 +33,8 @@ def summarise(
     cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows:
         cases[row.case].append(row)
-    summaries = [_summary(group, published) for group in cases.values()]
+    spread = spread_of([row.took for row in ok_rows(group)] for group in cases.values())
+    summaries = [_summary(group, published, spread) for group in cases.values()]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_place(summary)))
     tables: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
@@ -93,7 +94,7 @@ def _place(summary: Summary) -> tuple[Any, ...]:
     return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
 
 
-def _summary(group: list[Row], published: Sequence[PublishedFigure]) -> Summary:
+def _summary(group: list[Row], published: Sequence[PublishedFigure], spread: Spread) -> Summary:
     good, first = ok_rows(group), group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
@@ -110,7 +111,7 @@ def _summary(group: list[Row], published: Sequence[PublishedFigure]) -> Summary:
     if good:
         fidelity = " | ".join(sorted({row.fidelity for row in good}))
         unstable = "; ".join(stability.reasons(good))
-        summary = replace(summary, unstable=unstable, fidelity=fidelity, **_figures(good))
+        summary = replace(summary, unstable=unstable, fidelity=fidelity, **_figures(good, spread))
     return replace(summary, **_beside_the_authors(summary, published))
 
 
@@ -132,11 +133,13 @@ def _beside_the_authors(summary: Summary, published: Sequence[PublishedFigure]) 
     }
 
 
-def _figures(good: list[Row]) -> dict[str, Any]:
+def _figures(good: list[Row], spread: Spread) -> dict[str, Any]:
     seconds, first = [row.took for row in good], good[0]
-    name = "/".join((first.run_id, first.experiment, first.label, first.transport))
-    low, high = median_interval(seconds, name) or (None, None)
-    figures: dict[str, Any] = {"median_low_seconds": low, "median_high_seconds": high}
+    figures: dict[str, Any] = {}
+    if of := estimate(seconds, spread):
+        low, high = around(statistics.median(seconds), interval(of))
+        figures = {"median_low_seconds": low, "median_high_seconds": high}
+        figures |= {"log_mean": of.mean, "log_error": of.error, "log_freedom": of.freedom}
     figures["std_seconds"] = statistics.pstdev(seconds)
     for name in ("seconds", "rows_per_s"):
         values = [getattr(row, name) for row in good]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.model import label
-from harness.report.intervals import Interval
+from harness.report.intervals import Estimate, Interval
 
 
 def _column(empty: Any, meaning: str) -> Any:
@@ -42,13 +42,13 @@ class Summary:
     n: int = _column(0, "number of ok runs: the sample size of all figures here")
     rank: int | None = _column(
         None,
-        "1 + the number of transports of the same experiment, parameters, system and operation whose whole interval "
-        "of the median lies below this one's; bounds of writes and reads and controls have none",
+        "1 + the number of transports of the same experiment, parameters, system and operation that are shown to be "
+        "faster, corrected for how many these are; bounds of writes and reads and controls have none",
     )
     tie: str = _column(
         "",
-        "= others have the same rank: no difference between them is shown; ? fewer than 3 runs: a place by "
-        "the median alone; empty: a rank of its own",
+        "= others have the same rank; ? a place by the median alone, where the run says nothing of its scatter; "
+        "empty: a rank of its own",
     )
     unstable: str = _column(
         "",
@@ -68,10 +68,13 @@ class Summary:
     median_seconds: float | None = _column(None, "median of seconds")
     median_low_seconds: float | None = _column(
         None,
-        "lower end of its interval (percentile bootstrap, nominally 95 %; of 3 to 5 runs their range); empty "
-        "for fewer than 3 runs",
+        "lower end of its 95 % interval (moderated t on the logarithms of seconds, widened to hold the median); empty "
+        "where the run says nothing of its scatter",
     )
     median_high_seconds: float | None = _column(None, "upper end")
+    log_mean: float | None = _column(None, "mean of the natural logarithms of seconds")
+    log_error: float | None = _column(None, "standard error of log_mean, moderated by the other cases of the run")
+    log_freedom: float | None = _column(None, "degrees of freedom of log_error")
     min_seconds: float | None = _column(None, "smallest")
     max_seconds: float | None = _column(None, "largest")
     mean_rows_per_s: float | None = _column(
@@ -133,6 +136,13 @@ class Summary:
         if self.median_low_seconds is None or self.median_high_seconds is None:
             return None
         return self.median_low_seconds, self.median_high_seconds
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What its runs say of its time; None where nothing is known of their scatter."""
+        if self.log_mean is None or self.log_error is None or self.log_freedom is None:
+            return None
+        return Estimate(self.log_mean, self.log_error, self.log_freedom)
 
     @property
     def took(self) -> float:

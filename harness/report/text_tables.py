@@ -13,7 +13,6 @@ from harness.report import ranks, stability
 from harness.report.cells import cells, legend, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
-from harness.report.intervals import called
 from harness.report.points import Point, in_common, points
 from harness.report.summary import Summary
 from harness.systems import SYSTEMS
@@ -95,16 +94,16 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
         head += ["published s", "ratio"]
     if any(text["workers"] for text in texts):
         head.insert(2, "workers")
+    sure = any(case.interval for case in group)
     bounded = any(text["of limit"] for text in texts)
     head += ["of limit", "values"] if bounded else ["values"]
-    interval = called(case.n for case in group)
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common([point.parameters], but={"rows"})
     conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
     return TextTable(
         title=f"{title}: {conditions}",
-        head=tuple(f"{name}, {interval}" if name == "median s" and interval else name for name in head),
+        head=tuple(f"{name}, 95 %" if name == "median s" and sure else name for name in head),
         rows=tuple(tuple(text[column] for column in head) for text in texts),
         notes=(
             *((f"parameters: {others}",) if others else ()),

@@ -16,7 +16,7 @@ ALL = "all"  # every origin: contenders and all other transports
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that determines the runs and their order; the same plan gives the same order everywhere."""
+    """Everything that determines the runs; `seed` is that of the data."""
 
     suite: str
     size: str
@@ -59,15 +59,16 @@ def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list
     return found
 
 
-def shuffled_runs(plan: Plan, chosen: Sequence[Case]) -> list[Run]:
+def shuffled_runs(plan: Plan, chosen: Sequence[Case], seed: str) -> list[Run]:
     """Return one run per case and pass: full passes one after the other, each in its own seeded order.
 
+    The seed is the id of the suite run: with one seed for all, one order's luck would be in every published figure.
     Interleaving spreads slow periods of the machine over all cases (Abedi & Brecht, ICPE 2017).
     """
     ordered: list[tuple[int, Case]] = []
     for number in range(1, plan.passes + 1):
         shuffled = list(chosen)
-        random.Random(f"{plan.seed}/{number}").shuffle(shuffled)
+        random.Random(f"{seed}/{number}").shuffle(shuffled)
         ordered += [(number, case) for case in shuffled]
     return [Run(case, number, order) for order, (number, case) in enumerate(ordered, start=1)]
 

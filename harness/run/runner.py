@@ -69,7 +69,11 @@ class SuiteRun:
     def todo(self) -> list[Run]:
         """The remaining runs, in their order."""
         done = {row.key for row in self.done}
-        return [run for run in shuffled_runs(self.request.plan, self.request.cases) if run.key not in done]
+        return [
+            run
+            for run in shuffled_runs(self.request.plan, self.request.cases, self.request.run_id)
+            if run.key not in done
+        ]
 
     @cached_property
     def reasons(self) -> dict[Key, str]:

@@ -68,7 +68,11 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         if not resumed:
             compared = {"compared": user_data.compared} if user_data and user_data.compared else {}
-            folders.begin(folder, request.run_id, {**facts, **compared, "runs": len(chosen) * plan.passes})
+            folders.begin(
+                folder,
+                request.run_id,
+                {**facts, **compared, "shuffled_by": request.run_id, "runs": len(chosen) * plan.passes},
+            )
         described = {**rig.described(), **({NAME: user_data} if user_data else {})}
         yield SuiteRun(
             request=request,

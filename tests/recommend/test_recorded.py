@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 
 from benchmarks.replay import race, record_of
 from harness.recommend.budget import BUDGET
-from harness.recommend.intervals import mean
 from harness.recommend.judging import recommendation
 from harness.recommend.race import LAST_PASSES
 from harness.report import recommendation as results
@@ -38,7 +38,7 @@ def test_in_95_of_100_races_the_winner_is_within_a_tenth_of_the_best_and_finalis
 def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded_runs(folder: Path) -> None:
     found, record = json.loads((folder / results.FILE).read_text()), record_of(folder)
     of_all_rows = {
-        name: mean([row.took for row in runs if row.ok])
+        name: geometric_mean([row.took for row in runs if row.ok])
         for (name, rows), runs in record.runs.items()
         if rows == record.rows and all(row.fidelity == EXACT for row in runs)
     }

@@ -31,7 +31,7 @@ def every(**more):
 
 def answered(rows, *usual):
     wanted = AnswersWanted(experiment="matrix", usual=usual or ("postgres.usual.*",))
-    return answers(wanted, rows, summarise(rows, ()))
+    return answers(wanted, summarise(rows, ()))
 
 
 def test_the_usual_transport_is_set_against_the_fastest_with_the_interval_of_their_ratio():
@@ -41,12 +41,12 @@ def test_the_usual_transport_is_set_against_the_fastest_with_the_interval_of_the
     usual, other = one.usual
     assert usual.case.transport == "postgres.usual.write_pandas"
     assert usual.factor == pytest.approx(4.0)
-    assert usual.interval == pytest.approx((4.0 / 1.2, 6.0))  # of three runs the ends of their ranges
+    assert 2.5 < usual.interval[0] < 4.0 < usual.interval[1] < 7.0
     assert usual.differs
     assert other.case.transport == "postgres.usual.write_pandas_other"
 
 
-def test_ties_are_the_exact_ones_whose_interval_overlaps():
+def test_ties_are_the_exact_ones_that_are_not_shown_to_be_slower():
     (one,) = answered(every())
     assert one.ties == 1
     (one,) = answered([run for run in every() if "near" not in run.transport])
@@ -122,8 +122,8 @@ def test_a_usual_transport_without_figures_has_its_status():
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        ((1.15, 1.3, 1.4), ("×1.2", "0.96-1.4, no difference shown")),
-        ((2.4, 2.4, 2.4), ("×2.2", "2.0-2.4")),
+        ((1.15, 1.3, 1.4), ("×1.2", "0.83-1.6, no difference shown")),
+        ((2.4, 2.4, 2.4), ("×2.2", "1.7-2.7")),
         ((2.4,), ("×2.2", "too few runs to tell")),
     ],
 )
@@ -139,7 +139,7 @@ def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     assert [line[1] for line in table.rows] == ["fastest, leanest", "usual", "also usual"]
     assert table.rows[0][2] == "postgres.quick.write_pandas †"
     assert table.rows[0][5:7] == ("", "1 not shown slower")
-    assert table.rows[1][5:7] == ("×4.0", "3.3-6.0")
+    assert table.rows[1][5:7] == ("×4.0", "3.0-6.1")
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
     (fewer,) = [answer_tables.in_one(answered(rows), (answer_tables.FASTEST, answer_tables.USUAL))]
     assert [line[1] for line in fewer.rows] == ["fastest", "usual"]

@@ -120,7 +120,7 @@ def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
     (first, costs), (table, _) = said(rows)
     assert costs.count("too few runs to tell") == 2
     assert first == (
-        "polars to Postgres: fewer than 3 runs of a size show no crossing; the smallest medians are of "
+        "polars to Postgres: so few runs show no crossing; the smallest medians are of "
         f"{QUICK} at 1 and 100 rows, then of {STRONG} at 10,000 and 1,000,000 rows"
     )
     assert [line[2:5] for line in table.rows] == [(f"{QUICK} ?", "", ""), (f"{STRONG} ?", "not known", "")]
@@ -137,7 +137,7 @@ def test_sentences_and_tables_give_the_crossing_its_interval_and_the_costs_their
     rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.0208, 2e-6, SIZES))
     sentences, (fastest, costs) = said(rows)
     assert sentences[0].startswith(
-        f"polars to Postgres: fastest is {QUICK} from 1 row on, then {STRONG} from 200 rows on (range of 3: "
+        f"polars to Postgres: fastest is {QUICK} from 1 row on, then {STRONG} from 200 rows on (95 % interval: "
     )
     assert sentences[1].startswith(f"polars to Postgres: a call costs least with {QUICK}, 1.00 ms (")
     assert f"a row with {STRONG}, 2.00 µs (" in sentences[1]

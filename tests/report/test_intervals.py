@@ -1,5 +1,6 @@
-"""Bootstrap intervals: what they are of few runs, that they repeat, scale and contain the median, and how often."""
+"""Intervals of times and ratios: what few runs say, with what the other cases of their run say of their scatter."""
 
+import math
 import statistics
 
 import numpy as np
@@ -7,93 +8,123 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.report.intervals import called, median_interval, overlap, ratio_interval
+from benchmarks import coverage
+from harness.report.intervals import (
+    UNKNOWN,
+    Estimate,
+    Spread,
+    draws,
+    draws_of,
+    estimate,
+    interval,
+    median_interval,
+    middle,
+    p_value,
+    ratio,
+    spread_of,
+)
 
 SECONDS = st.floats(1e-3, 1e3).map(lambda value: float(f"{value:.6g}"))
-SAMPLE = st.lists(SECONDS, min_size=3, max_size=12)
+SAMPLE = st.lists(SECONDS, min_size=2, max_size=12)
+USUAL = Spread(0.1, 4.0)
 few_examples = settings(max_examples=25)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0]])
-def test_fewer_than_three_runs_have_no_interval(values):
-    assert median_interval(values, "a") is None
-    assert ratio_interval(values, [1.0, 2.0, 3.0], "a") is None
-    assert ratio_interval([1.0, 2.0, 3.0], values, "a") is None
+def scattered(freedom, usual, cases, runs, seed=1):
+    """Seconds of cases that scatter as Smyth's model says."""
+    chance = np.random.default_rng(seed)
+    spreads = usual * np.sqrt(freedom / chance.chisquare(freedom, cases))
+    return np.exp(chance.normal(0, spreads[:, None], (cases, runs)))
 
 
-@pytest.mark.parametrize("count", [3, 4, 5])
-def test_the_interval_of_three_to_five_runs_is_their_whole_range(count):
-    values = [1.0, 1.5, 2.5, 9.0, 4.0][:count]
-    assert median_interval(values, "a") == (min(values), max(values))
+def test_the_scatter_of_a_run_and_how_much_its_cases_agree_are_found():
+    found = spread_of(scattered(4.0, 0.1, 2_000, 3))
+    assert found.usual == pytest.approx(0.1, rel=0.1)
+    assert found.freedom == pytest.approx(4.0, rel=0.25)
 
 
-def test_the_interval_of_many_runs_is_narrower_than_their_range():
-    low, high = median_interval([float(value) for value in range(1, 22)], "a")
-    assert 5 <= low <= 8
-    assert 14 <= high <= 17
+def test_cases_that_all_scatter_alike_are_worth_all_their_runs():
+    found = spread_of(np.exp(np.random.default_rng(1).normal(0, 0.05, (400, 3))))
+    assert found.usual == pytest.approx(0.05, rel=0.1)
+    assert found.freedom > 50
 
 
-@few_examples
-@given(SAMPLE)
-def test_the_interval_holds_the_median_and_stays_within_the_range(values):
-    low, high = median_interval(values, "a")
-    assert low <= statistics.median(values) <= high
-    assert low >= min(values) * (1 - 1e-12)
-    assert high <= max(values) * (1 + 1e-12)
+@pytest.mark.parametrize("samples", [[], [[1.0]] * 9, [[1.0, 2.0], [1.0, 2.0]], [[1.0, 1.0]] * 9])
+def test_a_run_with_too_few_cases_that_scatter_says_nothing_of_its_scatter(samples):
+    assert spread_of(samples) is UNKNOWN
 
 
-@few_examples
-@given(SAMPLE, st.randoms())
-def test_the_same_runs_in_another_order_have_the_same_interval(values, random):
-    shuffled = list(values)
-    random.shuffle(shuffled)
-    assert median_interval(shuffled, "a") == median_interval(values, "a")
-    assert ratio_interval(shuffled, values, "a") == ratio_interval(values, shuffled, "a")
+def test_where_nothing_is_known_of_the_run_each_case_speaks_for_itself_and_a_single_run_not_at_all():
+    one, other = [1.0, 1.1, 1.3], [2.0, 2.5, 2.6]
+    found = estimate(one, UNKNOWN)
+    logs = [math.log(value) for value in one]
+    half = 4.302653 * statistics.stdev(logs) / math.sqrt(3)  # Student's t of 2 degrees of freedom: from tables
+    assert interval(found) == pytest.approx((math.exp(found.mean - half), math.exp(found.mean + half)))
+    assert ratio(estimate(other, UNKNOWN), found)[0] > 1
+    assert estimate([1.0], UNKNOWN) is None
+    assert median_interval([1.0], UNKNOWN) is None
+
+
+def test_a_single_run_has_an_interval_where_the_others_of_its_run_say_how_much_it_scatters():
+    low, high = interval(estimate([2.0], USUAL))
+    assert high / 2 == pytest.approx(2 / low) == pytest.approx(math.exp(2.776445 * 0.1))  # t of 4 degrees of freedom
 
 
 @few_examples
 @given(SAMPLE, st.integers(-8, 8))
-def test_the_interval_scales_with_the_unit(values, power):
-    low, high = median_interval(values, "a")
-    assert median_interval([value * 2.0**power for value in values], "a") == (low * 2.0**power, high * 2.0**power)
+def test_an_interval_holds_the_median_and_scales_with_the_unit(values, power):
+    low, high = median_interval(values, USUAL)
+    assert low <= statistics.median(values) <= high
+    scaled = median_interval([value * 2.0**power for value in values], USUAL)
+    assert scaled == pytest.approx((low * 2.0**power, high * 2.0**power))
 
 
 @few_examples
-@given(SAMPLE)
-def test_the_interval_of_a_ratio_of_a_sample_to_itself_holds_one(values):
-    low, high = ratio_interval(values, values, "a")
-    assert low <= 1 <= high
+@given(SAMPLE, SAMPLE)
+def test_a_ratio_the_other_way_round_is_its_inverse_and_shown_where_p_is_below_a_twentieth(one, other):
+    of, to = estimate(one, USUAL), estimate(other, USUAL)
+    low, high = ratio(of, to)
+    assert ratio(to, of) == pytest.approx((1 / high, 1 / low))
+    assert (low > 1 or high < 1) == (p_value(of, to) < 0.05)
 
 
-def test_the_interval_of_a_ratio_of_steady_runs_is_the_ratio():
-    assert ratio_interval([3.0] * 5, [2.0] * 5, "a") == (1.5, 1.5)
+def test_intervals_that_hold_together_are_wider_the_more_there_are():
+    of, to = estimate([2.0, 2.1, 2.2], USUAL), estimate([1.0, 1.1, 1.2], USUAL)
+    widths = [high / low for low, high in (ratio(of, to, among) for among in (1, 5, 40))]
+    assert widths == sorted(widths)
+    assert len(set(widths)) == 3
 
 
-def test_five_runs_hold_the_true_median_as_often_as_the_documentation_says():
-    drawn = np.random.default_rng(1).lognormal(0, 0.5, (2_000, 5))
-    held = np.mean((drawn.min(axis=1) <= 1) & (drawn.max(axis=1) >= 1))
-    assert held == pytest.approx(0.94, abs=0.02)
+def test_runs_without_any_scatter_have_the_interval_they_show():
+    of = Estimate(0.0, 0.0, 4.0)
+    assert interval(of) == (1.0, 1.0)
+    assert (p_value(of, of), p_value(of, Estimate(1.0, 0.0, 4.0))) == (1.0, 0.0)
 
 
-def test_intervals_that_touch_overlap():
-    assert overlap((1, 2), (2, 3))
-    assert overlap((1, 9), (2, 3))
-    assert not overlap((1, 2), (2.1, 3))
-    assert not overlap((2.1, 3), (1, 2))
+def test_the_middle_of_the_times_drawn_is_the_interval_and_the_same_name_draws_the_same():
+    of = estimate([1.0, 1.1, 1.3], USUAL)
+    assert middle(draws(of, draws_of("a"))) == pytest.approx(interval(of), rel=0.02)
+    assert list(draws(of, draws_of("a"))) == list(draws(of, draws_of("a")))
 
 
-@pytest.mark.parametrize(
-    ("counts", "name"),
-    [
-        ([], ""),
-        ([0, 1, 2], ""),
-        ([3, 3, 0], "range of 3"),
-        ([3, 5], "range of 3 to 5"),
-        ([3, 6], "interval"),
-        ([7, 7], "interval"),
-        ([9, 10], "interval"),
-        ([10, 30], "95 %"),
-    ],
-)
-def test_an_interval_is_called_what_it_is_worth(counts, name):
-    assert called(counts) == name
+@pytest.mark.long
+def test_what_the_lab_prints_holds_about_as_often_as_it_says():
+    """The whole simulation, small: `python -m benchmarks.coverage` makes the table of the page."""
+    found = coverage.shares(3, 24, coverage.lognormal)
+    for kind in ("interval of a time", "ratio of two transports named beforehand", "ratio to the fastest of a table"):
+        assert found[kind] >= 0.92, kind
+    assert found["two equal transports appear different"] <= 0.1
+    assert found["the truly fastest has rank 1"] >= 0.87
+    assert found["two equal runs: any of 40 cases appears different"] <= 0.2
+
+
+def test_a_scatter_taken_too_small_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: Spread(real(samples).usual / 3, 30.0))
+    found = coverage.shares(3, 3, coverage.lognormal)
+    assert found["ratio of two transports named beforehand"] < 0.85
+
+
+def test_the_page_has_the_table_of_the_simulation():
+    text = coverage.PAGE.read_text(encoding="utf-8")
+    kinds = coverage.shares(3, 1, coverage.lognormal)
+    assert all(f"| {kind} |" in text for kind in kinds)

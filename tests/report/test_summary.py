@@ -34,12 +34,13 @@ def test_statistics_are_those_worked_out_by_hand():
     assert (summary.peak_rss_bytes, summary.peak_anon_bytes, summary.peak_file_bytes) == (30, 0, 5)
 
 
-def test_the_interval_of_three_runs_is_their_range_and_two_runs_have_none():
-    rows = [row("three", seconds=value) for value in (0.5, 2.0, 1.0)]
-    rows += [row("two", seconds=value) for value in (3.0, 4.0)]
-    three, two = summarise(rows, ())
-    assert (three.median_low_seconds, three.median_high_seconds, three.tie) == (0.5, 2.0, "")
-    assert (two.median_low_seconds, two.median_high_seconds, two.tie) == (None, None, "?")
+def test_an_interval_holds_the_median_and_a_single_run_has_one_where_others_say_how_much_it_scatters():
+    rows = [row(name, seconds=value) for name in "abc" for value in (1.0, 1.1, 1.3)] + [row("once", seconds=9.0)]
+    *_, once = found = summarise(rows, ())
+    assert all(one.median_low_seconds < one.median_seconds < one.median_high_seconds for one in found)
+    assert (once.rank, once.tie) == (4, "")
+    (alone,) = summarise([row("once", seconds=9.0)], ())
+    assert (alone.interval, alone.estimate, alone.tie) == (None, None, "?")
 
 
 def test_an_unstable_case_says_why_and_keeps_its_figures_and_its_rank():

@@ -64,7 +64,7 @@ def test_every_cell_of_an_ok_way_is_printed():
     assert row == {
         "#": "1",
         "transport": "the way",
-        "median s\nrange of\n3": "0.483 (0.461-0.602)",
+        "median s\n95 %": "0.483 (0.461-0.602)",
         "avg s": "0.5123",
         "rows/s": "195,183",
         "min": "180,000",
@@ -82,7 +82,7 @@ def test_missing_figures_are_empty_cells_and_never_0():
     assert rows(summary(peak_rss_bytes=None), beside)[0] | {"transport": ""} == {
         "#": "1",
         "transport": "",
-        "median s\nrange of\n3": "0.483 (0.461-0.602)",
+        "median s\n95 %": "0.483 (0.461-0.602)",
         "avg s": "0.5123",
         "rows/s": "195,183",
         "min": "180,000",

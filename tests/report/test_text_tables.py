@@ -146,7 +146,7 @@ def test_ranks_that_are_shared_or_not_sure_say_so_below():
     tied = [row(name, seconds=value) for name in "ab" for value in (1.0, 1.01, 1.02)]
     (ranking,) = tables([*tied, row("c", seconds=9.0)])
     assert column(ranking, "#") == ["1=", "1=", "3?"]
-    assert column(ranking, "median s, range of 3") == ["1.01 (1.00-1.02)", "1.01 (1.00-1.02)", "9.00"]
+    assert column(ranking, "median s, 95 %") == ["1.01 (0.985-1.04)", "1.01 (0.985-1.04)", "9.00"]
     assert [note[0] for note in ranking.notes] == ["=", "?"]
 
 
@@ -163,7 +163,7 @@ def test_a_control_is_called_so_and_has_no_rank_and_is_never_set_off():
 def test_what_is_unstable_has_a_mark_in_every_table_and_the_reason_stands_below():
     uneven = (1.0, 2.0, 3.0)
     (ranking,) = tables([row("a", seconds=value) for value in uneven])
-    assert column(ranking, "median s, range of 3") == ["2.00! (1.00-3.00)"]
+    assert column(ranking, "median s, 95 %") == ["2.00! (1.00-3.00)"]
     assert ranking.notes == ("! unstable (spread)",)
     rows = [scan(name, files, seconds=value) for name in "ab" for files in (1, 2) for value in uneven]
     rows = [

@@ -141,7 +141,7 @@ def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
     root = composed(RATES, crossing(), tmp_path)
     said = [text for text in titles(root).values() if "gives way to" in text]
     assert len(said) == 3  # the shade, the line and its words
-    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (range of 3: {' to '.join(ends(change))} rows)"
+    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (95 % interval: {' to '.join(ends(change))} rows)"
     assert NONE not in words(root)
     tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
     assert NONE in words(tied)

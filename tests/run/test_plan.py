@@ -16,6 +16,8 @@ CLICKHOUSE = Experiment("second", "clickhouse.urllib.*, clickhouse.httpx.*", "an
 PLAN = Plan("matrix", "default", "*", (POSTGRES, CLICKHOUSE), passes=3, seed=1, time_limit=5.0)
 CASES = cases(PLAN, registry.select)
 
+SEED = "20260101T000000Z-host"
+
 
 def told(found):
     return [(case.experiment, case.transport.id, case.label) for case in found]
@@ -72,7 +74,7 @@ def test_a_pattern_that_matches_only_transports_of_another_suite_is_refused(patt
 
 
 def test_every_pass_has_every_case_once_and_passes_follow_one_another():
-    runs = shuffled_runs(PLAN, CASES)
+    runs = shuffled_runs(PLAN, CASES, SEED)
     size = len(CASES)
     assert [run.pass_number for run in runs] == [1] * size + [2] * size + [3] * size
     for start in (0, size, 2 * size):
@@ -80,15 +82,15 @@ def test_every_pass_has_every_case_once_and_passes_follow_one_another():
 
 
 def test_the_order_is_numbered_from_1_without_gaps():
-    assert [run.order for run in shuffled_runs(PLAN, CASES)] == list(range(1, 3 * len(CASES) + 1))
+    assert [run.order for run in shuffled_runs(PLAN, CASES, SEED)] == list(range(1, 3 * len(CASES) + 1))
 
 
-def test_the_order_depends_on_nothing_but_the_plan():
+def test_the_order_depends_on_nothing_but_the_plan_and_the_run():
     def backwards(pattern, among):
         return registry.select(pattern, among)[::-1]
 
-    expected = shuffled_runs(PLAN, CASES)
-    assert shuffled_runs(PLAN, cases(PLAN, backwards)) == expected
+    expected = shuffled_runs(PLAN, CASES, SEED)
+    assert shuffled_runs(PLAN, cases(PLAN, backwards), SEED) == expected
     assert shuffled_runs(replace(PLAN), cases(replace(PLAN), registry.select)) == expected
 
 
@@ -98,31 +100,31 @@ def test_the_order_is_the_same_in_another_process_with_another_hash_seed():
     code = (
         "from harness import registry; from harness.model import Experiment; "
         "from harness.run.plan import Plan, cases, shuffled_runs; "
-        f"plan = {PLAN!r}; runs = shuffled_runs(plan, cases(plan, registry.select)); "
+        f"plan = {PLAN!r}; runs = shuffled_runs(plan, cases(plan, registry.select), {SEED!r}); "
         "print([(run.case.experiment, run.case.transport.id, run.case.label) for run in runs])"
     )
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             (sys.executable, "-c", code), env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
         )
-        assert done.stdout.strip() == str(ids(shuffled_runs(PLAN, CASES)))
+        assert done.stdout.strip() == str(ids(shuffled_runs(PLAN, CASES, SEED)))
 
 
-def test_another_seed_and_another_pass_have_another_order():
+def test_another_run_and_another_pass_have_another_order():
     size = len(CASES)
-    runs = shuffled_runs(PLAN, CASES)
-    assert ids(runs) != ids(shuffled_runs(replace(PLAN, seed=2), CASES))
+    runs = shuffled_runs(PLAN, CASES, SEED)
+    assert ids(runs) != ids(shuffled_runs(PLAN, CASES, "another run"))
     assert ids(runs[:size]) != ids(runs[size : 2 * size])
 
 
 def test_more_passes_do_not_change_the_earlier_ones():
-    assert shuffled_runs(replace(PLAN, passes=2), CASES) == shuffled_runs(PLAN, CASES)[: 2 * len(CASES)]
+    assert shuffled_runs(replace(PLAN, passes=2), CASES, SEED) == shuffled_runs(PLAN, CASES, SEED)[: 2 * len(CASES)]
 
 
 def test_a_plan_comes_back_from_the_json_of_its_environment_with_the_same_order():
     again = from_facts(json.loads(json.dumps(asdict(PLAN))))
     assert again == PLAN
-    assert shuffled_runs(again, cases(again, registry.select)) == shuffled_runs(PLAN, CASES)
+    assert shuffled_runs(again, cases(again, registry.select), SEED) == shuffled_runs(PLAN, CASES, SEED)
 
 
 @pytest.mark.parametrize(

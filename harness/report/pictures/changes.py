@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from harness.model import LabError
 from harness.report import style
-from harness.report.crossing_tables import ends, interval_name, many
+from harness.report.crossing_tables import ends, many
 from harness.report.crossings import Winners, winners
 from harness.report.curves import directions
 from harness.report.intervals import Interval
@@ -57,7 +57,7 @@ def _changes(won: Winners) -> list[WinnerChange]:
     made = []
     for one in won.crossings:
         if one.interval and one.rows and not math.isinf(one.rows):
-            sure = f"{interval_name(won)}: {ends(one.interval, won)}"
+            sure = f"95 % interval: {ends(one.interval, won)}"
             doubt = "" if one.shown else "\nwhich the runs do not show"
             says = f"{one.before}\ngives way to {one.after}\nat {many(one.rows, won)} ({sure}){doubt}"
             made.append(WinnerChange(one.rows, one.interval, many(one.rows, won), says))

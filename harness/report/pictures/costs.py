@@ -23,7 +23,7 @@ from harness.suites.suite import Picture
 
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
-WHAT = "straight lines through the medians over the rows, bars: bootstrap intervals of both costs"
+WHAT = "straight lines through the medians over the rows, bars: 95 % intervals of both costs"
 
 
 def found_costs(picture: Picture, rows: Sequence[Row]) -> list[Cost]:
