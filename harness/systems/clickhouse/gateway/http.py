@@ -154,7 +154,8 @@ class HttpConnection(BaseHTTPRequestHandler):
                 if reads and not session.has_temporary(insert.table):
                     raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
                 pour = partial(text.pour, insert.payload_start)
-                _summarise(response, transfer.insert(session, insert, insert.format, pour))
+                parameters = request.query_parameters
+                _summarise(response, transfer.insert(session, insert, insert.format, pour, parameters))
                 return
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
@@ -246,11 +247,16 @@ class _Text:
         """Read until it is clear whether this is an INSERT with inline data; return its head or None."""
         while not (word := sql.first_word(self._data)) and self._more():
             pass
-        if word != b"INSERT":
+        if word not in sql.WORDS_BEFORE_INSERT:
             return None
-        while (head := sql.parse_insert(self._data)) is None and len(self._data) < _HEAD_BYTES and self._more():
+        while (head := self._complete_head()) is None and len(self._data) < _HEAD_BYTES and self._more():
             pass
-        return head
+        return head or sql.parse_insert(self._data)
+
+    def _complete_head(self) -> sql.InsertHead | None:
+        """Return the INSERT's head, unless what arrives next may still belong to it."""
+        head = sql.parse_insert(self._data)
+        return head if head and (self._data[head.payload_start :] or self._data.endswith(b"\n")) else None
 
     def whole(self) -> bytes:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""

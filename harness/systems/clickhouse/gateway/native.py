@@ -115,7 +115,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
 
     def _run(self, arriving: ArrivingText) -> None:
         beginning = arriving.beginning
-        if sql.first_word(beginning) == b"INSERT":
+        if sql.first_word(beginning) in sql.WORDS_BEFORE_INSERT:
             insert = sql.parse_insert(beginning)
             if insert is not None:
                 if arriving.has_payload(insert.payload_start):

@@ -26,7 +26,13 @@ _WITHOUT_END_MARK = frozenset({"native"})
 _RETRY_SECONDS = 0.005
 
 
-def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[int], None]) -> Written:
+def insert(
+    session: Session,
+    insert: InsertHead,
+    format: str,
+    pour: Callable[[int], None],
+    params: Mapping[str, str] | None = None,
+) -> Written:
     """Insert the data that `pour` writes into a pipe, in a format; any error, even the source's, cancels the INSERT.
 
     As on a server, committed blocks of a MergeTree insert stay: about a million rows each. The engine reads from a
@@ -37,9 +43,8 @@ def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[in
     outcome: list[Written | ClickHouseError] = []
 
     def work() -> None:
-        source = f"FROM INFILE '/dev/fd/{read_end}' COMPRESSION 'none'"
         try:
-            result = session.execute(f"{insert.into}\n{source} {insert.settings}\nFORMAT {format}")
+            result = session.execute(insert.reading(f"/dev/fd/{read_end}", format), params=params)
             outcome.append(Written(result.rows_written(), result.bytes_written(), result.elapsed()))
         except ClickHouseError as error:
             outcome.append(error)
