@@ -272,6 +272,23 @@ def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix:
         assert program(place, own).rows() == expected
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows", "csv", "ndjson"])
+def test_a_path_that_exists_as_it_is_written_is_that_file_and_no_pattern(tmp_path: Path, suffix: str) -> None:
+    """Also of the folders of a pattern; a pattern would find the other file."""
+    frame = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]})
+    for folder, name, rows in (("b[1]", "a[0]*?", frame), ("b1", "a0xx", frame.reverse())):
+        path = tmp_path / folder / f"{name}.{suffix}"
+        path.parent.mkdir()
+        kinds = {"arrow": rows.write_ipc, "arrows": rows.write_ipc_stream, "csv": rows.write_csv}
+        write: Any = {"parquet": rows.write_parquet, "ndjson": rows.write_ndjson, **kinds}[suffix]
+        with path.open("wb") as file:
+            write(file)
+    for place in (tmp_path / "b[1]" / f"a[0]*?.{suffix}", tmp_path / "b[1]", tmp_path / "b[1]" / f"*.{suffix}"):
+        own = data.from_file(place)
+        assert own.frame.equals(frame)
+        assert program(place, own).equals(frame)
+
+
 def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"a": ["x"]}).write_parquet(tmp_path / "b.parquet")

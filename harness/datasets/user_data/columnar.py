@@ -20,8 +20,8 @@ from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.model import LabError
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
-    "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
-    "arrow": lambda path: pl.read_ipc(path),
+    "parquet": lambda path: pl.read_parquet(path, glob=False, memory_map=False, hive_partitioning=False),
+    "arrow": lambda path: pl.scan_ipc(path, glob=False).collect(),
     "arrow_stream": pl.read_ipc_stream,
 }
 _TABLES: dict[str, Callable[[Path], Any]] = {
@@ -30,8 +30,8 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
 }
 _POLARS = {
-    "parquet": "frame = polars.read_parquet({}, hive_partitioning=False)",
-    "arrow": "frame = polars.read_ipc({})",
+    "parquet": "frame = polars.read_parquet({}, glob=False, hive_partitioning=False)",
+    "arrow": "frame = polars.scan_ipc({}, glob=False).collect()",
     "arrow_stream": "frame = polars.read_ipc_stream({})",
 }
 _ARROW = {
@@ -249,7 +249,7 @@ def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
     names = [one.name for one in table.schema if one.name not in far and arrow_types.for_polars(pa.schema([one]))]
     if names and not arrow_types.with_offsets(table.schema):  # polars opens no file with these
         size = compared.pieces(table.num_rows, len(names))[0][1]
-        other = pl.read_parquet(path, columns=names, n_rows=size, memory_map=False, hive_partitioning=False)
+        other = pl.read_parquet(path, columns=names, n_rows=size, glob=False, memory_map=False, hive_partitioning=False)
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
 
 
@@ -262,9 +262,9 @@ def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
 
 def _require_narrow(path: Path, form: str) -> None:
     """Raise LabError with a column of 128-bit integers, which polars writes and Arrow cannot read."""
-    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    scans: dict[str, Callable[..., pl.LazyFrame]] = {"parquet": pl.scan_parquet, "arrow": pl.scan_ipc}
     with suppress(*OF_POLARS, OSError, ValueError), quietly():
-        for name, dtype in schemas[form](path).items() if form in schemas else ():
+        for name, dtype in scans[form](path, glob=False).collect_schema().items() if form in scans else ():
             if dtype in (pl.Int128, pl.UInt128):
                 raise LabError(
                     f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
