@@ -6,6 +6,7 @@ import math
 import uuid
 from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -49,6 +50,7 @@ def _around(inside: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     return lists | lists | structs | inside.map(pa.list_view)
 
 
+@cache  # to make a strategy takes longer than to draw from it
 def values(of: Type) -> st.SearchStrategy[Any]:
     """Draw values of a type, or nulls: of dates and times the numbers that Arrow stores."""
     return st.none() | _values(of)
@@ -94,6 +96,7 @@ def _decimals(of: Type) -> st.SearchStrategy[Decimal]:
 
 
 _WIDE = Context(prec=100)
+_TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 _DRAWN: list[tuple[Callable[[Type], bool], Callable[[Type], st.SearchStrategy[Any]]]] = [
     (pa.types.is_null, lambda of: st.none()),
     (pa.types.is_boolean, lambda of: st.booleans()),
@@ -102,7 +105,7 @@ _DRAWN: list[tuple[Callable[[Type], bool], Callable[[Type], st.SearchStrategy[An
     (pa.types.is_dictionary, lambda of: st.sampled_from(["", "a", "b", "é"])),
     (lambda of: str(of) == "extension<arrow.uuid>", lambda of: st.binary(min_size=16, max_size=16)),
     (lambda of: str(of) == "extension<arrow.json>", lambda of: st.sampled_from(['{"a": 1}', "1e999", "null", '"x"'])),
-    (lambda of: "string" in str(of), lambda of: st.text(st.characters(codec="utf-8"), max_size=20)),
+    (lambda of: "string" in str(of), lambda of: _TEXTS),
     (pa.types.is_fixed_size_binary, lambda of: st.binary(min_size=of.byte_width, max_size=of.byte_width)),
     (lambda of: "binary" in str(of), lambda of: st.binary(max_size=20)),
     (pa.types.is_date32, lambda of: st.integers(-719_162, 2_932_896) | st.integers(-(2**31), 2**31 - 1)),

@@ -1,5 +1,6 @@
 """Odd files of Parquet and Arrow, and odd frames: every value is what was put in, or they are refused in one line."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tests.fuzzing import examples
 
 Drawn = dict[str, tuple[Any, list[Any]]]
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+_SOME_NAMES = st.lists(_NAMES, min_size=1, max_size=3, unique=True)
+_HEIGHTS = st.integers(1, 9)
 ANY = types()
 POLARS_ZONES = (None, "UTC", "Europe/Berlin")
 _NOT_WRITTEN = pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError
@@ -55,12 +58,17 @@ OF_PANDAS: dict[Any, list[str]] = {
 @st.composite
 def columns(draw: st.DrawFn, of_types: st.SearchStrategy[Any] = ANY) -> Drawn:
     """Draw up to three columns of as many rows."""
-    height = draw(st.integers(1, 9))
+    height = draw(_HEIGHTS)
     drawn: Drawn = {}
-    for name in draw(st.lists(_NAMES, min_size=1, max_size=3, unique=True)):
+    for name in draw(_SOME_NAMES):
         of = draw(of_types)
-        drawn[name] = of, draw(st.lists(values(of), min_size=height, max_size=height))
+        drawn[name] = of, draw(_lists(of, height))
     return drawn
+
+
+@cache
+def _lists(of: Any, height: int) -> st.SearchStrategy[list[Any]]:
+    return st.lists(values(of), min_size=height, max_size=height)
 
 
 @st.composite
@@ -156,10 +164,13 @@ def test_an_odd_frame_of_arrow_has_every_value_or_is_refused(made: st.DataObject
     assert frame is None or not changed(drawn, frame), changed(drawn, frame)
 
 
+_POLARS_COLUMNS = columns(st.sampled_from(list(OF_POLARS)))
+
+
 @st.composite
 def frames(draw: st.DrawFn) -> tuple[Drawn, pl.DataFrame]:
     """Make a frame of polars of columns that were drawn, by the numbers that it stores."""
-    drawn, made = draw(columns(st.sampled_from(list(OF_POLARS)))), []
+    drawn, made = draw(_POLARS_COLUMNS), []
     for name, (of, column) in drawn.items():
         if pa.types.is_time(of):
             assume(all(one is None or 0 <= one < A_DAY for one in column))  # polars makes no others
@@ -177,10 +188,13 @@ def test_an_odd_frame_of_polars_has_every_value_or_is_refused(made: tuple[Drawn,
     assert frame is None or not changed(drawn, frame), changed(drawn, frame)
 
 
+_PANDAS_COLUMNS = columns(st.sampled_from(list(OF_PANDAS)))
+
+
 @st.composite
 def pandas_frames(draw: st.DrawFn) -> tuple[Drawn, pd.DataFrame]:
     """Make a frame of pandas of columns that were drawn: of numpy, nullable, of Arrow or of objects."""
-    drawn = draw(columns(st.sampled_from(list(OF_PANDAS))))
+    drawn = draw(_PANDAS_COLUMNS)
     made = {name: draw(_of_pandas(of, column)) for name, (of, column) in drawn.items()}
     frame = pd.DataFrame(made)
     if len(made) > 1 and draw(st.booleans()):

@@ -5,8 +5,10 @@ import glob
 import io
 import os
 import sys
+import time
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -95,7 +97,7 @@ def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
         if options.get("coerce_int96_timestamp_unit") != "ns":
             return table
         finer = pl.Series(pl.from_arrow(table["at"])).to_physical() + pl.Series([0, 1])
-        return table.set_column(1, "at", finer.cast(pl.Datetime("ns")).to_arrow())
+        return table.set_column(table.column_names.index("at"), "at", finer.cast(pl.Datetime("ns")).to_arrow())
 
     monkeypatch.setattr(parquet, "read_table", one_finer)
     with pytest.raises(LabError, match='column "at", row 1: found timestamps of INT96 with nanoseconds'):
@@ -142,7 +144,7 @@ def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_chea
     tmp_path: Path,
 ) -> None:
     """To decode a page of every column costs two fifths of reading such a file; it may cost one."""
-    rows, path = 60_000, tmp_path / "a.parquet"
+    rows, path = 120_000, tmp_path / "a.parquet"
     noise = np.random.default_rng(1)
     floats = {f"f{place}": noise.normal(size=rows) for place in range(6)}
     frame = pl.DataFrame({"l": [[1], None] * (rows // 2), "s": ["a", "b"] * (rows // 2), **floats, "i": range(rows)})
@@ -150,10 +152,64 @@ def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_chea
     file = parquet.ParquetFile(path)
     group = file.metadata.row_group(0)
     sizes = dict(zip(frame.columns, [group.column(at).total_uncompressed_size for at in range(9)], strict=True))
-    names = compared.chosen(file, file.schema_arrow)
+    names = compared.chosen([[group.column(place)] for place in range(9)], file.schema_arrow)
     assert {"l", "s"} <= {*names}
     assert sum(sizes[name] for name in names) < group.total_byte_size / 4
     assert reading.read(path).compared.endswith(f"rows of {len(names)} of 9 columns, and the nulls and ends of columns")
+
+
+def test_what_a_footer_does_not_describe_is_decoded_again_up_to_a_part_of_the_file_and_said(tmp_path: Path) -> None:
+    """As to decode all of it would take as long as to read it."""
+    columns = {f"c{place}": range(300_000) for place in range(4)}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
+    assert reading.read(tmp_path / "a.parquet").compared.endswith("and the nulls and ends of 0 of 4 columns")
+    few = pa.table({**columns, "b": [True, None, False] * 100_000})
+    parquet.write_table(few, tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
+    assert reading.read(tmp_path / "a.parquet").compared.endswith("and the nulls and ends of 1 of 5 columns")
+
+
+def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, right = [], parquet.read_table
+    path = int96(tmp_path / "a.parquet", [NEAR, None])
+    monkeypatch.setattr(parquet, "read_table", lambda *of, **how: (asked.append(how), right(*of, **how))[1])
+    monkeypatch.setattr(compared, "WHOLE", 0)
+    assert data.from_file(path).frame["at"].to_list() == [NEAR, None]
+    assert [(how["columns"], how.get("coerce_int96_timestamp_unit")) for how in asked[:1]] == [(["at"], "us")]
+    assert all(how["columns"] == ["at"] for how in asked)
+    assert len(asked) < 3
+
+
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.parametrize(("width", "rows"), [(3, 300_000), (20, 120_000), (73, 80_000)])
+def test_to_compare_a_file_of_some_mb_costs_less_than_a_fifth_of_reading_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
+) -> None:
+    """In CPU time, which a busy machine changes little, and the median of pairs that follow each other at once."""
+    noise = np.random.default_rng(1)
+    columns: list[Any] = [noise.integers(0, 10**9, rows), noise.normal(size=rows)]
+    columns += [pl.Series(columns[0]).cast(pl.String), pl.Series(columns[0]).cast(pl.Datetime("us"))]
+    frame = pl.DataFrame([pl.Series(f"c{place}", columns[place % min(width, 4)]) for place in range(width)])
+    frame.write_parquet(tmp_path / "a.parquet")
+    taken: dict[str, list[float]] = {"read": [], "compare": []}
+
+    def timed(what: str, call: Any) -> Any:
+        def made(*given: Any) -> Any:
+            before = time.process_time()
+            found = call(*given)
+            taken[what].append(time.process_time() - before)
+            return found
+
+        return made
+
+    monkeypatch.setitem(columnar._READ, "parquet", timed("read", columnar._READ["parquet"]))
+    monkeypatch.setattr(columnar, "_compare", timed("compare", columnar._compare))
+    for _ in range(11):
+        reading.read(tmp_path / "a.parquet")
+    ratios = [compare / read for read, compare in zip(taken["read"], taken["compare"], strict=True)]
+    assert median(ratios) < 0.2, ratios
 
 
 @pytest.mark.parametrize(
@@ -270,6 +326,23 @@ def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix:
         assert own.frame.rows() == expected
         assert own.frame.columns == ["id", "s", "year", "code"]
         assert program(place, own).rows() == expected
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows", "csv", "ndjson"])
+def test_a_path_that_exists_as_it_is_written_is_that_file_and_no_pattern(tmp_path: Path, suffix: str) -> None:
+    """Also of the folders of a pattern; a pattern would find the other file."""
+    frame = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]})
+    for folder, name, rows in (("b[1]", "a[0]*?", frame), ("b1", "a0xx", frame.reverse())):
+        path = tmp_path / folder / f"{name}.{suffix}"
+        path.parent.mkdir()
+        kinds = {"arrow": rows.write_ipc, "arrows": rows.write_ipc_stream, "csv": rows.write_csv}
+        write: Any = {"parquet": rows.write_parquet, "ndjson": rows.write_ndjson, **kinds}[suffix]
+        with path.open("wb") as file:
+            write(file)
+    for place in (tmp_path / "b[1]" / f"a[0]*?.{suffix}", tmp_path / "b[1]", tmp_path / "b[1]" / f"*.{suffix}"):
+        own = data.from_file(place)
+        assert own.frame.equals(frame)
+        assert program(place, own).equals(frame)
 
 
 def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

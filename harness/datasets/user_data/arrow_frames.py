@@ -50,7 +50,8 @@ def _in_utc(table: Any) -> Any:
 def with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
     """Return a frame in which an Arrow schema's UUIDs keep their type: polars treats them as bytes."""
     known = [frame[name] for name in arrow_types.with_uuids(schema)]
-    return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
+    made = [one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known]
+    return frame.with_columns(made) if made else frame
 
 
 @contextmanager

@@ -25,6 +25,16 @@ _NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
 }
 
 
+_PLAIN = [pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.float32(), pa.float64(), pa.date32()]
+_PLAIN += [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+_PLAIN_IDS = {of.id for of in _PLAIN}
+
+
+def odd(schema: Any) -> Any:
+    """Return the columns of a schema whose types readers may not know, or read differently."""
+    return pa.schema([one for one in zip(schema.names, schema.types, strict=True) if one[1].id not in _PLAIN_IDS])
+
+
 def is_offset(zone: object) -> bool:
     """Return whether a time zone is an offset, such as +05:30."""
     return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, compared
@@ -20,8 +19,8 @@ from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.model import LabError
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
-    "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
-    "arrow": lambda path: pl.read_ipc(path),
+    "parquet": lambda path: pl.read_parquet(path, glob=False, memory_map=False, hive_partitioning=False),
+    "arrow": lambda path: pl.scan_ipc(path, glob=False).collect(),
     "arrow_stream": pl.read_ipc_stream,
 }
 _TABLES: dict[str, Callable[[Path], Any]] = {
@@ -30,8 +29,8 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
 }
 _POLARS = {
-    "parquet": "frame = polars.read_parquet({}, hive_partitioning=False)",
-    "arrow": "frame = polars.read_ipc({})",
+    "parquet": "frame = polars.read_parquet({}, glob=False, hive_partitioning=False)",
+    "arrow": "frame = polars.scan_ipc({}, glob=False).collect()",
     "arrow_stream": "frame = polars.read_ipc_stream({})",
 }
 _ARROW = {
@@ -41,7 +40,9 @@ _ARROW = {
 }
 _BUFFER = 1 << 16
 _INT96 = "INT96"
-_FAR = (-(2**63), 2**63 - 1)
+_FAR = 2**63 // 1_000  # microseconds that nanoseconds of 64 bits do not count
+_NUMBERS: dict[Any, Any] = {pl.Date: pa.int32(), pl.Datetime: pa.int64()}  # what a footer has for a column's ends
+_NUMBERS |= {pl.Int8: pa.int8(), pl.Int16: pa.int16(), pl.Int32: pa.int32(), pl.Int64: pa.int64()}
 _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
 
 
@@ -74,24 +75,22 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     # Avoid reading a whole column for one page.
     piecewise = {"memory_map": False, "pre_buffer": False, "buffer_size": _BUFFER}
     file = parquet.ParquetFile(path, **piecewise) if form == "parquet" else None
-    if file is not None:
-        _require_parquet(file)
     schema = file.schema_arrow if file is not None else _schema(path, form)
     require_different(list(schema.names), where)
-    arrow_types.require_known(schema)
-    require_zones(schema)
-    old = {*_of_leaves(file, "physical_type", _INT96)} if file is not None else set()
+    odd = arrow_types.odd(schema)
+    if file is not None and odd.names:
+        _require_parquet(file, odd)
+    arrow_types.require_known(odd)
+    require_zones(odd)
+    old = {*_of_leaves(file, "physical_type", _INT96)} if file is not None and odd.names else set()
     if old:
         _require_no_zone(file, old)
-    far = _int96(path) if old else ""
-    if arrow_types.for_polars(schema) and not far:
-        frame = with_uuids(_READ[form](path), schema)
+    far = _int96(path, None if any("." in name for name in schema.names) else [*old]) if old else ""
+    if arrow_types.for_polars(odd) and not far:
+        frame = with_uuids(_READ[form](path), odd)
         rows = _compare(frame, path, form, file, schema, where)
         return OfFile(frame, (_POLARS[form],), rows)
-    table = (
-        parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit="us") if far else None
-    )
-    table = _TABLES[form](path) if table is None else table
+    table = _in_unit(path, None, "us") if far else _TABLES[form](path)
     frame = of_arrow(table)
     if file is not None:
         _compare_with_polars(table, path, file, where)
@@ -101,9 +100,10 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     return OfFile(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
 
 
-def _require_parquet(file: Any) -> None:
+def _require_parquet(file: Any, odd: Any) -> None:
     """Raise LabError with a column whose Parquet type Arrow reads as another."""
-    if variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema)):
+    nested = any(of.num_fields for of in odd.types)
+    if nested and (variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema))):
         raise LabError(
             f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON, or to a string'
         )
@@ -115,7 +115,8 @@ def _require_parquet(file: Any) -> None:
 
 def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
     """Yield the columns of a Parquet file that have a leaf whose attribute `what` is the wanted one."""
-    leaves = (file.schema.column(place) for place in range(len(file.schema)))
+    schema = file.schema
+    leaves = map(schema.column, range(len(schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
 
 
@@ -131,38 +132,39 @@ def _require_no_zone(file: Any, old: set[str]) -> None:
             )
 
 
-def _int96(path: Path) -> str:
-    """Return pyarrow's option for INT96 timestamps; empty if nanoseconds hold them all.
+def _int96(path: Path, columns: list[str] | None) -> str:
+    """Return pyarrow's option for INT96 timestamps in some columns; empty if nanoseconds hold them all.
 
     Nanoseconds before 1677 and after 2262 wrap around; microseconds lose the last three digits. Both together determine
     the file's values. Raises LabError with the first row that neither holds.
     """
-    both = [
-        parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit=unit)
-        for unit in ("ns", "us")
-    ]
-    beyond, finer = False, None
-    for field in both[1].schema:
-        fine, coarse = (_numbers(table[field.name]) for table in both)
-        for one, other in zip(fine, coarse, strict=True):
+    coarse = _in_unit(path, columns, "us")
+    if not any((one.abs() >= _FAR).any() for field in coarse.schema for one in _numbers(coarse[field.name])):
+        return ""
+    fine = _in_unit(path, columns, "ns")
+    for field in coarse.schema:
+        for one, other in zip(_numbers(fine[field.name]), _numbers(coarse[field.name]), strict=True):
             cut = one - other * 1_000  # it wraps around like the nanoseconds
-            beyond |= bool(((other * 1_000) // 1_000 != other).any())
-            if (rows := (cut != 0).fill_null(False).arg_true()).len() and finer is None:
-                finer = f'column "{field.name}", row {rows[0]}'
-    if beyond and finer:
-        raise LabError(
-            f"{finer}: found timestamps of INT96 with nanoseconds, and others before 1677 or after 2262, which no "
-            "type holds both; round them to microseconds, or make those beyond null"
-        )
-    return _INTO_MICROSECONDS if beyond else ""
+            if (rows := (cut != 0).fill_null(False).arg_true()).len():
+                raise LabError(
+                    f'column "{field.name}", row {rows[0]}: found timestamps of INT96 with nanoseconds, and others '
+                    "before 1677 or after 2262, which no type holds both; round them to microseconds, or make those "
+                    "beyond null"
+                )
+    return _INTO_MICROSECONDS
+
+
+def _in_unit(path: Path, columns: list[str] | None, unit: str) -> Any:
+    return parquet.read_table(
+        path, columns=columns, memory_map=False, partitioning=None, coerce_int96_timestamp_unit=unit
+    )
 
 
 def _numbers(column: Any) -> Iterator[pl.Series]:
     """Yield the timestamps in an Arrow column, at any depth, as numbers."""
-    for chunk in column.chunks:
-        for leaf in arrow_types.leaves(chunk):
-            if pa.types.is_timestamp(leaf.type):
-                yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
+    for leaf in arrow_types.leaves(column.combine_chunks()):
+        if pa.types.is_timestamp(leaf.type):
+            yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
 
 
 def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any, where: str) -> str:
@@ -175,43 +177,54 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any,
     if rows * width <= compared.WHOLE and small:
         compared.require_same(frame, _TABLES["parquet"](path), 0, where)
         return "every value"
-    names = schema.names if small else compared.chosen(file, schema)
+    metadata = file.metadata
+    parts = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    leaves = [[part.column(place) for part in parts] for place in range(metadata.num_columns)]
+    names = schema.names if small else compared.chosen(leaves, schema)
     wanted = compared.pieces(rows, max(width, compared.WHOLE // rows + 1))
     for first, batch in compared.batches(file, names, wanted, groups):
-        compared.require_same(frame[batch.schema.names][first : first + batch.num_rows], batch, first, where)
-    for name in _other_ends(frame, file):
+        found = (frame[name].slice(first, batch.num_rows) for name in batch.schema.names)
+        compared.require_same(found, batch, first, where)
+    others, unknown = _other_ends(frame, leaves)
+    for name in others:
         table = parquet.read_table(path, columns=[name], memory_map=False, partitioning=None)
-        compared.require_same(frame[[name]], table, 0, where)
+        compared.require_same([frame[name]], table, 0, where)
     of = "each column" if len(names) == width else f"{len(names)} of {width} columns"
-    return f"{wanted[0][1]:,} of {rows:,} rows of {of}, and the nulls and ends of columns"
+    ends = f"{width - unknown} of {width} columns" if unknown else "columns"
+    return f"{wanted[0][1]:,} of {rows:,} rows of {of}, and the nulls and ends of {ends}"
 
 
-def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
-    """Yield the columns whose nulls and extremes differ from the footer's, or are missing there."""
-    metadata, columns = file.metadata, {column.name: column for column in frame}
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    for place in range(metadata.num_columns):
-        name = metadata.schema.column(place).path
+def _other_ends(frame: pl.DataFrame, leaves: list[list[Any]]) -> tuple[list[str], int]:
+    """Return the columns to decode again, and how many are not compared as a whole.
+
+    The nulls or ends of the former differ from the footer's. Where it has none, they are a small part of the file.
+    """
+    columns, found, left, unknown = {column.name: column for column in frame}, [], compared.share(leaves), 0
+    for chunks in leaves:
+        name = chunks[0].path_in_schema if chunks else ""
         if (column := columns.get(name)) is None:
             continue  # part of a list or a struct
-        told = [group.column(place).statistics for group in groups]
+        told = [chunk.statistics for chunk in chunks]
         if any(one is None or one.null_count is None for one in told):
-            if column.dtype != pl.String:
-                yield name
+            left -= (cost := sum(chunk.total_uncompressed_size for chunk in chunks))
+            if left < 0:
+                left, unknown = left + cost, unknown + 1
+            else:
+                found.append(name)
         elif sum(one.null_count for one in told) != column.null_count():
-            yield name
-        elif column.dtype.is_signed_integer() or column.dtype in (pl.Date, pl.Datetime):
+            found.append(name)
+        elif numbers := _NUMBERS.get(column.dtype.base_type()):
             ends = [one for one in told if one.has_min_max]
-            if ends and _ends(column) != (min(one.min_raw for one in ends), max(one.max_raw for one in ends)):
-                yield name
+            if ends and _ends(column, numbers) != (min(one.min_raw for one in ends), max(one.max_raw for one in ends)):
+                found.append(name)
+    return found, unknown
 
 
-def _ends(column: pl.Series) -> tuple[Any, Any]:
+def _ends(column: pl.Series, numbers: Any) -> tuple[Any, Any]:
     """Return a column's smallest and largest number, also for times; asking polars takes longer."""
-    if column.dtype.is_integer():
-        return column.min(), column.max()
-    ends = pc.min_max(column.to_arrow().view(pa.int32() if column.dtype == pl.Date else pa.int64())).as_py()
-    return ends["min"], ends["max"]
+    if column.dtype.is_temporal():
+        column = pl.Series(column.to_arrow().view(numbers))
+    return column.min(), column.max()
 
 
 def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> str:
@@ -249,7 +262,7 @@ def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
     names = [one.name for one in table.schema if one.name not in far and arrow_types.for_polars(pa.schema([one]))]
     if names and not arrow_types.with_offsets(table.schema):  # polars opens no file with these
         size = compared.pieces(table.num_rows, len(names))[0][1]
-        other = pl.read_parquet(path, columns=names, n_rows=size, memory_map=False, hive_partitioning=False)
+        other = pl.read_parquet(path, columns=names, n_rows=size, glob=False, memory_map=False, hive_partitioning=False)
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
 
 
@@ -262,9 +275,9 @@ def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
 
 def _require_narrow(path: Path, form: str) -> None:
     """Raise LabError with a column of 128-bit integers, which polars writes and Arrow cannot read."""
-    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    scans: dict[str, Callable[..., pl.LazyFrame]] = {"parquet": pl.scan_parquet, "arrow": pl.scan_ipc}
     with suppress(*OF_POLARS, OSError, ValueError), quietly():
-        for name, dtype in schemas[form](path).items() if form in schemas else ():
+        for name, dtype in scans[form](path, glob=False).collect_schema().items() if form in scans else ():
             if dtype in (pl.Int128, pl.UInt128):
                 raise LabError(
                     f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
@@ -274,7 +287,8 @@ def _require_narrow(path: Path, form: str) -> None:
 
 def require_different(names: list[str], where: str) -> None:
     """Raise LabError if two columns have the same name."""
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+    if len({*names}) < len(names):
+        twice = [name for place, name in enumerate(names) if name in names[:place]]
         raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
 
 

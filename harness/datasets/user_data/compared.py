@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +23,8 @@ _PIECES = 3
 SMALL = 500_000  # bytes of a Parquet file: only some columns of a larger one are compared
 _SHARE = 8  # of a larger file, one byte in this many is decoded again
 _PAGE = 1 << 20  # bytes of a page, as writers choose it
-_SMALLEST = 30_000  # bytes that decode in the time needed to locate a column
+_SMALLEST = 100_000  # bytes that decode in the time needed to locate rows of a column and to compare them
+_ENDS = 10_000  # bytes that decode in the time needed to find a column's nulls and ends
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
@@ -43,10 +44,10 @@ def said(rows: int, width: int) -> str:
     return f"{sum(size for _, size in pieces(rows, width)):,} of {rows:,} rows"
 
 
-def require_same(found: pl.DataFrame, table: Any, first: int, where: str) -> None:
-    """Raise LabError with the column and row of a value that differs in Arrow."""
-    for name in found.columns:
-        column, expected = found[name], table.column(name)
+def require_same(found: Iterable[pl.Series], table: Any, first: int, where: str) -> None:
+    """Raise LabError with the column and row of a value that differs in Arrow; a frame is its columns."""
+    for column in found:
+        name, expected = column.name, table.column(column.name)
         if len(column) != len(expected):
             raise LabError(
                 f'{where}, column "{name}": one reader finds {len(column):,} values, another {len(expected):,}'
@@ -73,8 +74,10 @@ def different(column: pl.Series, expected: Any) -> int | None:
         given = column.to_arrow(compat_level=pl.CompatLevel.newest())
     except OF_POLARS:
         return 0
-    if pa.types.is_primitive(expected.type) and not pa.types.is_floating(expected.type) and given.equals(expected):
-        return None
+    if pa.types.is_primitive(expected.type) and given.type == expected.type:
+        bits = _INTEGERS[expected.type.bit_width] if pa.types.is_floating(expected.type) else expected.type
+        if given.view(bits).equals(expected.view(bits)):
+            return None
     given, expected = _decoded(given), _decoded(getattr(expected, "storage", expected))
     if _zoned(given.type) != _zoned(expected.type):
         return 0
@@ -132,26 +135,29 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def chosen(file: Any, schema: Any) -> list[str]:
-    """Return the columns of a large Parquet file whose rows are compared, in order.
+def share(leaves: Sequence[Sequence[Any]]) -> float:
+    """Return how many bytes of a Parquet file, whose columns have these chunks, may be decoded again."""
+    whole = sum(chunk.total_uncompressed_size for leaf in leaves for chunk in leaf)
+    return max(whole / _SHARE - _ENDS * len(leaves), 0.0)
+
+
+def chosen(leaves: Sequence[Sequence[Any]], schema: Any) -> list[str]:
+    """Return the columns of a large Parquet file whose rows are compared, in order; `leaves` have their chunks.
 
     To read one row, a reader decodes a page of the column, which is most of a file of a few MB. So one column of each
     type comes first. Lists and structs, which the footer does not describe, come before others, then the cheapest
     columns. Together they are a part of the file.
     """
-    metadata, place, ranked = file.metadata, 0, []
-    group, types = metadata.row_group(0), Counter[str]()
-    for field in schema:
-        leaves = sum(not part.num_fields for part in arrow_types.parts(field.type))
-        cost = sum(_cost(group.column(leaf)) for leaf in range(place, place + leaves))
-        ranked.append((not field.type.num_fields, cost, str(field.type), field.name))
-        place += leaves
+    place, ranked, types = 0, list[tuple[bool, float, str, str]](), Counter[str]()
+    for name, of in zip(schema.names, schema.types, strict=True):
+        width = sum(not part.num_fields for part in arrow_types.parts(of)) if of.num_fields else 1
+        ranked.append((not of.num_fields, sum(_cost(leaf[0]) for leaf in leaves[place : place + width]), str(of), name))
+        place += width
     by_type = []
-    for flat, cost, of, name in sorted(ranked):
-        by_type.append((types[of], flat, cost, name))
-        types[of] += 1
-    left = sum(metadata.row_group(one).total_byte_size for one in range(metadata.num_row_groups)) / _SHARE
-    names: set[str] = set()
+    for flat, cost, type_name, name in sorted(ranked):
+        by_type.append((types[type_name], flat, cost, name))
+        types[type_name] += 1
+    left, names = share(leaves), set[str]()
     for _, _, cost, name in sorted(by_type):
         if not names or cost <= left:
             names.add(name)
@@ -161,9 +167,10 @@ def chosen(file: Any, schema: Any) -> list[str]:
 
 def _cost(leaf: Any) -> float:
     """Return how many bytes a reader decodes for the first rows of part of a column; uncompressed data are copied."""
-    stored = leaf.total_compressed_size >= 0.99 * leaf.total_uncompressed_size
-    pages = 2 if "RLE_DICTIONARY" in leaf.encodings else 1
-    return _SMALLEST + min(leaf.total_uncompressed_size, pages * _PAGE) / (3 if stored else 1)
+    size = leaf.total_uncompressed_size
+    if size > _PAGE:
+        size = min(size, (2 if "RLE_DICTIONARY" in leaf.encodings else 1) * _PAGE)
+    return float(_SMALLEST + size / (3 if leaf.total_compressed_size >= 0.99 * leaf.total_uncompressed_size else 1))
 
 
 def batches(file: Any, names: list[str], wanted: list[tuple[int, int]], groups: list[int]) -> Iterator[tuple[int, Any]]:

@@ -83,16 +83,20 @@ def parts(path: Path) -> Iterator[list[Part]]:
 
 
 def pattern(path: Path, of: Path) -> str:
-    """Return the pattern for `glob` that finds the files of a folder or a pattern, if `of` is one."""
-    return (
-        os.path.join(glob.escape(str(path.absolute())), "**", f"*{suffix(of)}")
-        if path.is_dir()
-        else str(path.absolute())
-    )
+    """Return the pattern for `glob` that finds the files of a folder or a pattern, if `of` is one; empty for a file.
+
+    Its first folders are no pattern if they exist as they are written.
+    """
+    if path.is_file() or str(path) == STANDARD_INPUT:
+        return ""
+    path = path.absolute()
+    there = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    rest = path.relative_to(there) if there != path else Path("**", f"*{suffix(of)}")
+    return os.path.join(glob.escape(str(there)), rest)
 
 
 def _several(path: Path) -> list[Part]:
-    named = path.rglob("*") if path.is_dir() else map(Path, glob.glob(str(path), recursive=True))
+    named = path.rglob("*") if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
     kept = [file for file in named if file.is_file() and not _is_hidden(file, path)]
     files = sorted(file for file in kept if _by_suffix(file)) if path.is_dir() else sorted(kept)
     if not files:

@@ -66,11 +66,8 @@ def read(path: Path, options: Options | None = None) -> Read:
         if form not in ("csv", "tsv") and (given := options.given()):
             raise LabError(f"{', '.join(given)}: for CSV alone; {found[0].where} is {form.replace('_', ' ')}")
         made = _delimited(found, options) if form in ("csv", "tsv") else _typed(found)
-        if len(found) > 1 or found[0].hive:
-            hive = tuple(name for name, _ in found[0].hive)
-            pattern = places.pattern(path, found[0].path)
-            made = replace(made, program=replace(made.program, pattern=pattern, hive=hive))
-        return made
+        hive, pattern = tuple(name for name, _ in found[0].hive), places.pattern(path, found[0].path)
+        return replace(made, program=replace(made.program, pattern=pattern, hive=hive))
 
 
 def _typed(found: Sequence[places.Part]) -> Read:
@@ -97,7 +94,7 @@ def _typed(found: Sequence[places.Part]) -> Read:
 def _one(part: places.Part) -> Read:
     if part.form == "ndjson":
         frame, compared = json_lines.read(part.content(), part.where)
-        return Read(frame, Program(("frame = polars.read_ndjson({}, infer_schema_length=None)",)), compared)
+        return Read(frame, Program(('frame = polars.read_ndjson(open({}, "rb"), infer_schema_length=None)',)), compared)
     found = columnar.read(part.path, part.form, part.where)
     return Read(found.frame, Program(found.lines, (), found.offsets, found.wide), found.compared)
 
