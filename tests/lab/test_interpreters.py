@@ -75,7 +75,7 @@ def test_a_worker_there_answers(own: Path) -> None:
     job = DatabaseJob(transport=entry.id, module=entry.function.__module__, dataset="", logical_types={})
     answer = Worker(own / "log", interpreters.command_of(entry)).ask(job, 60).answer
     assert answer.status is Status.ERROR
-    assert answer.error == "ModuleNotFoundError: No module named 'pgpq'"
+    assert answer.error == "ModuleNotFoundError: No module named 'daft.io'; 'daft' is not a package"
 
 
 def test_without_its_environment_daft_is_not_installed_whatever_the_lab_has(own: Path) -> None:
