@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -17,14 +17,18 @@ from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, compared
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly, require_zones, with_uuids
-from harness.model import LabError
+from harness.model import LabError, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
     "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
     "arrow": lambda path: pl.read_ipc(path),
     "arrow_stream": pl.read_ipc_stream,
 }
-_TABLES: dict[str, Callable[[Path], Any]] = {
+_TABLES: dict[str, Callable[[Path], pa.Table]] = {
     "parquet": lambda path: parquet.read_table(path, memory_map=False, partitioning=None),
     "arrow": lambda path: ipc.open_file(path.read_bytes()).read_all(),
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
@@ -101,7 +105,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     return OfFile(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
 
 
-def _require_parquet(file: Any) -> None:
+def _require_parquet(file: pq.ParquetFile) -> None:
     """Raise LabError with a column whose Parquet type Arrow reads as another."""
     if variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema)):
         raise LabError(
@@ -113,13 +117,13 @@ def _require_parquet(file: Any) -> None:
         )
 
 
-def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
+def _of_leaves(file: pq.ParquetFile, what: str, wanted: str) -> Iterator[str]:
     """Yield the columns of a Parquet file that have a leaf whose attribute `what` is the wanted one."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
 
 
-def _require_no_zone(file: Any, old: set[str]) -> None:
+def _require_no_zone(file: pq.ParquetFile, old: set[str]) -> None:
     """Raise LabError with an INT96 column that had a time zone in Arrow: polars keeps it, pyarrow drops it."""
     written = (file.metadata.metadata or {}).get(b"ARROW:schema", b"")
     for field in ipc.read_schema(pa.BufferReader(base64.b64decode(written))) if written else ():
@@ -157,7 +161,7 @@ def _int96(path: Path) -> str:
     return _INTO_MICROSECONDS if beyond else ""
 
 
-def _numbers(column: Any) -> Iterator[pl.Series]:
+def _numbers(column: pa.ChunkedArray) -> Iterator[pl.Series]:
     """Yield the timestamps in an Arrow column, at any depth, as numbers."""
     for chunk in column.chunks:
         for leaf in arrow_types.leaves(chunk):
@@ -165,7 +169,7 @@ def _numbers(column: Any) -> Iterator[pl.Series]:
                 yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
 
 
-def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any, where: str) -> str:
+def _compare(frame: pl.DataFrame, path: Path, form: str, file: pq.ParquetFile, schema: pa.Schema, where: str) -> str:
     """Compare polars' values with pyarrow's; return how much was compared."""
     rows, width = frame.shape
     if file is None:
@@ -186,7 +190,7 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any,
     return f"{wanted[0][1]:,} of {rows:,} rows of {of}, and the nulls and ends of columns"
 
 
-def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
+def _other_ends(frame: pl.DataFrame, file: pq.ParquetFile) -> Iterator[str]:
     """Yield the columns whose nulls and extremes differ from the footer's, or are missing there."""
     metadata, columns = file.metadata, {column.name: column for column in frame}
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
@@ -206,7 +210,7 @@ def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
                 yield name
 
 
-def _ends(column: pl.Series) -> tuple[Any, Any]:
+def _ends(column: pl.Series) -> tuple[Scalar, Scalar]:
     """Return a column's smallest and largest number, also for times; asking polars takes longer."""
     if column.dtype.is_integer():
         return column.min(), column.max()
@@ -231,7 +235,7 @@ def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> st
     return "every value" if whole else f"{seen:,} of {rows:,} rows"
 
 
-def _groups(rows: int, file: Any, where: str) -> list[int]:
+def _groups(rows: int, file: pq.ParquetFile, where: str) -> list[int]:
     """Return the sizes of a file's row groups. Raises LabError if they do not match the rows read."""
     groups = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
     if sum(groups) != rows:
@@ -239,7 +243,7 @@ def _groups(rows: int, file: Any, where: str) -> list[int]:
     return groups
 
 
-def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
+def _compare_with_polars(table: pa.Table, path: Path, file: pq.ParquetFile, where: str) -> None:
     """Compare Arrow's values of a Parquet file with polars', except for columns that polars reads differently.
 
     For a large file it compares the first rows, so that polars decodes as little as possible.
@@ -253,7 +257,7 @@ def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
 
 
-def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
+def _compare_table(frame: pl.DataFrame, table: pa.Table, where: str) -> str:
     """Compare a frame with the Arrow table that it was made from; return how much was compared."""
     for first, size in compared.pieces(*frame.shape):
         compared.require_same(frame.slice(first, size), table.slice(first, size), first, where)
@@ -262,7 +266,7 @@ def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
 
 def _require_narrow(path: Path, form: str) -> None:
     """Raise LabError with a column of 128-bit integers, which polars writes and Arrow cannot read."""
-    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    schemas: dict[str, Callable[[Path], pa.Table]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
     with suppress(*OF_POLARS, OSError, ValueError), quietly():
         for name, dtype in schemas[form](path).items() if form in schemas else ():
             if dtype in (pl.Int128, pl.UInt128):
@@ -278,7 +282,7 @@ def require_different(names: list[str], where: str) -> None:
         raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
 
 
-def _schema(path: Path, form: str) -> Any:
+def _schema(path: Path, form: str) -> pa.Schema:
     """Return the Arrow schema of an Arrow file."""
     with pa.OSFile(str(path)) as file:
         return (ipc.open_file if form == "arrow" else ipc.open_stream)(file).schema
