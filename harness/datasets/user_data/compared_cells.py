@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from harness.check.logical_types import Dtype
@@ -63,7 +64,7 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
     return f"{compared}, and of every column the nulls, the smallest, the largest and the longest"
 
 
-def _starts(cells: Cells) -> np.ndarray[Any, Any]:
+def _starts(cells: Cells) -> npt.NDArray[np.int64] | None:
     """Return where the non-blank lines start; None if quotes or line ends are unusual."""
     raw, dialect = cells.raw, cells.dialect
     if dialect.escape or raw.count(b"\r") != raw.count(b"\r\n"):

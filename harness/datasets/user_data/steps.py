@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -19,7 +19,7 @@ class Call:
 
     method: str
     arguments: tuple[object, ...] = ()
-    keywords: dict[str, object] = field(default_factory=dict)
+    keywords: Mapping[str, object] = field(default_factory=dict)
 
     def __call__(self, column: Frame) -> Frame:
         """Return the column after the call."""
@@ -28,7 +28,7 @@ class Call:
     def loosely(self, column: Frame) -> Frame:
         """Return the column after the call, with nulls where it would raise."""
         loose = {"default": None} if self.method == "replace_strict" else {"strict": False}
-        return replace(self, keywords=self.keywords | loose)(column) if self.method in _STRICT else self(column)
+        return replace(self, keywords={**self.keywords, **loose})(column) if self.method in _STRICT else self(column)
 
     def __str__(self) -> str:
         """The call as spelled in a program."""
