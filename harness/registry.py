@@ -118,7 +118,7 @@ def transport(
             style="async" if inspect.iscoroutinefunction(function) else "sync",
             origin=Origin(origin) if origin else Origin.PUBLISHED if published else Origin.BEYOND,
             published=published,
-            endpoint=_beside(function, "ENDPOINT") or system,
+            endpoint=_of_module_or_client(function, "ENDPOINT") or system,
             requires=tuple(requires),
             needs=tuple(needs),
             settings=dict(settings or {}),
@@ -232,11 +232,11 @@ def _globs(patterns: str) -> re.Pattern[str]:
 
 def connect_of(entry: Transport) -> Function:
     """Return the `connect` of a transport: its module's, otherwise its client folder's."""
-    connect: Function = _beside(entry.function, "connect")
+    connect: Function = _of_module_or_client(entry.function, "connect")
     return connect
 
 
-def _beside(function: Function, name: str) -> Any:
+def _of_module_or_client(function: Function, name: str) -> Any:
     """Return a name's value in a transport's module, otherwise in its client folder's `client.py`, otherwise None."""
     client = client_of(function.__module__)
     if name in function.__globals__ or not client:

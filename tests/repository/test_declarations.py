@@ -1,13 +1,17 @@
 """Every transport of the catalogue: ids, declarations, signatures, and the published rows of the article."""
 
+import ast
 import csv
 import inspect
+import sys
+from functools import cache
 
 import pytest
 
 from harness import registry
 from harness.check.logical_types import PANDAS_DTYPES, POLARS_DTYPES
 from harness.datasets.hostile.common_kinds import KINDS
+from harness.imported import imported_by
 from harness.model import CONTROL, ENGINES, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT
@@ -188,6 +192,30 @@ def test_the_library_of_the_data_is_imported_before_the_clock(entry):
 @every(ENTRIES)
 def test_some_package_is_imported_before_the_clock(entry):
     assert entry.requires or entry.client in ("http_client", "posix", "urllib")  # which are Python itself
+
+
+@cache
+def declared(module: str) -> dict[str, dict[str, object]]:
+    """The literals by keyword in each `@transport(...)` of a module, by the name of the function."""
+    found = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        for decorator in getattr(node, "decorator_list", []):
+            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "transport":
+                keywords = decorator.keywords
+                names = ("operation", "frame", "requires")
+                found[node.name] = {one.arg: ast.literal_eval(one.value) for one in keywords if one.arg in names}
+    return found
+
+
+@every(ENTRIES)
+def test_nothing_is_declared_that_the_name_or_the_imports_say(entry):
+    said = declared(entry.function.__module__)[entry.function.__name__]
+    first, second, *_ = f"{entry.function.__name__}_".split("_")
+    assert said.get("operation") != first
+    assert said.get("frame") is None or said["frame"] != second
+    derived = {entry.frame, *imported_by(entry.function, connect_of(entry))}
+    known = {name.rsplit(".", parts)[0] for name in derived for parts in range(name.count(".") + 1)}
+    assert known.isdisjoint(said.get("requires", ()))
 
 
 @every(ENTRIES)

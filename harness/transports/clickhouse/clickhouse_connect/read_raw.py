@@ -54,6 +54,18 @@ def read_polars_raw_query_arrow_stream(connection, table):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
+def _arrow_of_stream(connection, table):
+    """Return the table as Arrow, which pyarrow reads from an uncompressed stream while it arrives."""
+    import pyarrow as pa
+
+    query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
+    with query as stream, pa.ipc.open_stream(stream) as reader:
+        arrow = reader.read_all()
+        if stream.read():  # pyarrow stops at the end mark; an error message may follow it
+            raise RuntimeError("ClickHouse failed in the middle of its answer")
+    return arrow
+
+
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
 def read_polars_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
@@ -62,14 +74,8 @@ def read_polars_raw_stream_arrow(connection, table):
     (Binary).
     """
     import polars as pl
-    import pyarrow as pa
 
-    query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
-    with query as stream, pa.ipc.open_stream(stream) as reader:
-        arrow = reader.read_all()
-        if stream.read():  # pyarrow stops at the end mark; an error message may follow it
-            raise RuntimeError("ClickHouse failed in the middle of its answer")
-    return pl.from_arrow(arrow)
+    return pl.from_arrow(_arrow_of_stream(connection, table))
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
@@ -80,11 +86,5 @@ def read_pandas_raw_stream_arrow(connection, table):
     types (pandas.ArrowDtype).
     """
     import pandas as pd
-    import pyarrow as pa
 
-    query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
-    with query as stream, pa.ipc.open_stream(stream) as reader:
-        arrow = reader.read_all()
-        if stream.read():  # pyarrow stops at the end mark; an error message may follow it
-            raise RuntimeError("ClickHouse failed in the middle of its answer")
-    return arrow.to_pandas(types_mapper=pd.ArrowDtype)
+    return _arrow_of_stream(connection, table).to_pandas(types_mapper=pd.ArrowDtype)

@@ -41,6 +41,20 @@ async def several(uri):
         yield connections
 
 
+async def received(connection, table, **options):
+    """Return the bytes of COPY ... TO STDOUT with these options, and the type of every column by name."""
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table omits generated columns
+    statement = await connection.prepare(query)
+    types = {column.name: column.type.name for column in statement.get_attributes()}
+    blocks = []
+
+    async def keep(block):
+        blocks.append(block)
+
+    await connection.copy_from_query(query, output=keep, **options)
+    return b"".join(blocks), types
+
+
 async def uuid_positions(connection, table, columns):
     """Ask the server which of the columns are uuid and return their positions (one round trip)."""
     names = identifiers(columns)

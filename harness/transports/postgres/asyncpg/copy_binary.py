@@ -3,8 +3,8 @@
 import functools
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.postgres.asyncpg.client import received
 from harness.transports.postgres.columns import as_pandas
-from harness.transports.postgres.sql import identifier
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 BLOCK_ROWS = 65_536  # rows decoded at a time: their field offsets are all known together
@@ -161,20 +161,6 @@ def _decode(payload, types):
     return pa.Table.from_batches(batches)
 
 
-async def _receive(connection, table):
-    """Return the bytes of a binary COPY ... TO STDOUT, and the type of every column by name."""
-    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table omits generated columns
-    statement = await connection.prepare(query)
-    types = {column.name: column.type.name for column in statement.get_attributes()}
-    blocks = []
-
-    async def keep(block):
-        blocks.append(block)
-
-    await connection.copy_from_query(query, output=keep, format="binary")
-    return b"".join(blocks), types
-
-
 @transport("COPY TO STDOUT (FORMAT binary)", "binary rows")
 async def read_polars_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
@@ -186,7 +172,7 @@ async def read_polars_copy_binary(connection, table):
     import polars as pl
 
     with phase("receive"):
-        payload, types = await _receive(connection, table)
+        payload, types = await received(connection, table, format="binary")
     with phase("decode"):
         return pl.from_arrow(_decode(payload, types))
 
@@ -199,6 +185,6 @@ async def read_pandas_copy_binary(connection, table):
     column with nulls as a nullable type such as Int64, a null in a float column as NaN.
     """
     with phase("receive"):
-        payload, types = await _receive(connection, table)
+        payload, types = await received(connection, table, format="binary")
     with phase("decode"):
         return as_pandas(_decode(payload, types))

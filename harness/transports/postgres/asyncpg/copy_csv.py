@@ -3,7 +3,7 @@
 import io
 
 from harness.registry import phase, transport
-from harness.transports.postgres.asyncpg.client import TYPES
+from harness.transports.postgres.asyncpg.client import TYPES, received
 from harness.transports.postgres.columns import as_pandas
 from harness.transports.postgres.sql import identifier, identifiers
 
@@ -44,20 +44,6 @@ def _csv_of_arrow(table):
     buffer = io.BytesIO()
     csv.write_csv(table, buffer, csv.WriteOptions(include_header=False, quoting_style="needed"))
     return buffer.getvalue()
-
-
-async def _receive_csv(connection, table):
-    """Return the CSV of COPY ... TO STDOUT with a header line, and the type of every column by name."""
-    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table omits generated columns
-    statement = await connection.prepare(query)
-    types = {column.name: column.type.name for column in statement.get_attributes()}
-    blocks = []
-
-    async def keep(block):
-        blocks.append(block)
-
-    await connection.copy_from_query(query, output=keep, format="csv", header=True)
-    return b"".join(blocks), types
 
 
 @transport("executemany", "rows")
@@ -146,7 +132,7 @@ async def read_polars_copy_csv_lossless(connection, table):
     import polars as pl
 
     with phase("receive"):
-        text, types = await _receive_csv(connection, table)
+        text, types = await received(connection, table, format="csv", header=True)
     with phase("decode"):
         wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
         # polars would keep doubled quotes in the names of the header line.
@@ -165,7 +151,7 @@ async def read_pandas_copy_csv_lossless(connection, table):
     from pyarrow import csv
 
     with phase("receive"):
-        text, types = await _receive_csv(connection, table)
+        text, types = await received(connection, table, format="csv", header=True)
     with phase("decode"):
         convert = csv.ConvertOptions(
             column_types={
