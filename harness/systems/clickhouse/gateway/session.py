@@ -16,6 +16,7 @@ from .sql import Query
 _SETTING_NAME = re.compile(r"\w+")
 # SET refuses this setting with any value, and another server's remote() sends it with every query.
 _NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
+_NUMBER_TYPE = re.compile(r"Int|Bool|[Ss]econds|MaxThreads")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -26,6 +27,22 @@ class Written:
     rows: int
     bytes: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the engine has read and written for a query so far."""
+
+    read_rows: int = 0
+    read_bytes: int = 0
+    total_rows_to_read: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+    elapsed_ns: int = 0
+
+    def since(self, earlier: "Progress") -> "Progress":
+        """Return what has been added after an earlier count."""
+        return Progress(*(getattr(self, name) - getattr(earlier, name) for name in Progress.__slots__))
 
 
 def quote_text(text: str) -> str:
@@ -41,9 +58,18 @@ def quote_name(name: str) -> str:
 class Session:
     """One client's session in the engine; used by one thread at a time, except ``stop``."""
 
-    def __init__(self, connection: Any, kill_queries: Callable[[str], bool], default_compression_method: str) -> None:
-        """Take over a connection of chdb."""
+    def __init__(
+        self,
+        connection: Any,
+        kill_queries: Callable[[str], bool],
+        default_compression_method: str,
+        describe_aside: Callable[[str, Mapping[str, str] | None], tuple[BlockColumn, ...]] | None = None,
+    ) -> None:
+        """Take over a connection of chdb; ``describe_aside`` describes a SELECT while this connection is busy."""
         self._connection = connection
+        self._describe_aside = describe_aside
+        self._counted: Mapping[str, int] = {}
+        connection.set_progress_callback(self._count)
         self._kill_queries = kill_queries
         self._default_compression_method = default_compression_method
         self._stop_lock = threading.Lock()
@@ -51,6 +77,7 @@ class Session:
         self._stream_marker: str | None = None  # last part of the streamed query's text
         self._stopped = False
         self._has_own_settings = False  # the client ran SET in this session
+        self._has_own_names = False  # names may have other meanings than in a new session
 
     def close(self) -> None:
         """End the session; its temporary tables go with it."""
@@ -66,6 +93,15 @@ class Session:
             if self._stream_marker is not None:
                 return self._kill_queries(_with_marker(self._stream_marker))
             return self._running_thread is not None and self._kill_queries(f"has(thread_ids, {self._running_thread})")
+
+    def _count(self, counted: Mapping[str, int]) -> None:
+        self._counted = counted
+
+    @property
+    def progress(self) -> Progress:
+        """What the engine has counted for the latest statement."""
+        counted = self._counted
+        return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
 
     def begin(self) -> None:
         """Reset an earlier stop; call this before the work for a new request."""
@@ -92,12 +128,14 @@ class Session:
 
     def execute(self, text: str, format: str = "Null", params: Mapping[str, str] | None = None) -> Any:
         """Run one statement to its end and return chdb's result, which has ``bytes()`` and ``rows_read()``."""
+        self._counted = {}
         with self._running():
             return self._connection.query(_bytes(text), format, params=params)
 
     def run(self, query: Query, params: Mapping[str, str] | None = None) -> Written:
         """Run a statement that has no result."""
         self._has_own_settings |= query.changes_settings
+        self._has_own_names |= query.changes_names
         result = self.execute(query.text, params=params)
         return Written(result.rows_written(), result.bytes_written(), result.elapsed())
 
@@ -137,6 +175,12 @@ class Session:
             return ""
         return ", ".join(f"{name} = {quote_text(before[name]) if name in before else 'DEFAULT'}" for name in known)
 
+    def is_number(self, setting: str) -> bool:
+        """Return whether a setting is a number or a flag, which old clients send as a number."""
+        select = f"SELECT type FROM system.settings WHERE name = {quote_text(setting)}"
+        type_name = self.execute(select, "TabSeparatedRaw").bytes().decode()
+        return bool(_NUMBER_TYPE.search(type_name))
+
     def restore(self, assignments: str) -> None:
         """Reset settings that were changed for one query."""
         if assignments:
@@ -173,6 +217,7 @@ class Session:
         """Change settings and the current database for one request of a session with an id."""
         current = self._value("SELECT currentDatabase()") if database else ""
         if database:
+            self._has_own_names = True
             self.execute(f"USE {quote_name(database)}")
         try:
             applied = self.set_for_query(settings, frozenset(settings))
@@ -184,10 +229,27 @@ class Session:
             if database:
                 self._connection.query(f"USE {quote_name(current)}", "Null")
 
-    def describe(self, select: str) -> tuple[BlockColumn, ...]:
+    def describe(self, select: str, params: Mapping[str, str] | None = None) -> tuple[BlockColumn, ...]:
         """Return the columns of a SELECT without running it."""
-        lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
+        lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow", params).bytes().splitlines()
         return tuple(BlockColumn(*json.loads(line)[:2]) for line in lines)
+
+    def describe_running(self, select: str, params: Mapping[str, str] | None) -> tuple[BlockColumn, ...]:
+        """Return the columns of the SELECT whose result is being read; none if only this session knows its names."""
+        if self._describe_aside is None or self._has_own_settings or self._has_own_names:
+            return ()
+        with contextlib.suppress(ClickHouseError):
+            return self._describe_aside(select, params)
+        return ()
+
+    def create_temporary(self, name: str, structure: str) -> None:
+        """Create a temporary table with columns as in CREATE TABLE."""
+        self._has_own_names = True
+        self.execute(f"CREATE TEMPORARY TABLE {quote_name(name)} ({structure}) ENGINE = Memory")
+
+    def drop_temporary(self, name: str) -> None:
+        """Drop a temporary table, even if the query was stopped."""
+        self._connection.query(f"DROP TEMPORARY TABLE {quote_name(name)}", "Null")
 
     def has_temporary(self, table: str) -> bool:
         """Return whether the session has a temporary table, named as in a statement, without a database."""
@@ -208,6 +270,7 @@ class Session:
         """
         # A stream also works in the engine's own threads, so its thread does not always identify it.
         marker = f"-- stream {uuid.uuid4().hex}"
+        self._counted = {}
         with self._running():
             stream = self._connection.send_query(_bytes(f"{query.body}\n{marker}"), format, params=params)
         self._stream_marker = marker

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from . import pipes
-from .blocks import Block, BlockColumn, UnknownTypeError, read_blocks
+from .blocks import WITH_ZONES, Block, BlockColumn, UnknownTypeError, read_blocks, with_columns
 from .errors import ClickHouseError
 from .session import Session, Written
 from .sql import InsertHead, Query
@@ -82,37 +82,61 @@ def stream(
     return _through_pipe(session, query, format, params)
 
 
-def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None]:
-    """Yield a query's result as native blocks; an empty result is one block without rows.
+def stream_blocks(
+    session: Session, query: Query, revision: int, params: Mapping[str, str] | None = None
+) -> Generator[Block, None, None]:
+    """Yield a query's result as native blocks of a revision; an empty result is one block without rows.
 
     A block's data are invalid once the next one is requested.
     """
     if not query.streams:
-        yield from _blocks_at_once(session, query)
+        for block in _blocks_at_once(session, query, params):
+            yield with_columns(block, block.columns, revision)
         return
     columns: tuple[BlockColumn, ...] = ()
-    with contextlib.closing(session.blocks(query, "Native")) as first_look:
+    with contextlib.closing(session.blocks(query, "Native", params)) as first_look:
         first = next(first_look, None)
         if first is None:
-            yield Block(session.describe(query.body), 0, b"")
+            yield Block(session.describe(query.body, params), 0, b"")
             return
         with contextlib.suppress(UnknownTypeError):
             columns = read_blocks(bytes(first[1]))[0].columns
-            yield Block(columns, *first)
+        named = _with_zones(session, query, columns, revision, params)
+        if named:
+            yield with_columns(Block(columns, *first), named, revision)
             for rows, data in first_look:
-                yield Block(columns, rows, data)
+                yield with_columns(Block(columns, rows, data), named, revision)
             return
-    # The gateway cannot skip this type: get its name from the engine and start the query again.
-    columns = session.describe(query.body)
-    with contextlib.closing(session.blocks(query, "Native")) as again:
+    # The gateway cannot skip a type, or needs more than its name: ask the engine and start the query again.
+    named = session.describe(query.body, params)
+    columns = columns or named
+    with contextlib.closing(session.blocks(query, "Native", params)) as again:
         for rows, data in again:
-            yield Block(columns, rows, data)
+            yield with_columns(Block(columns, rows, data), named, revision)
 
 
-def _blocks_at_once(session: Session, query: Query) -> Iterator[Block]:
-    blocks = read_blocks(session.execute(query.text, "Native").bytes())
+def _with_zones(
+    session: Session, query: Query, columns: tuple[BlockColumn, ...], revision: int, params: Mapping[str, str] | None
+) -> tuple[BlockColumn, ...]:
+    """Return a running query's columns with the time zones of DateTime, which Native at revision 0 leaves out.
+
+    Returns nothing if they cannot be known while the query runs.
+    """
+    if revision < WITH_ZONES or all(column.type != "DateTime" for column in columns):
+        return columns
+    named = session.describe_running(query.body, params)
+    return named if [_without_zone(column) for column in named] == list(columns) else ()
+
+
+def _without_zone(column: BlockColumn) -> BlockColumn:
+    return BlockColumn(column.name, "DateTime") if column.type.startswith("DateTime(") else column
+
+
+def _blocks_at_once(session: Session, query: Query, params: Mapping[str, str] | None) -> Iterator[Block]:
+    blocks = read_blocks(session.execute(query.text, "Native", params).bytes())
     if not blocks:  # an empty result has no bytes in the Native format, so the columns come from another format
-        meta = json.loads(session.execute(query.text, "JSONCompact").bytes() or b'{"meta": []}')["meta"]
+        text = session.execute(query.text, "JSONCompact", params).bytes() or b'{"meta": []}'
+        meta = json.loads(text)["meta"]
         blocks = [Block(tuple(BlockColumn(column["name"], column["type"]) for column in meta), 0, b"")]
     yield from blocks
 
