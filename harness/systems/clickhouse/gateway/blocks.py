@@ -162,24 +162,25 @@ def with_columns(block: Block, columns: tuple[BlockColumn, ...], revision: int) 
 @functools.lru_cache(maxsize=1024)
 def _split(type_name: str) -> tuple[str, list[str]]:
     """Split ``Map(String, Array(Int8))`` into ``Map`` and its arguments."""
-    name, bracket, rest = type_name.strip().partition("(")
-    if not bracket:
-        return name, []
-    arguments, depth, start, quoted = [], 0, 0, ""
+    name, _, rest = type_name.strip().partition("(")
     inner = rest.rstrip()[:-1]
-    if not inner:
-        return name, []
+    return name, split_list(inner) if inner else []
+
+
+def split_list(inner: str) -> list[str]:
+    """Split ``String, Array(Int8)`` at the commas outside parentheses and quotes."""
+    parts, depth, start, quoted = [], 0, 0, ""
     for place, mark in enumerate(inner):
         if quoted:
             quoted = "" if mark == quoted and inner[place - 1] != "\\" else quoted
         elif mark in "'`":
             quoted = mark
         elif mark == "," and depth == 0:
-            arguments.append(inner[start:place].strip())
+            parts.append(inner[start:place].strip())
             start = place + 1
         else:
             depth += (mark == "(") - (mark == ")")
-    return name, [*arguments, inner[start:].strip()]
+    return [*parts, inner[start:].strip()]
 
 
 def _elements(name: str, arguments: list[str]) -> list[str]:

@@ -21,15 +21,6 @@ _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The rows and bytes that an INSERT wrote."""
-
-    rows: int
-    bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """What the engine has read and written for a query so far."""
 
@@ -130,20 +121,23 @@ class Session:
         """Run one statement to its end and return chdb's result, which has ``bytes()`` and ``rows_read()``."""
         self._counted = {}
         with self._running():
-            return self._connection.query(_bytes(text), format, params=params)
+            result = self._connection.query(_bytes(text), format, params=params)
+        at_end = {  # _count is not called for a short INSERT
+            "read_rows": result.storage_rows_read(),
+            "read_bytes": result.storage_bytes_read(),
+            "written_rows": result.rows_written(),
+            "written_bytes": result.bytes_written(),
+            "elapsed_ns": int(result.elapsed() * 1e9),
+        }
+        counted = self._counted
+        self._counted = {**counted, **{name: max(value, counted.get(name, 0)) for name, value in at_end.items()}}
+        return result
 
-    def run(self, query: Query, params: Mapping[str, str] | None = None) -> Written:
+    def run(self, query: Query, params: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no result."""
         self._has_own_settings |= query.changes_settings
         self._has_own_names |= query.changes_names
-        result = self.execute(query.text, params=params)
-        return Written(result.rows_written(), result.bytes_written(), result.elapsed())
-
-    def read(self, query: Query, params: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Run a query and discard its rows; return the read counts as in a server's summary."""
-        result = self.execute(query.text, "Null", params)
-        figures = {"read_rows": result.storage_rows_read(), "read_bytes": result.storage_bytes_read()}
-        return {name: str(value) for name, value in figures.items()} | {"elapsed_ns": str(int(result.elapsed() * 1e9))}
+        self.execute(query.text, params=params)
 
     def set(self, settings: Mapping[str, str]) -> None:
         """Change settings of the session. Raises ClickHouseError with code 115 for an unknown name."""

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from . import pipes
-from .blocks import WITH_ZONES, Block, BlockColumn, UnknownTypeError, read_blocks, with_columns
+from .blocks import BLOCK_INFO, WITH_ZONES, Block, BlockColumn, UnknownTypeError, read_blocks, with_columns
 from .errors import ClickHouseError
-from .session import Session, Written
+from .session import Session
 from .sql import InsertHead, Query
 
 # Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
@@ -32,7 +32,7 @@ def insert(
     format: str,
     pour: Callable[[int], None],
     params: Mapping[str, str] | None = None,
-) -> Written:
+) -> None:
     """Insert the data that `pour` writes into a pipe, in a format; any error, even the source's, cancels the INSERT.
 
     As on a server, committed blocks of a MergeTree insert stay: about a million rows each. The engine reads from a
@@ -40,14 +40,13 @@ def insert(
     table refuses them (a CHECK constraint, too many partitions).
     """
     read_end, write_end = pipes.open_pipe()
-    outcome: list[Written | ClickHouseError] = []
+    failures: list[ClickHouseError] = []
 
     def work() -> None:
         try:
-            result = session.execute(insert.reading(f"/dev/fd/{read_end}", format), params=params)
-            outcome.append(Written(result.rows_written(), result.bytes_written(), result.elapsed()))
+            session.execute(insert.reading(f"/dev/fd/{read_end}", format), params=params)
         except ClickHouseError as error:
-            outcome.append(error)
+            failures.append(error)
         finally:
             os.close(read_end)  # a source that still writes gets EPIPE
 
@@ -62,9 +61,8 @@ def insert(
     finally:
         os.close(write_end)
         worker.join()
-    if isinstance(outcome[0], ClickHouseError):
-        raise outcome[0]
-    return outcome[0]
+    if failures:
+        raise failures[0]
 
 
 def stream(
@@ -113,6 +111,17 @@ def stream_blocks(
     with contextlib.closing(session.blocks(query, "Native", params)) as again:
         for rows, data in again:
             yield with_columns(Block(columns, rows, data), named, revision)
+
+
+def stream_native(
+    session: Session, query: Query, revision: int, params: Mapping[str, str] | None
+) -> Generator[bytes | memoryview, None, None]:
+    """Yield a query's result in the Native format of a revision; an empty result has no bytes."""
+    with contextlib.closing(stream_blocks(session, query, revision, params)) as blocks:
+        for block in blocks:
+            if block.rows:
+                yield BLOCK_INFO
+                yield block.data
 
 
 def _with_zones(
