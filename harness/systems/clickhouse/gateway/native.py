@@ -9,7 +9,7 @@ from functools import partial
 
 from . import packets, sql, transfer
 from .arriving import ArrivingText
-from .blocks import Block, UnknownTypeError, header_block
+from .blocks import Block, BlockColumn, UnknownTypeError, header_block, with_columns
 from .codecs import method_of_setting
 from .errors import (
     INCORRECT_DATA,
@@ -182,12 +182,14 @@ class NativeConnection(socketserver.BaseRequestHandler):
     def _answer(self, query: sql.Query, parameters: dict[str, str]) -> None:
         """Send a result: first its columns without rows, then its blocks, and the counts between and after them."""
         rows = blocks = size = 0
+        columns: tuple[BlockColumn, ...] = ()
         told, next_report = Progress(), time.monotonic() + _REPORT_SECONDS
         with contextlib.closing(transfer.stream_blocks(self.session, query, self.revision, parameters)) as stream:
             try:
                 for block in stream:
                     if not blocks:
-                        header = header_block(block.columns, self.revision)
+                        columns = block.columns
+                        header = header_block(columns, self.revision)
                         self._send(*packets.data(header, self.compression_method))
                     if block.rows:
                         self._send(*packets.data(block.data, self.compression_method))
@@ -197,9 +199,17 @@ class NativeConnection(socketserver.BaseRequestHandler):
             except ClickHouseError as error:
                 if error.code != QUERY_WAS_CANCELLED or not self.session.stopped:
                     raise
-        told = self._report(told)
-        self._send(packets.profile_info(rows, blocks, size))
         self._report(told)
+        if not self.session.stopped:
+            self._send_totals(query, columns, parameters)
+        self._send(packets.profile_info(rows, blocks, size) + packets.progress(Progress(), self.revision))
+
+    def _send_totals(self, query: sql.Query, columns: tuple[BlockColumn, ...], parameters: dict[str, str]) -> None:
+        totals, extremes = transfer.totals_and_extremes(self.session, query, columns, parameters)
+        for packet, found in ((packets.TOTALS, totals), (packets.EXTREMES, extremes)):
+            for block in found:
+                data = with_columns(block, columns, self.revision).data
+                self._send(*packets.data(data, self.compression_method, packet))
 
     def _report(self, told: Progress) -> Progress:
         """Tell the client what the engine has counted since the last report; return all that it has counted."""

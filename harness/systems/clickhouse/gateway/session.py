@@ -17,6 +17,8 @@ _SETTING_NAME = re.compile(r"\w+")
 # SET refuses this setting with any value, and another server's remote() sends it with every query.
 _NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
 _NUMBER_TYPE = re.compile(r"Int|Bool|[Ss]econds|MaxThreads")
+_EXTREMES = re.compile(r"\bextremes\s*=\s*'?(\w+)", re.IGNORECASE)
+_ON = ("1", "true")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -33,7 +35,7 @@ class Progress:
 
     def since(self, earlier: "Progress") -> "Progress":
         """Return what has been added after an earlier count."""
-        return Progress(*(getattr(self, name) - getattr(earlier, name) for name in Progress.__slots__))
+        return Progress(*(max(0, getattr(self, name) - getattr(earlier, name)) for name in Progress.__slots__))
 
 
 def quote_text(text: str) -> str:
@@ -69,6 +71,7 @@ class Session:
         self._stopped = False
         self._has_own_settings = False  # the client ran SET in this session
         self._has_own_names = False  # names may have other meanings than in a new session
+        self.extremes = self._own_extremes = False  # results have extremes: for this query, and without its settings
 
     def close(self) -> None:
         """End the session; its temporary tables go with it."""
@@ -135,7 +138,10 @@ class Session:
 
     def run(self, query: Query, params: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no result."""
-        self._has_own_settings |= query.changes_settings
+        if query.changes_settings:
+            self._has_own_settings = True
+            if found := _EXTREMES.search(query.text):
+                self.extremes = self._own_extremes = found[1] in _ON
         self._has_own_names |= query.changes_names
         self.execute(query.text, params=params)
 
@@ -146,6 +152,8 @@ class Session:
         for name in settings:
             if not _SETTING_NAME.fullmatch(name):
                 raise refusal(UNKNOWN_SETTING, f"Unknown setting {name!r}")
+        if "extremes" in settings:
+            self.extremes = settings["extremes"] in _ON
         self.execute("SET " + ", ".join(f"{name} = {_literal(value)}" for name, value in settings.items()))
 
     def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
@@ -177,6 +185,7 @@ class Session:
 
     def restore(self, assignments: str) -> None:
         """Reset settings that were changed for one query."""
+        self.extremes = self._own_extremes
         if assignments:
             self._connection.query(f"SET {assignments}", "Null")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from . import pipes
 from .blocks import BLOCK_INFO, WITH_ZONES, Block, BlockColumn, UnknownTypeError, read_blocks, with_columns
 from .errors import ClickHouseError
-from .session import Session
+from .session import Session, quote_name, quote_text
 from .sql import InsertHead, Query
 
 # Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
@@ -75,7 +75,8 @@ def stream(
     if not query.streams:
         return _at_once(session, query, format, params)
     name = format.lower()
-    if name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not _TOTALS.search(query.text)):
+    has_totals = session.extremes or _TOTALS.search(query.text)
+    if name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not has_totals):
         return _block_by_block(session, query, format, params)
     return _through_pipe(session, query, format, params)
 
@@ -122,6 +123,33 @@ def stream_native(
             if block.rows:
                 yield BLOCK_INFO
                 yield block.data
+
+
+def totals_and_extremes(
+    session: Session, query: Query, columns: tuple[BlockColumn, ...], params: Mapping[str, str] | None
+) -> tuple[list[Block], list[Block]]:
+    """Return the blocks of a query's totals and of its extremes, which the Native format leaves out.
+
+    Only another format has them, so a query with totals or extremes runs a second time for them.
+    """
+    if not query.streams or not (session.extremes or _TOTALS.search(query.text)):
+        return [], []
+    found = json.loads(
+        b"".join(
+            piece for piece in _through_pipe(session, query, "JSONCompactStrings", params) if isinstance(piece, bytes)
+        )
+    )
+    structure = ", ".join(f"{quote_name(column.name)} {column.type}" for column in columns)
+
+    def as_blocks(rows: list[list[str]]) -> list[Block]:
+        if not rows:
+            return []
+        lines = "".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        select = f"SELECT * FROM format(JSONCompactStringsEachRow, {quote_text(structure)}, {quote_text(lines)})"
+        return read_blocks(session.execute(select, "Native").bytes())
+
+    extremes = found.get("extremes", {})
+    return as_blocks([found["totals"]] if "totals" in found else []), as_blocks(list(extremes.values()))
 
 
 def _with_zones(

@@ -93,3 +93,7 @@ def test_a_slow_result_is_sent_as_it_comes(gateway):
     slow = gateway.ask(query + "", max_threads=1)
     assert (slow.status, slow.headers["Transfer-Encoding"]) == (200, "chunked")
     assert slow.body.count(b"\n") == 8
+
+
+def test_extremes_follow_a_result_of_a_text_format(gateway):
+    assert gateway.query("SELECT number FROM numbers(3) FORMAT CSV", extremes=1) == b"0\n1\n2\n\n0\n2\n"

@@ -29,8 +29,11 @@ def wire(gateway):
 
 
 def read_exception(reader):
-    """Skip Data packets up to the Exception packet and return its code."""
-    while (packet := reader.byte()) == 1:
+    """Skip Data and Progress packets up to the Exception packet and return its code."""
+    while (packet := reader.byte()) in (1, 3):
+        if packet == 3:
+            [reader.varint() for _ in range(5)]
+            continue
         reader.skip(1 + len(BLOCK_INFO))
         read_block(reader)
     assert packet == 2
@@ -212,6 +215,19 @@ def test_a_column_of_datetimes_names_its_time_zone(gateway, own):
     found = ["DateTime('Asia/Tokyo')", "String", "DateTime", "Array(DateTime('UTC'))"]
     assert [name for _, name in types] == found
     assert rows[0][0].isoformat() == "1970-01-01T09:00:00+09:00"
+    client.disconnect()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_totals_and_extremes_follow_a_result(gateway, compression):
+    client = gateway.native(compression=compression)
+    asked = "SELECT number % 3 AS k, toDateTime(sum(number), 'Asia/Tokyo') AS d FROM numbers(9) GROUP BY k WITH TOTALS"
+    found = client.execute(f"{asked} ORDER BY k", settings={"extremes": 1})
+    assert [(k, int(d.timestamp())) for k, d in found] == [(0, 9), (1, 12), (2, 15), (0, 36), (0, 9), (2, 15)]
+    assert client.last_query.progress.rows == 9
+    assert len(client.execute(f"{asked} ORDER BY k")) == 4
+    client.execute("SET extremes = 1")
+    assert client.execute("SELECT number FROM numbers(4)") == [(0,), (1,), (2,), (3,), (0,), (3,)]
     client.disconnect()
 
 
