@@ -77,6 +77,7 @@ class Query:
     has_result: bool
     streams: bool  # the engine can return its result in pieces
     changes_settings: bool
+    changes_names: bool  # which table a name means, in this session
     reads_only: bool  # changes at most the session
 
 
@@ -217,6 +218,7 @@ def parse_query(text: bytes) -> Query:
         has_result=first in _WORDS_WITH_RESULT and not (first == b"WITH" and b"INSERT" in words),
         streams=first in _STREAMING_WORDS and b"INSERT" not in words,
         changes_settings=first == b"SET",
+        changes_names=first == b"USE" or b"TEMPORARY" in words,
         reads_only=(first in _READING_WORDS and b"INSERT" not in words) or _is_temporary(words),
     )
 

@@ -103,6 +103,11 @@ class Reader:
         self._position = 0
         self._keep = False
 
+    @property
+    def position(self) -> int:
+        """The number of bytes read since ``mark``."""
+        return self._position
+
     def need(self, size: int) -> None:
         """Receive until ``size`` bytes are available after the position."""
         if self._position + size <= len(self._data):
@@ -197,6 +202,10 @@ class Reader:
         del self._data[: self._position]
         self._position = 0
         self._keep = True
+
+    def passed(self, start: int) -> bytes:
+        """Return the bytes read since a position after ``mark``."""
+        return bytes(memoryview(self._data)[start : self._position])
 
     def taken(self) -> bytes:
         """Return the bytes read since ``mark``, and stop keeping them."""
