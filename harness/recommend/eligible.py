@@ -84,7 +84,7 @@ def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
     everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
     for name in wish.without:
         if name not in everywhere:
-            raise unknown("client or module for --without", name, known)
+            raise unknown("client or module for --without", name, sorted(known))
     if wish.style and wish.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
         raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')
