@@ -83,7 +83,7 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
     [
         (
             Wish("postgres", Operation.WRITE, "polars", ("psycop",)),
-            'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: adbc, .*, sqlalchemy_psycopg2$',
+            'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: adbc, .*, sqlalchemy',
         ),
         (Wish("postgres", Operation.WRITE, "polars", (), "threads"), r"expected a style .*\(async, sync\), found"),
     ],
