@@ -43,7 +43,7 @@ DATABASES = [
 ]
 # Of one process, in this environment; those of engines have tests of their own (tests/transports).
 STREAMS = [
-    entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and "daft" not in entry.requires
+    entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"
 ]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")

@@ -5,14 +5,11 @@ integers below one million and floats in [0, 1000). Strings have 5 to 21 charact
 There are no nulls, no empty strings and nothing that needs quoting, because hostile data cover these.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
+from harness.datasets import seeded
 from harness.datasets.specification import Specification
-
-CHUNK_ROWS = 100_000  # rows generated at a time: keeps memory flat whatever the number of rows
 
 # Column -> (word, distinct values). A string is the word and a zero-padded number.
 _DIMENSIONS = {
@@ -41,34 +38,20 @@ def _uuids(raw: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
-def _texts(raw: np.ndarray, word: str, distinct: int) -> pa.Array:
+def _texts(words: np.ndarray, word: str, distinct: int) -> pa.Array:
     width = len(str(distinct - 1))
-    values = pa.array([f"{word}_{number:0{width}}" for number in range(distinct)])
-    return values.take(pa.array((raw % distinct).astype(np.int32)))
+    return seeded.chosen(pa.array([f"{word}_{number:0{width}}" for number in range(distinct)]), words)
 
 
-def _chunk(rows: int, seed: int, number: int) -> pa.RecordBatch:
-    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
-    source = np.random.PCG64(np.random.SeedSequence([seed, number]))
-
-    def words(columns: int = 1) -> np.ndarray:
-        return source.random_raw(rows * columns)
-
+def _made(ids: np.ndarray, words: seeded.Words) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {
-        "entity_key": _uuids(words(2).reshape(rows, 2)),
+        "entity_key": _uuids(words(2).reshape(-1, 2)),
         "event_date": pa.array(_FIRST_DAY + (words() % 365).astype("timedelta64[D]"), pa.date32()),
         "source_id": pa.array((words() % 500).astype(np.int32)),
     }
     columns |= {name: _texts(words(), *shape) for name, shape in _DIMENSIONS.items()}
     columns |= {f"metric_{i}": pa.array((words() % 1_000_000).astype(np.int32)) for i in (1, 2, 3)}
-    columns["metric_value"] = pa.array((words() >> np.uint64(11)).astype(np.float64) * 2.0**-53 * 1000.0)
-    return pa.RecordBatch.from_pydict(columns)
-
-
-def build(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
-    """Yield the table in batches of at most 100,000 rows."""
-    for number, start in enumerate(range(0, rows, CHUNK_ROWS)):
-        yield _chunk(min(CHUNK_ROWS, rows - start), seed, number)
+    return columns | {"metric_value": pa.array(seeded.fractions(words()) * 1000.0)}
 
 
 LOGICAL_TYPES = {
@@ -79,15 +62,13 @@ LOGICAL_TYPES = {
     **{f"metric_{i}": "int32" for i in (1, 2, 3)},
     "metric_value": "float64",
 }
-
-
 SPECIFICATION = Specification(
     name="analytics_metrics",
     version=1,
     logical_types=LOGICAL_TYPES,
     row_key=("entity_key",),
     bytes_a_row=140,
-    build=build,
+    build=lambda rows, seed: seeded.batches(rows, seed, _made),
     in_databases=True,
     order=_KEY,
     few_texts=("dimension_a",),

@@ -97,7 +97,7 @@ def _require_known(asked: Asked, entries: Sequence[Transport]) -> None:
     everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
     for name in asked.without:
         if name not in everywhere:
-            raise unknown("client or module for --without", name, known)
+            raise unknown("client or module for --without", name, sorted(known))
     if asked.style and asked.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
         raise LabError(f'expected a style of these transports ({styles}), found "{asked.style}"')

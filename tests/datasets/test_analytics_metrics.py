@@ -9,7 +9,8 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from harness.datasets.analytics_metrics import CHUNK_ROWS, LOGICAL_TYPES, SPECIFICATION, build
+from harness.datasets.analytics_metrics import LOGICAL_TYPES, SPECIFICATION
+from harness.datasets.seeded import CHUNK_ROWS
 from harness.datasets.specification import PLAIN
 from harness.systems import SYSTEMS
 
@@ -25,7 +26,7 @@ ARROW_TYPES = {
 @pytest.fixture(scope="module")
 def table():
     """A thousand rows with seed 1."""
-    return pa.Table.from_batches(build(1_000, 1))
+    return pa.Table.from_batches(SPECIFICATION.build(1_000, 1))
 
 
 def of_logical_type(table, logical):
@@ -62,12 +63,12 @@ def test_a_key_is_the_canonical_text_of_a_random_version_4_uuid(table):
 
 
 def test_keys_are_unique_over_chunks():
-    keys = [key for batch in build(2 * CHUNK_ROWS + 1, 1) for key in batch["entity_key"].to_pylist()]
+    keys = [key for batch in SPECIFICATION.build(2 * CHUNK_ROWS + 1, 1) for key in batch["entity_key"].to_pylist()]
     assert len(set(keys)) == len(keys) == 2 * CHUNK_ROWS + 1
 
 
 def test_dates_lie_within_2025_and_reach_both_ends():
-    dates = pa.Table.from_batches(build(20_000, 1))["event_date"].to_pylist()
+    dates = pa.Table.from_batches(SPECIFICATION.build(20_000, 1))["event_date"].to_pylist()
     assert min(dates) == datetime.date(2025, 1, 1)
     assert max(dates) == datetime.date(2025, 12, 31)
 
@@ -80,7 +81,7 @@ def test_numbers_stay_within_their_bounds(table):
 
 
 def test_texts_are_words_with_a_number_that_need_no_quoting_in_any_format():
-    table = pa.Table.from_batches(build(20_000, 1))
+    table = pa.Table.from_batches(SPECIFICATION.build(20_000, 1))
     for values in of_logical_type(table, "text").values():
         assert all(re.fullmatch(r"[a-z_]+_\d+", value) for value in values)
         assert {len(value) for value in values} <= set(range(5, 22))
@@ -97,12 +98,12 @@ def test_a_thousand_rows_with_seed_1_have_the_values_they_have_always_had(table)
 
 
 def test_another_seed_gives_other_rows_in_every_column(table):
-    other = pa.Table.from_batches(build(1_000, 2))
+    other = pa.Table.from_batches(SPECIFICATION.build(1_000, 2))
     assert all(table[name] != other[name] for name in table.column_names)
 
 
 def test_chunks_differ_from_one_another():
-    chunks = [batch.slice(0, 100) for batch in build(3 * CHUNK_ROWS, 1)]
+    chunks = [batch.slice(0, 100) for batch in SPECIFICATION.build(3 * CHUNK_ROWS, 1)]
     assert not any(first.equals(second) for first, second in pairwise(chunks))
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from harness.datasets import store
-from harness.datasets.integers import CHUNK_ROWS, LOGICAL_TYPES, MAXIMUM, SPECIFICATION, build
+from harness.datasets.integers import LOGICAL_TYPES, MAXIMUM, SPECIFICATION
+from harness.datasets.seeded import CHUNK_ROWS
 from harness.datasets.specification import PLAIN
 from harness.systems import SYSTEMS
 
@@ -19,14 +20,14 @@ LARGEST_PUBLISHED = 1_000_000  # rows
 @pytest.fixture(scope="module")
 def table():
     """A thousand rows with seed 1."""
-    return pa.Table.from_batches(build(1_000, 1))
+    return pa.Table.from_batches(SPECIFICATION.build(1_000, 1))
 
 
 @pytest.fixture(scope="module")
 def columns():
     """The columns that key and query need and two more, at the largest published size, with the default seed."""
     names = dict.fromkeys((*SPECIFICATION.row_key, "col97", "col99"))
-    batches = [batch.select(names) for batch in build(LARGEST_PUBLISHED, DEFAULT_SEED)]
+    batches = [batch.select(names) for batch in SPECIFICATION.build(LARGEST_PUBLISHED, DEFAULT_SEED)]
     return {name: pa.Table.from_batches(batches)[name].to_numpy() for name in names}
 
 
@@ -45,7 +46,7 @@ def test_nothing_is_null(table):
 
 def test_values_reach_both_ends_of_the_published_range_and_no_further():
     lowest, highest = MAXIMUM, 0
-    for batch in build(2 * CHUNK_ROWS, DEFAULT_SEED):  # 20 million values: each is expected 20 times
+    for batch in SPECIFICATION.build(2 * CHUNK_ROWS, DEFAULT_SEED):  # 20 million values: each is expected 20 times
         for column in batch.columns:
             values = column.to_numpy()
             lowest, highest = min(lowest, int(values.min())), max(highest, int(values.max()))
@@ -86,12 +87,12 @@ def test_a_thousand_rows_with_seed_1_have_the_values_they_have_always_had(table)
 
 
 def test_another_seed_gives_other_rows_in_every_column(table):
-    other = pa.Table.from_batches(build(1_000, 2))
+    other = pa.Table.from_batches(SPECIFICATION.build(1_000, 2))
     assert all(table[name] != other[name] for name in table.column_names)
 
 
 def test_chunks_and_columns_differ_from_one_another():
-    chunks = [batch.slice(0, 100) for batch in build(2 * CHUNK_ROWS + 100, 1)]
+    chunks = [batch.slice(0, 100) for batch in SPECIFICATION.build(2 * CHUNK_ROWS + 100, 1)]
     assert len(chunks) == 3
     assert not any(first.equals(second) for first, second in pairwise(chunks))
     assert len({tuple(column.to_pylist()) for column in chunks[0].columns}) == 100

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.datasets import analytics_metrics, integers, store
-from harness.datasets.analytics_metrics import CHUNK_ROWS
+from harness.datasets.seeded import CHUNK_ROWS
 from harness.model import LabError
 
 NAME = "analytics_metrics"
@@ -74,7 +74,7 @@ def test_another_seed_or_size_has_another_hash(built, tmp_path, rows, seed):
 
 
 def test_the_content_hash_is_over_values_and_finds_one_changed_value(built):
-    batch = next(analytics_metrics.build(1_000, 1))
+    batch = next(analytics_metrics.SPECIFICATION.build(1_000, 1))
     index = batch.schema.get_field_index("metric_1")
     values = batch.column(index).to_pylist()
     values[500] ^= 1
@@ -86,20 +86,20 @@ def test_the_content_hash_is_over_values_and_finds_one_changed_value(built):
 def test_the_hash_does_not_depend_on_parquet_and_its_codec(tmp_path, built, codec):
     path = tmp_path / "again.parquet"
     pq.write_table(pq.read_table(built.path), path, compression=codec)
-    again = store.content_hash(pq.ParquetFile(path).iter_batches(analytics_metrics.CHUNK_ROWS))
+    again = store.content_hash(pq.ParquetFile(path).iter_batches(CHUNK_ROWS))
     assert again == built.content_hash
 
 
 def test_the_hash_of_a_slice_is_the_hash_of_its_values():
-    batch = next(analytics_metrics.build(1_000, 1))
+    batch = next(analytics_metrics.SPECIFICATION.build(1_000, 1))
     whole = pa.Table.from_batches([batch.slice(0, 10), batch.slice(10)]).combine_chunks().to_batches()[0]
     copied = pa.RecordBatch.from_pylist(whole.slice(0, 10).to_pylist(), schema=whole.schema)
     assert store.content_hash(iter([whole.slice(0, 10)])) == store.content_hash(iter([copied]))
 
 
 def test_rows_over_a_chunk_are_written_and_read_in_order(tmp_path):
-    dataset = store.ensure(tmp_path, NAME, analytics_metrics.CHUNK_ROWS + 7, 1)
-    written = pa.Table.from_batches(analytics_metrics.build(analytics_metrics.CHUNK_ROWS + 7, 1))
+    dataset = store.ensure(tmp_path, NAME, CHUNK_ROWS + 7, 1)
+    written = pa.Table.from_batches(analytics_metrics.SPECIFICATION.build(CHUNK_ROWS + 7, 1))
     assert pq.read_table(dataset.path).equals(written)
 
 
@@ -173,13 +173,13 @@ def test_a_dataset_of_an_older_generator_is_rebuilt(built, tmp_path, use_specifi
 
 
 def build_with_seed_2(rows):
-    return analytics_metrics.build(rows, 2)
+    return analytics_metrics.SPECIFICATION.build(rows, 2)
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("the builder broke"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
 def test_a_builder_that_raises_leaves_no_file_behind(tmp_path, use_specification, failure):
     def build(rows, seed):
-        yield from analytics_metrics.build(rows, seed)
+        yield from analytics_metrics.SPECIFICATION.build(rows, seed)
         raise failure
 
     use_specification(build=build)
@@ -236,6 +236,6 @@ def test_an_unknown_dataset_is_refused_with_the_names_of_datasets_alone(name):
 @pytest.mark.parametrize("rows", [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 7])
 @pytest.mark.parametrize("dataset", [analytics_metrics, integers], ids=lambda dataset: dataset.SPECIFICATION.name)
 def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(dataset, rows):
-    heights = [batch.num_rows for batch in dataset.build(rows, 1)]
+    heights = [batch.num_rows for batch in dataset.SPECIFICATION.build(rows, 1)]
     assert sum(heights) == rows
-    assert all(height == dataset.CHUNK_ROWS for height in heights[:-1])
+    assert all(height == CHUNK_ROWS for height in heights[:-1])

@@ -91,7 +91,7 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
     [
         (
             wish("postgres", Operation.WRITE, "polars", without=("psycop",)),
-            'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: ',
+            'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: adbc, .*, sqlalchemy',
         ),
         (wish("postgres", Operation.WRITE, "polars", style="threads"), r"expected a style .*\(async, sync\), found"),
     ],

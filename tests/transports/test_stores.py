@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from harness import registry
-from harness.datasets.integers import LOGICAL_TYPES, build
+from harness.datasets.integers import LOGICAL_TYPES, SPECIFICATION
 
 PUBLISHED = [one.id.removesuffix(".create") for one in registry.select("stores_published.*.create")]
 EQUAL = [one.id.removesuffix(".create") for one in registry.select("stores_equal.*.create")]
@@ -106,7 +106,7 @@ def of_rows(rows):
 
 @functools.cache
 def integers(rows):
-    return pa.Table.from_batches(build(rows, 1))
+    return pa.Table.from_batches(SPECIFICATION.build(rows, 1))
 
 
 def passing(rows):

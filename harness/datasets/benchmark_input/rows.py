@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from harness.datasets import seeded
+
 CHUNK_ROWS = 983_040  # rows generated at a time: keeps memory flat whatever the number of rows; 8 row groups
 _LARGEST_AMOUNT = 10_000
 _FIRST = (
@@ -41,8 +43,7 @@ Codes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def codes_of(number: int, rows: int, seed: int) -> Iterator[Codes]:
     """Yield the rows of file `number` (from 0) in chunks: indexes in COL_1, indexes in COL_2, amounts; all int64."""
-    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
-    source = np.random.PCG64(np.random.SeedSequence([seed, number]))
+    source = seeded.source(seed, number)
     for start in range(0, rows, CHUNK_ROWS):
         count = min(CHUNK_ROWS, rows - start)
         words, amounts = source.random_raw(count), source.random_raw(count) % _LARGEST_AMOUNT

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from harness.datasets import seeded
+
 _FIRST_MALFORMED = 1_000
 _MALFORMED_EVERY = 2_000
 _START = np.datetime64("2025-01-01T00:00:00", "s")
@@ -80,8 +82,7 @@ def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
 
     `number` counts the files from 0. `event_id` increases from `first_id`. `filename` is relative to the tree.
     """
-    # Use only the bit generator's raw words: numpy guarantees their stream forever, but not its distributions'.
-    source = np.random.PCG64(np.random.SeedSequence([seed, number]))
+    source = seeded.source(seed, number)
 
     def below(limit: int) -> np.ndarray:
         return (source.random_raw(rows) % limit).astype(np.int64)

@@ -6,7 +6,8 @@ The decimals have at most 12 and 15 digits, which a float preserves, so a client
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, moments, specification
+from harness.datasets.seeded import Words
+from harness.datasets.shapes.chunks import moments, specification
 
 
 def _decimals(words: np.ndarray, precision: int, scale: int) -> pa.Array:

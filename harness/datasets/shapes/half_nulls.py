@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.datasets.shapes.chunks import Words, chosen, fractions, moments, specification
+from harness.datasets.seeded import Words, chosen, fractions
+from harness.datasets.shapes.chunks import moments, specification
 
 _TEXTS = [f"label_{number:04d}" for number in range(5_000)]
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, chosen, specification
+from harness.datasets.seeded import Words, chosen
+from harness.datasets.shapes.chunks import specification
 
 _LABELS = [f"label_{number:02d}" for number in range(50)]
 

@@ -7,7 +7,8 @@ values of rows larger than about 2,000 bytes (TOAST), and does so with these.
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, specification
+from harness.datasets.seeded import Words, source
+from harness.datasets.shapes.chunks import specification
 
 _WORDS, _LETTERS = 250, 7
 _VOCABULARY = 1_024
@@ -15,8 +16,7 @@ _VOCABULARY = 1_024
 
 def _vocabulary() -> np.ndarray:
     """Return words of seven letters and a space, shape (1024, 8)."""
-    source = np.random.PCG64(np.random.SeedSequence([_VOCABULARY]))
-    letters = source.random_raw(_VOCABULARY * _LETTERS).reshape(_VOCABULARY, _LETTERS) % 26 + ord("a")
+    letters = source(_VOCABULARY).random_raw(_VOCABULARY * _LETTERS).reshape(_VOCABULARY, _LETTERS) % 26 + ord("a")
     spaces = np.full((_VOCABULARY, 1), ord(" "))
     return np.hstack([letters.astype(np.uint8), spaces.astype(np.uint8)])
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, fractions, specification
+from harness.datasets.seeded import Words, fractions
+from harness.datasets.shapes.chunks import specification
 
 
 def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:

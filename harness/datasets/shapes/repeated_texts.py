@@ -6,7 +6,8 @@ Categories are LowCardinality(String) in ClickHouse (Enum8 and Enum16 with the p
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, chosen, specification
+from harness.datasets.seeded import Words, chosen
+from harness.datasets.shapes.chunks import specification
 
 _OF = {"country": 12, "device": 40, "campaign": 1_000}  # column -> number of distinct strings
 _TEXTS = {name: [f"{name}_{number:03d}" for number in range(count)] for name, count in _OF.items()}

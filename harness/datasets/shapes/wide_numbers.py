@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from harness.datasets.shapes.chunks import Words, fractions, specification
+from harness.datasets.seeded import Words, fractions
+from harness.datasets.shapes.chunks import specification
 
 _OF = ("int32", "int64", "float64")
 _LOGICAL_TYPES = {f"c{place:03d}": _OF[place % 3] for place in range(199)}
