@@ -169,6 +169,7 @@ def _lock_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs in the process of a test take no notice of others on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_LOCK_DIR", str(tmp_path_factory.mktemp("lock")))
+        patch.setenv("LAB_CALIBRATION", "0")
         yield
 
 

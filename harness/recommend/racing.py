@@ -243,7 +243,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     request = RunRequest(
         plan, "databases", asked.lab, asked.run_id, asked.folder, user_data=asked.data, ready=require_budget
     )
-    with open_run(settings, request, say) as suite_run:
+    calm = settings.model_copy(update={"calibration": False})  # a race is about its order, within a budget
+    with open_run(calm, request, say) as suite_run:
         rig, race.seed = suite_run.session.rig, suite_run.session.run_id
         say(rig.headline)
 

@@ -20,6 +20,7 @@ from harness.datasets.user_data.data import UserData
 from harness.datasets.user_data.losses import ruled_out, undeclared
 from harness.lab.packages import not_installed
 from harness.machine import scratch
+from harness.machine.calibration import calibrate
 from harness.machine.stopping import on_signals
 from harness.model import Case, LabError, Run, Status
 from harness.results import folder as folders
@@ -146,7 +147,20 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             undeclared(request.user_data.logical_types) if request.user_data else {},
             Ahead() if settings.ahead else None,
         )
+        _calibrate(settings, folder)
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen, run_id), done))
+        _calibrate(settings, folder)
+
+
+def _calibrate(settings: Settings, folder: Path) -> None:
+    """Note in the environment of a run how fast the machine is now, and was at its best. Raises LabError."""
+    if not settings.calibration:
+        return
+    try:
+        now, best = calibrate(settings.state_dir)
+    except OSError as error:
+        raise LabError(f"cannot calibrate in {settings.state_dir}: {error.strerror or error}") from None
+    folders.amend(folder, "calibrations", {"now": now, "best": best})
 
 
 def _chosen(request: RunRequest) -> list[Case]:
