@@ -23,7 +23,7 @@ from tests import fuzzing
 from tests.commands import Command, addresses_of, environment_below, in_own_process, in_process
 from tests.scripts import Scripts
 from tests.scripts import opened as running_scripts
-from tests.shared_lab import Owner, ask
+from tests.shared_lab import Owner, allow_two_phases, ask
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -200,6 +200,7 @@ def embedded_lab(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
         yield ask(where)
         return
     with EmbeddedLab(tmp_path_factory.mktemp("lab")) as lab:
+        allow_two_phases(lab)
         yield lab
 
 
