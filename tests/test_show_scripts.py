@@ -42,9 +42,7 @@ DATABASES = [
     entry for entry in RUNNABLE if entry.operation not in PARTS and (entry.published or entry in FIRST.values())
 ]
 # Of one process, in this environment; those of engines have tests of their own (tests/transports).
-STREAMS = [
-    entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"
-]
+STREAMS = [entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
 TRANSFORMS = registry.select("elt.*")

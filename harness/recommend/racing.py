@@ -222,8 +222,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # Where the servers refuse the data, more time is of no help.
+    calm = settings.model_copy(update={"calibration": False})  # a race is about its order, within a budget
     request = RunRequest(
-        settings=settings,
+        settings=calm,
         plan=plan,
         rig="databases",
         lab=asked.lab,

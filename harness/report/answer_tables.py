@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from harness.model import Operation, Status
-from harness.report import stability
 from harness.report.answers import EXACT, Leaders, Rival, answers
 from harness.report.cells import called as short
 from harness.report.cells import legend, marked, megabytes, significant, times
@@ -71,7 +70,7 @@ def _table(
         title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
         head=_HEAD,
         rows=tuple(rows),
-        notes=(*_notes(shown, roles), *stability.note(shown), *([_explained(shown)] if explained else [])),
+        notes=(*_notes(shown, roles), *([_explained(shown)] if explained else [])),
         wide=_WIDE,
         droppable=_DROPPABLE,
     )
@@ -130,7 +129,7 @@ def _rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str
             route(one),
             ", ".join(names),
             marked(case.transport if ids else short(case.transport), case.lossy),  # `lab show` prints its id
-            significant(case.median_seconds) + (stability.MARK if case.unstable else ""),
+            significant(case.median_seconds),
             interval,
             *(("", _ties(one)) if case is one.fastest else factor(beside)),
             megabytes(case.peak_rss_bytes),

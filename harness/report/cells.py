@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import CONTROL, Fate, Origin
-from harness.report import ranks, stability
+from harness.report import ranks
 from harness.report.summary import Summary
 
 CHANGES, REFUSES = "†", "‡"
@@ -96,10 +96,9 @@ def in_words(case: Summary) -> str:
 
 
 def with_interval(summary: Summary) -> str:
-    """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
-    mark = stability.MARK if summary.unstable else ""
+    """Return the median seconds with their interval: `0.48 (0.46-0.60)`."""
     ends = [significant(end) for end in summary.interval or ()]
-    return f"{significant(summary.median_seconds)}{mark}" + (f" ({'-'.join(ends)})" if any(ends) else "")
+    return f"{significant(summary.median_seconds)}" + (f" ({'-'.join(ends)})" if any(ends) else "")
 
 
 def significant(value: float | None, digits: int = 3) -> str:

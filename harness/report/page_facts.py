@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from harness.model import Status
 from harness.report.cells import volume
+from harness.report.machine import said as of_machine
 from harness.report.summary import Summary
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
@@ -32,7 +33,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
         sentences.append(
             f"This run is not complete: {_many(short, 'case')} of those below have fewer than {_many(passes, 'run')}."
         )
-    return sentences
+    return [*sentences, *of_machine(environment, rows, summaries)]
 
 
 def facts(environment: Facts) -> list[Fact]:

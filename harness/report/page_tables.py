@@ -167,7 +167,6 @@ def _cases(title: str, cases: list[Summary]) -> PageTable:
     varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
     shared = [described(name, labels[0][name]) for name in names if name not in varying]
     figures = [column for column in _FIGURES if any(getattr(case, column.of) is not None for case in cases)]
-    unstable = ["unstable"] if any(case.unstable for case in cases) else []
     sized = len({case.bytes for case in cases}) > 1
     head = ["#", "transport", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
     parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
@@ -178,10 +177,10 @@ def _cases(title: str, cases: list[Summary]) -> PageTable:
         row = [Cell(ranks.shown(case), case.rank), _way(case), *(cells[place] for cells in parts.values())]
         row += [Cell(volume(case.bytes) if case.bytes is not None else "", case.bytes)] if sized else []
         row += [_figure(case, column) for column in figures]
-        rows.append((*row, *([Cell(case.unstable)] if unstable else []), _values(case)))
+        rows.append((*row, _values(case)))
     return PageTable(
         title=title,
-        head=(*head, *(column.head for column in figures), *unstable, "values"),
+        head=(*head, *(column.head for column in figures), "values"),
         rows=tuple(rows),
         numbers=frozenset(numbers),
         notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Status
-from harness.report import ranks, stability
+from harness.report import ranks
 from harness.report.intervals import Spread, around, estimate, interval, spread_of
 from harness.report.points import in_order
 from harness.report.summary import COLUMNS, Summary
@@ -110,8 +110,7 @@ def _summary(group: list[Row], published: Sequence[PublishedFigure], spread: Spr
     )
     if good:
         fidelity = " | ".join(sorted({row.fidelity for row in good}))
-        unstable = "; ".join(stability.reasons(good))
-        summary = replace(summary, unstable=unstable, fidelity=fidelity, **_figures(good, spread))
+        summary = replace(summary, fidelity=fidelity, **_figures(good, spread))
     return replace(summary, **_beside_the_authors(summary, published))
 
 

@@ -50,10 +50,6 @@ class Summary:
         "= others have the same rank; ? a place by the median alone, where the run says nothing of its scatter; "
         "empty: a rank of its own",
     )
-    unstable: str = _column(
-        "",
-        "why these figures are not to be relied on: steal, throttled, slow first pass, spread; joined by ;",
-    )
     share_of_limit: float | None = _column(
         None,
         "median_seconds of the fastest bound (origin limit) of the same experiment, parameters, system and "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from harness.model import Operation, Status
-from harness.report import ranks, stability
+from harness.report import ranks
 from harness.report.cells import cells, legend, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
@@ -110,7 +110,6 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
             *_of_limit(group),
             *_of_engines(group),
             *ranks.notes(group),
-            *stability.note(group),
             *_marked(group),
             *reasons(group),
         ),
@@ -144,7 +143,6 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTab
         *_marked(group),
         *(("* not every run is ok",) if any(case.n and case.status != Status.OK for case in group) else ()),
         *((_SET_OFF,) if any(case.rank == 1 and case.tie == ranks.SHARED for case in group) else ()),
-        *stability.note(group, {point.label: point.name for point in where}),
         *_conversions(group),
         *reasons(group, where),
     )
@@ -275,8 +273,7 @@ def _smallest(across: list[list[Summary | None]], column: str) -> list[tuple[int
 def _median(case: Summary, factor: float) -> str:
     if not case.n:
         return _unless_ok(case)
-    marks = ("" if case.status == Status.OK else "*") + (stability.MARK if case.unstable else "")
-    return significant(case.took * factor) + marks
+    return significant(case.took * factor) + ("" if case.status == Status.OK else "*")
 
 
 def _unless_ok(case: Summary) -> str:

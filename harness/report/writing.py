@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import LabError
-from harness.report import markdown, recommendation, summarising
+from harness.report import machine, markdown, recommendation, summarising
 from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results.row import Row
@@ -22,7 +22,7 @@ class Report:
     """What was written: the files, and the rows and summaries they were made from.
 
     `again` is the number of runs that are still to be run again, `cores` that of the machine. `unread` says why the
-    recommendation of a race is not in it.
+    recommendation of a race is not in it. `machine` are sentences about it.
     """
 
     folder: Path
@@ -32,6 +32,7 @@ class Report:
     again: int = 0
     cores: int | None = None
     unread: str = ""
+    machine: tuple[str, ...] = ()
 
 
 def write(folder: Path, suite: Suite) -> Report:
@@ -49,6 +50,7 @@ def write(folder: Path, suite: Suite) -> Report:
     answers = [recommendation.screen(recommended)] if recommended else None
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarising.summarise(rows, suite.published, experiments)
+    said = tuple(machine.said(environment, rows, summaries))
     try:
         summarising.write(folder / "summary.csv", summaries)
         (folder / "pictures").mkdir(exist_ok=True)
@@ -63,7 +65,7 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"], unread)
+    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"], unread, said)
 
 
 def _drawn(suite: Suite, rows: list[Row], folder: Path) -> list[Drawn]:

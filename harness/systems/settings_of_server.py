@@ -31,5 +31,11 @@ class SettingsOfServer(Protocol):
     def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
         """Return the statements to run after an empty table is created."""
 
+    def filled(self, spec: Specification, table: str, source: str, rows: int) -> list[str]:
+        """Return the statements that put so many rows of another table into an empty one, with other keys."""
+
+    def remove_rows_before(self, connection: Connection, table: str) -> int:
+        """Remove the rows that `filled` put into a table; return how many were still there."""
+
     def left(self, connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
         """Return facts about a table after a write, with units in their names."""
