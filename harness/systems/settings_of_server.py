@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness.datasets.specification import Specification
 from harness.model import Connection, Value
@@ -31,11 +31,16 @@ class SettingsOfServer(Protocol):
     def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
         """Return the statements to run after an empty table is created."""
 
+    def left(self, connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+        """Return facts about a table after a write, with units in their names."""
+
+
+@runtime_checkable
+class FilledTables(Protocol):
+    """What the module `settings` of a database has too if its tables can have rows before a write."""
+
     def filled(self, spec: Specification, table: str, source: str, rows: int) -> list[str]:
         """Return the statements that put so many rows of another table into an empty one, with other keys."""
 
     def remove_rows_before(self, connection: Connection, table: str) -> int:
         """Remove the rows that `filled` put into a table; return how many were still there."""
-
-    def left(self, connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
-        """Return facts about a table after a write, with units in their names."""

@@ -64,15 +64,6 @@ def test_imports_at_run_time_are_found():
     assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
 
 
-def test_no_two_classes_have_one_name():
-    places = defaultdict(list)
-    for path, source in FILES.items():
-        for node in ast.walk(parsed(source)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name.lstrip("_")].append(path)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
-
-
 def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
     """Return by room (a folder or a file of the package) the others that it imports from, anywhere in its code."""
     rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
