@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -23,7 +23,7 @@ from harness.results.row import Row
 from harness.suites.suite import Suite
 
 if TYPE_CHECKING:
-    from harness.report.pictures import Drawn
+    from harness.report.charts import Chart
 
 
 def page(
@@ -31,17 +31,17 @@ def page(
     environment: Facts,
     rows: Sequence[Row],
     summaries: Sequence[Summary],
-    drawn: Sequence[Drawn],
+    charts: Mapping[Chart, str],
     files: Sequence[str],
     answers: Sequence[TextTable] | None = None,
 ) -> str:
     """Return the page of one run as HTML text.
 
-    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summary.summarise`, `drawn`
-    the pictures in the suite's order, `files` the names of the files beside the page to link to. It opens with
+    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summarising.summarise`,
+    `charts` the pictures in the suite's order with their SVG, `files` the names of the files to link to. It opens with
     `answers`; without, with those of its suite.
     """
-    shown = {one.name for one in drawn}
+    shown = {one.name for one in charts}
     cores = environment["machine"]["cores"]
     opened_with = opening(suite, rows, summaries) if answers is None else answers
     return (
@@ -60,7 +60,7 @@ def page(
             tables=_every_table(suite, rows, summaries, cores),
             published=[from_texts(table) for table in beside(summaries, suite.published)],
             every_case=every_case(summaries),
-            pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
+            pictures=[(one, Markup(_following(svg))) for one, svg in charts.items()],
             not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
             files=files,
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
@@ -77,3 +77,10 @@ def _failures(rows: Sequence[Row]) -> PageTable | None:
     lines = not_ok(rows)
     table = TextTable("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
     return from_texts(table) if lines else None
+
+
+def _following(svg: str) -> str:
+    """Return an SVG whose greys are those of the page, in its light scheme and in its dark one."""
+    for colour, name in (("#1f2328", "ink"), ("#59636e", "quiet"), ("#d1d9e0", "line"), ("#ffffff", "ground")):
+        svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
+    return svg

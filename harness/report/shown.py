@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report import clusters, control, crossing_tables, grids, maps, round_trips, scaling_tables
+from harness.report import clusters, control, crossing_tables, outcomes, round_trips, scaling_tables, winners
 from harness.report.conclusions import conclusions
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
@@ -18,7 +18,7 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
         *control.said(summaries),
         *crossing_tables.said(crossing_tables.curves(suite, rows, summaries)),
         *conclusions(rows, suite.comparisons),
-        *grids.said(suite, rows),
+        *outcomes.said(suite, rows),
         *scaling_tables.said(clusters.scalings(summaries, cores)),
     ]
 
@@ -26,8 +26,8 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
 def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
     """Return the tables of no single experiment: grids of pictures, crossings, how workers scale, round trips."""
     return [
-        *grids.tables(suite, rows),
-        *maps.tables(suite, rows),
+        *outcomes.tables(suite, rows),
+        *winners.tables(suite, rows),
         *crossing_tables.tables(crossing_tables.curves(suite, rows, summaries)),
         *scaling_tables.tables(clusters.scalings(summaries, cores)),
         *round_trips.tables(rows),

@@ -148,7 +148,7 @@ def adopt(folder: Path, place: Path) -> None:
     """Copy what is kept of a run, and is all that its report links to, to another place, over what was there."""
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
-    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.svg"))
     traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
     for name in (*map(Path, (ENVIRONMENT, RUNS, "summary.csv", "report.md")), *pictures, *traces):
         (place / name).parent.mkdir(exist_ok=True)

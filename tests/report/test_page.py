@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from harness.model import Status
+from harness.report.charts import chart
 from harness.report.page import page
 from harness.report.page_facts import facts, headline
 from harness.report.page_tables import every_case, from_texts, leaders
-from harness.report.pictures import draw
 from harness.report.summarising import summarise
 from harness.report.text_tables import TextTable
 from harness.suites.suite import Picture, PublishedFigure
@@ -63,7 +63,7 @@ class Elements(HTMLParser):
 
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     about = suite(*published, pictures=pictures)
-    drawn = [one for picture in pictures if (one := draw(picture, rows, published, tmp_path))]
+    drawn = {one: one.svg() for picture in pictures if (one := chart(picture, rows, published, tmp_path))}
     summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
     return page(about, environment() if facts is None else facts, rows, summaries, drawn, files)
@@ -111,7 +111,8 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known = environment(python=NASTY, servers={NASTY: {"version": NASTY, "settings": {NASTY: NASTY}}})
     known["data"] = [{"name": NASTY}]
     known["measurement"] = {NASTY: NASTY}
-    drawn = [draw(replace(TIMES, title=NASTY), rows, (), tmp_path)]
+    one = chart(replace(TIMES, title=NASTY), rows, (), tmp_path)
+    drawn = {one: one.svg()}
     text = page(about, known, rows, summarise(rows, ()), drawn, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []
