@@ -17,7 +17,7 @@ from harness.report.costs import STRAIGHT, costs
 from harness.report.crossings import not_slower
 from harness.report.curves import Curve, Direction
 from harness.report.points import described
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 _HEAD = ("from, to", "fastest", "s", "told by", "not shown slower there")
 _LINE = "the line of its costs, up to {:,} rows: EXTRAPOLATED, not measured"
@@ -66,7 +66,7 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, told_by, tuple(alike), unsure)
 
 
-def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> TextTable:
+def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
     """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
     lines = tuple(
         (route(one.direction), _named(one), significant(one.seconds), one.told_by, _beside(one)) for one in found
@@ -74,7 +74,7 @@ def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str])
     of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
     over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
     title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
-    return TextTable(title, _HEAD, lines, (_NOTE,), wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+    return Table(title, _HEAD, lines, (_NOTE,), wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 
 def _told_by(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:

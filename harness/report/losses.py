@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.model import Fate
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 CHANGES, REFUSES = "†", "‡"
 _FATES = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
@@ -20,7 +20,7 @@ def marks(lossy: Mapping[str, str]) -> str:
     return (CHANGES if Fate.CHANGED in fates else "") + (REFUSES if fates - {Fate.CHANGED} else "")
 
 
-def losses(summaries: Sequence[Summary]) -> list[TextTable]:
+def losses(summaries: Sequence[Summary]) -> list[Table]:
     """Return the table of what the transports of a run lose, by how it is lost; none where nothing is declared."""
     declared = {case.transport: case.lossy for case in summaries}
     lost = {transport: fates for transport, fates in sorted(declared.items()) if fates}
@@ -32,6 +32,4 @@ def losses(summaries: Sequence[Summary]) -> list[TextTable]:
     if not rows:
         return []
     wide = frozenset(range(len(heads) + 1))
-    return [
-        TextTable("What each transport loses (†)", ("transport", *map(str, heads)), rows, notes=(_NOTE,), wide=wide)
-    ]
+    return [Table("What each transport loses (†)", ("transport", *map(str, heads)), rows, notes=(_NOTE,), wide=wide)]

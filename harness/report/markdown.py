@@ -12,7 +12,8 @@ from harness.report.page_facts import headline
 from harness.report.shown import sentences
 from harness.report.shown import tables as shown_tables
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Table
+from harness.report.text_tables import text_tables
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.results.row import Row
@@ -44,7 +45,7 @@ def report(
     rows: Sequence[Row],
     summaries: Sequence[Summary],
     pictures: Sequence[tuple[str, str, str]],
-    answers: Sequence[TextTable] | None = None,
+    answers: Sequence[Table] | None = None,
 ) -> str:
     """Return report.md of one run; `pictures` are (title, caption, path beside the report).
 
@@ -133,7 +134,7 @@ def _not_ok(rows: Sequence[Row]) -> str:
     return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
 
 
-def text_table(given: TextTable, best: int | None = None) -> str:
+def text_table(given: Table, best: int | None = None) -> str:
     """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
     left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""

@@ -13,7 +13,7 @@ from harness.model import Status
 from harness.report.cases import chosen, figure, value
 from harness.report.points import described, in_order, natural
 from harness.report.quantities import PARAMETER, quantity, text
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import Picture, Suite
 from harness.systems import SYSTEMS
@@ -182,7 +182,7 @@ def _by_status(picture: Picture, row: Row) -> Ending:
     return Ending(Verdict.WRONG if row.status is Status.MISMATCH else Verdict.GAVE_UP, str(row.status))
 
 
-def tables(suite: Suite, rows: Sequence[Row]) -> list[TextTable]:
+def tables(suite: Suite, rows: Sequence[Row]) -> list[Table]:
     """Return a table for each grid among the pictures of a suite that has rows."""
     return [_table(title, found) for title, found in _grids(suite, rows)]
 
@@ -198,8 +198,8 @@ def _grids(suite: Suite, rows: Sequence[Row]) -> Iterator[tuple[str, Outcomes]]:
             yield picture.title, found
 
 
-def _table(title: str, found: Outcomes) -> TextTable:
-    return TextTable(
+def _table(title: str, found: Outcomes) -> Table:
+    return Table(
         title=title,
         head=("transport", *found.heads),
         rows=tuple((line.name, *(cell.marked if cell else "" for cell in line.cells)) for line in found.lines),

@@ -14,10 +14,11 @@ from harness.report.failures import HEAD, not_ok
 from harness.report.html import templates
 from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
-from harness.report.page_tables import PageTable, every_case, from_texts, leaders
+from harness.report.page_tables import every_case, leaders
 from harness.report.shown import sentences, tables
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Table
+from harness.report.text_tables import text_tables
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
@@ -33,7 +34,7 @@ def page(
     summaries: Sequence[Summary],
     charts: Mapping[Chart, str],
     files: Sequence[str],
-    answers: Sequence[TextTable] | None = None,
+    answers: Sequence[Table] | None = None,
 ) -> str:
     """Return the page of one run as HTML text.
 
@@ -51,14 +52,14 @@ def page(
             suite=suite,
             run=environment["run_id"],
             headline=headline(environment, rows, summaries),
-            answers=[from_texts(table) for table in opened_with],
+            answers=opened_with,
             leaders=leaders(summaries),
             conclusions=sentences(suite, rows, summaries, cores),
             facts=facts(environment),
             pinned=pinned(rows),
             failures=_failures(rows),
-            tables=_every_table(suite, rows, summaries, cores),
-            published=[from_texts(table) for table in beside(summaries, suite.published)],
+            tables=[*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries)],
+            published=beside(summaries, suite.published),
             every_case=every_case(summaries),
             pictures=[(one, Markup(_following(svg))) for one, svg in charts.items()],
             not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
@@ -68,15 +69,10 @@ def page(
     )
 
 
-def _every_table(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[PageTable]:
-    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
-    return [from_texts(table) for table in every]
-
-
-def _failures(rows: Sequence[Row]) -> PageTable | None:
+def _failures(rows: Sequence[Row]) -> Table | None:
     lines = not_ok(rows)
-    table = TextTable("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
-    return from_texts(table) if lines else None
+    table = Table("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
+    return table if lines else None
 
 
 def _following(svg: str) -> str:

@@ -15,7 +15,7 @@ from harness.report.answer_tables import NO_DIFFERENCE, ratio, route
 from harness.report.answers import EXACT
 from harness.report.cells import megabytes, significant
 from harness.report.intervals import leaves_out_one
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 FILE = "recommendation.json"
 FASTEST, CONVERTED, SIMPLEST = "fastest exact", "fastest, converted", "simplest"
@@ -146,12 +146,12 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
         return None, f"{error}; this report is made of the rows of the race alone"
 
 
-def screen(found: Recommendation) -> TextTable:
+def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with what else there is to say below it."""
     return replace(table(found), notes=tuple(sentences(found)))
 
 
-def table(found: Recommendation) -> TextTable:
+def table(found: Recommendation) -> Table:
     """Return the screen's table: a row for each transport, with all that it is."""
     first = FASTEST if found.fastest.values == EXACT else CONVERTED
     played = [(first, found.fastest), (f"{SIMPLEST} within {SIMPLE_WITHIN:g} x", found.simplest)]
@@ -161,7 +161,7 @@ def table(found: Recommendation) -> TextTable:
     for role, figure in played:
         roles.setdefault((figure.transport, figure.rows), (figure, []))[1].append(role)
     rows = tuple(_row(found, figure, names) for figure, names in roles.values())
-    return TextTable(
+    return Table(
         title=f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}",
         head=_HEAD,
         rows=rows,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.report import clusters, control, crossing_tables, outcomes, round_trips, scaling_tables, winners
 from harness.report.conclusions import conclusions
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
@@ -23,7 +23,7 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
     ]
 
 
-def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
+def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[Table]:
     """Return the tables of no single experiment: grids of pictures, crossings, how workers scale, round trips."""
     return [
         *outcomes.tables(suite, rows),

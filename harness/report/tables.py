@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import Group
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.model import printable as harmless
 from harness.report.beside import beside
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Table
+from harness.report.text_tables import text_tables
 from harness.suites.suite import PublishedFigure
 
 _NAMES = (24, 18, 12)  # columns that a transport's name gets at least: the first of these with which a table fits
@@ -26,7 +27,7 @@ def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[P
 _BEST = "bold"
 
 
-def printable(table: TextTable, width: int) -> Group:
+def printable(table: Table, width: int) -> Group:
     """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
     shown, widths = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
@@ -36,8 +37,8 @@ def printable(table: TextTable, width: int) -> Group:
     return Group(title, _rich(table, shown, widths), *(Text(harmless(note)) for note in notes))
 
 
-def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
-    result = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def _rich(table: Table, shown: list[int], widths: dict[int, int]) -> RichTable:
+    result = RichTable(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place in shown:
         wide = place in table.wide
         # As Text: a bracket in a name is no markup.
@@ -55,7 +56,7 @@ def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
     return result
 
 
-def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int]]:
+def _fitted(table: Table, width: int) -> tuple[list[int], dict[int, int]]:
     """Return the columns that are shown and the width of each: figures are whole, words get what is left."""
     longest = {place: _longest(table, place) for place in range(len(table.head))}
     shown, least = next(
@@ -70,7 +71,7 @@ def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int]]:
     return shown, widths
 
 
-def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int]]]:
+def _narrower(table: Table, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int]]]:
     """Yield ever fewer columns with the least width of each, then ever narrower names."""
     shown = list(longest)
     for group in ((), *table.droppable):
@@ -85,15 +86,15 @@ def _total(shown: list[int], widths: dict[int, int]) -> int:
     return sum(widths[place] + 2 for place in shown) + 1
 
 
-def _texts(table: TextTable, place: int) -> list[str]:
+def _texts(table: Table, place: int) -> list[str]:
     return [_head(table.head[place]), *(row[place] for row in table.rows)]
 
 
-def _longest(table: TextTable, place: int) -> int:
+def _longest(table: Table, place: int) -> int:
     return max(len(line) for text in _texts(table, place) for line in text.split("\n"))
 
 
-def _least(table: TextTable, place: int, longest: int, name: int) -> int:
+def _least(table: Table, place: int, longest: int, name: int) -> int:
     if place not in table.wide:
         return longest
     if table.head[place] == "transport" or place in table.names:

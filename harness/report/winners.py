@@ -25,7 +25,7 @@ from harness.report.quantities import PARAMETER, SUM, text
 from harness.report.ranks import UNSURE
 from harness.report.summarising import summarise
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import Picture, Suite
 
@@ -192,13 +192,13 @@ def by_winner(found: WinnersMap) -> Mapping[str, int]:
     return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
-def tables(suite: Suite, rows: Sequence[Row]) -> list[TextTable]:
+def tables(suite: Suite, rows: Sequence[Row]) -> list[Table]:
     """Return a table for each map of winners among the pictures of a suite that has rows."""
     found = [(picture.title, map_of(picture, rows)) for picture in suite.pictures if picture.form == "winners"]
     return [_table(title, one) for title, one in found if one.cells]
 
 
-def _table(title: str, found: WinnersMap) -> TextTable:
+def _table(title: str, found: WinnersMap) -> Table:
     rows = tuple(
         (name, *(f"{cell.name}: {cell.figure}".removesuffix(": ") if cell else "" for cell in line))
         for name, line in zip(found.lines, found.cells, strict=True)
@@ -214,6 +214,6 @@ def _table(title: str, found: WinnersMap) -> TextTable:
         notes.append("alone: no other transport there is exact, so that nothing shows how fast it is")
     if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
         notes.append(f"{UNSURE} fewer than 3 runs, or the fastest of a cell beside has no figure there")
-    return TextTable(
+    return Table(
         title, ("", *found.columns), rows, tuple(notes), wide=frozenset(range(len(found.columns) + 1)), best=best
     )

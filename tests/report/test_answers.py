@@ -152,7 +152,7 @@ def test_reports_open_with_the_answers_frame_by_frame():
     text = markdown.report(asked, environment(), rows, summaries, [])
     assert text.startswith("# An example\n\n**pandas: the fastest transport")
     assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
-    html = page(asked, environment(), rows, summaries, [], [])
+    html = page(asked, environment(), rows, summaries, {}, [])
     opening = html.index("pandas: the fastest transport")
     assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
     assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is

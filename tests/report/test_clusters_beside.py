@@ -130,7 +130,7 @@ def test_a_report_of_such_a_run_has_it_all(tmp_path):
 def test_neither_bounds_alone_nor_what_was_disturbed_has_a_fastest():
     disturbed = counted("postgres.dask.load_parts", 60_000, experiment="engines", parameters="kill=before")
     found = leaders(summarise([bound(1.0, "engines"), measured("postgres.a.load", 2.0)], ()))
-    assert [line[0].text for line in found.rows] == ["Postgres load"]
+    assert [line[0] for line in found.rows] == ["Postgres load"]
     assert leaders(summarise([bound(1.0, "engines"), disturbed], ())) is None
 
 
