@@ -262,14 +262,12 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report import closing, shown, tables, writing
+    from harness.report import closing, tables, writing
 
     report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
-        for table in tables.tables(report.summaries, console.width, suite.published):
-            console.print(table)
-        for others in shown.tables(suite, report.rows, report.summaries, report.cores):
-            console.print(tables.printable(others, console.width))
+        for table in (*report.sections.results.tables, *report.sections.published.tables):
+            console.print(tables.printable(table, console.width))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)

@@ -13,7 +13,7 @@ from harness.report import answer_tables, recommendation
 from harness.report.answers import answers
 from harness.report.page_tables import leaders
 from harness.report.recommendation import Recommendation
-from harness.report.shown import sentences
+from harness.report.sections import sentences
 from harness.report.summary import Summary
 from harness.report.table import Table
 from harness.report.tables import printable, tables

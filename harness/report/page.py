@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from harness.report.answer_tables import opening
-from harness.report.beside import beside
-from harness.report.failures import HEAD, not_ok
 from harness.report.html import templates
-from harness.report.losses import losses
-from harness.report.page_facts import facts, headline, pinned
+from harness.report.page_facts import facts, pinned
 from harness.report.page_tables import every_case, leaders
-from harness.report.shown import sentences, tables
+from harness.report.sections import Sections
 from harness.report.summary import Summary
-from harness.report.table import Table
-from harness.report.text_tables import text_tables
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
@@ -32,34 +26,26 @@ def page(
     environment: Facts,
     rows: Sequence[Row],
     summaries: Sequence[Summary],
+    found: Sections,
     charts: Mapping[Chart, str],
     files: Sequence[str],
-    answers: Sequence[Table] | None = None,
 ) -> str:
     """Return the page of one run as HTML text.
 
     `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summarising.summarise`,
-    `charts` the pictures in the suite's order with their SVG, `files` the names of the files to link to. It opens with
-    `answers`; without, with those of its suite.
+    `charts` the pictures in the suite's order with their SVG, `files` the names of the files to link to.
     """
     shown = {one.name for one in charts}
-    cores = environment["machine"]["cores"]
-    opened_with = opening(suite, rows, summaries) if answers is None else answers
     return (
         templates()
         .get_template("report.html")
         .render(
             suite=suite,
             run=environment["run_id"],
-            headline=headline(environment, rows, summaries),
-            answers=opened_with,
+            sections=found,
             leaders=leaders(summaries),
-            conclusions=sentences(suite, rows, summaries, cores),
             facts=facts(environment),
             pinned=pinned(rows),
-            failures=_failures(rows),
-            tables=[*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries)],
-            published=beside(summaries, suite.published),
             every_case=every_case(summaries),
             pictures=[(one, Markup(_following(svg))) for one, svg in charts.items()],
             not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
@@ -67,12 +53,6 @@ def page(
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
         )
     )
-
-
-def _failures(rows: Sequence[Row]) -> Table | None:
-    lines = not_ok(rows)
-    table = Table("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
-    return table if lines else None
 
 
 def _following(svg: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.model import LabError
 from harness.report import markdown, recommendation, summarising
+from harness.report.sections import Sections, sections
 from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results.row import Row
@@ -25,6 +26,7 @@ class Report:
     paths: tuple[Path, ...]
     rows: list[Row]
     summaries: list[Summary]
+    sections: Sections
     again: int = 0
     cores: int | None = None
     unread: str = ""
@@ -54,13 +56,14 @@ def write(folder: Path, suite: Suite) -> Report:
         for one, svg in charts.items():
             (folder / one.path).write_text(on_white(svg), encoding="utf-8")
         pictures = [(one.title, one.caption, one.path) for one in charts]
-        text = markdown.report(suite, environment, rows, summaries, pictures, answers)
+        parts = sections(suite, environment, rows, summaries, answers)
+        text = markdown.report(suite, environment, parts, pictures)
         (folder / "report.md").write_text(text, encoding="utf-8")
         beside = ("runs.csv", "summary.csv", "environment.json", "report.md")
-        html = page(suite, environment, rows, summaries, charts, beside, answers)
+        html = page(suite, environment, rows, summaries, parts, charts, beside)
         (folder / "report.html").write_text(html, encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(folder / one.path for one in charts))
-    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"], unread)
+    return Report(folder, paths, rows, summaries, parts, run.again, environment["machine"]["cores"], unread)

@@ -12,6 +12,7 @@ from harness.report.charts import chart
 from harness.report.page import page
 from harness.report.page_facts import facts, headline
 from harness.report.page_tables import every_case, leaders
+from harness.report.sections import sections
 from harness.report.summarising import summarise
 from harness.report.table import Table
 from harness.suites.suite import Picture, PublishedFigure
@@ -66,7 +67,8 @@ def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     drawn = {one: one.svg() for picture in pictures if (one := chart(picture, rows, published, tmp_path))}
     summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
-    return page(about, environment() if facts is None else facts, rows, summaries, drawn, files)
+    known = environment() if facts is None else facts
+    return page(about, known, rows, summaries, sections(about, known, rows, summaries), drawn, files)
 
 
 def table(elements_or_text, title):
@@ -113,7 +115,8 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known["measurement"] = {NASTY: NASTY}
     one = chart(replace(TIMES, title=NASTY), rows, (), tmp_path)
     drawn = {one: one.svg()}
-    text = page(about, known, rows, summarise(rows, ()), drawn, ["runs.csv"])
+    summaries = summarise(rows, ())
+    text = page(about, known, rows, summaries, sections(about, known, rows, summaries), drawn, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []
     assert html.count("script") == html.count("style") == 1
