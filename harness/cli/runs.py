@@ -261,13 +261,12 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report import closing, shown, tables, writing
+    from harness.report import closing, tables, writing
 
     report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
-        put(console, *tables.tables(report.summaries, console.width, suite.published))
-        for others in shown.tables(suite, report.rows, report.summaries, report.cores):
-            put(console, tables.printable(others, console.width))
+        every = (*report.sections.results.tables, *report.sections.published.tables)
+        put(console, *(tables.printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)

@@ -10,7 +10,8 @@ from harness.report.cells import called as short
 from harness.report.cells import legend, marked, megabytes, significant, times
 from harness.report.intervals import Interval, called, leaves_out_one
 from harness.report.summary import Summary
-from harness.report.text_tables import TITLES, TextTable
+from harness.report.table import Table
+from harness.report.text_tables import TITLES
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
@@ -40,19 +41,19 @@ _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
 _CONVERTED = "converted: values came back in other dtypes, which is work left to you"
 
 
-def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[TextTable]:
+def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[Table]:
     """Return the tables that a report opens with; none of a suite whose question is another one."""
     return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
 
 
-def by_frame(found: Sequence[Leaders]) -> list[TextTable]:
+def by_frame(found: Sequence[Leaders]) -> list[Table]:
     """Return a table for each frame; what all of them need to be read stands below the last one."""
     frames = list(dict.fromkeys(one.frame for one in found))
     parts = [[one for one in found if one.frame == frame] for frame in frames]
     return [_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
 
 
-def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> TextTable:
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
     """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
     return _table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
 
@@ -63,13 +64,13 @@ def _table(
     roles: Collection[str] = ROLES,
     explained: bool = True,
     ids: bool = True,
-) -> TextTable:
+) -> Table:
     """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
     rows = [row for one in found for row in _rows(one, roles, ids)]
     shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
     interval = called(case.n for case in shown if case.n)
-    return TextTable(
+    return Table(
         title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
         head=tuple(interval or name if place == _RANGE else name for place, name in enumerate(_HEAD)),
         rows=tuple(rows),

@@ -17,7 +17,7 @@ from harness.report.costs import STRAIGHT, costs
 from harness.report.crossings import not_slower
 from harness.report.curves import Curve, Direction
 from harness.report.points import described
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 _HEAD = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
 _LINE = "up to {:,} rows, EXTRAPOLATED"
@@ -66,7 +66,7 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
 
-def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> TextTable:
+def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
     """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
     listed = list(found)
     lines = tuple(
@@ -77,7 +77,7 @@ def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str])
     title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
     said = legend(of_size.case.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
     notes = (_NOTE, *([said] if said else []))
-    return TextTable(title, _HEAD, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+    return Table(title, _HEAD, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 
 def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:

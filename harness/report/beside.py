@@ -12,14 +12,15 @@ from harness.report.cells import as_printed, gigabytes, megabytes, significant, 
 from harness.report.details import DETAILS, author_rows
 from harness.report.points import described
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, samples, titled
+from harness.report.table import Table
+from harness.report.text_tables import samples, titled
 from harness.suites.suite import PublishedFigure
 
 _HEAD = ("transport", "parameters")
 _FIGURES = ("data GB", "peak MB", "seconds")  # of the author's side, then of ours
 
 
-def beside(summaries: Sequence[Summary], published: Iterable[PublishedFigure]) -> list[TextTable]:
+def beside(summaries: Sequence[Summary], published: Iterable[PublishedFigure]) -> list[Table]:
     """Return a table for each experiment of the run that has author's figures at a number of bytes, or of details."""
     found = []
     known = list(published)
@@ -33,8 +34,8 @@ def beside(summaries: Sequence[Summary], published: Iterable[PublishedFigure]) -
     return found
 
 
-def _details(experiment: str, cases: list[Summary], rows: list[tuple[str, ...]]) -> TextTable:
-    return TextTable(
+def _details(experiment: str, cases: list[Summary], rows: list[tuple[str, ...]]) -> Table:
+    return Table(
         title=f"{titled(experiment)}: {DETAILS}, the author's and ours",
         head=("transport", "what", "author's", "here"),
         rows=tuple(rows),
@@ -43,12 +44,12 @@ def _details(experiment: str, cases: list[Summary], rows: list[tuple[str, ...]])
     )
 
 
-def _table(experiment: str, cases: list[Summary], figures: list[PublishedFigure]) -> TextTable:
+def _table(experiment: str, cases: list[Summary], figures: list[PublishedFigure]) -> Table:
     first = figures[0].description
     rows = [_row(figure, first, cases, figures) for figure in figures]
     head = (*_HEAD, *(f"author's\n{name}" for name in _FIGURES), *(f"here\n{name}" for name in _FIGURES))
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]  # what nobody says has no column
-    return TextTable(
+    return Table(
         title=f"{titled(experiment)}: the author's figures, and ours at the nearest size there is",
         head=tuple(head[place] for place in kept),
         rows=tuple(tuple(row[place] for place in kept) for row in rows),

@@ -11,12 +11,12 @@ from rich.padding import Padding
 
 from harness.report import answer_tables, recommendation
 from harness.report.answers import answers
-from harness.report.page_tables import PageTable, leaders
+from harness.report.page_tables import leaders
 from harness.report.recommendation import Recommendation
-from harness.report.shown import sentences
+from harness.report.sections import sentences
 from harness.report.summary import Summary
+from harness.report.table import Table
 from harness.report.tables import Sentence, fits, printable, tables
-from harness.report.text_tables import TextTable
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
@@ -76,11 +76,11 @@ def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing
     return Closing([table], _cut(recommendation.sentences(found), width, left, "report.md"))
 
 
-def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[TextTable]:
+def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[Table]:
     """Yield the answers in ever smaller shapes: fewer columns first, then fewer roles."""
     if suite.answers is None:
         if found := leaders(summaries):
-            yield from _ever_smaller(_as_texts(found))
+            yield from _ever_smaller(found)
         return
     if not (found_answers := answers(suite.answers, rows, summaries)):
         return
@@ -89,20 +89,12 @@ def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> 
             yield from _ever_smaller(answer_tables.in_one(found_answers, roles, ids))
 
 
-def _ever_smaller(table: TextTable) -> Iterator[TextTable]:
+def _ever_smaller(table: Table) -> Iterator[Table]:
     for count in range(len(table.droppable) + 1):
         yield _without(table, [place for group in table.droppable[:count] for place in group])
 
 
-def _as_texts(table: PageTable) -> TextTable:
-    """Return the table of the fastest and the leanest as texts; with little room it has the fastest alone."""
-    wide = frozenset(range(len(table.head))) - table.numbers
-    names = frozenset(table.head.index(name) for name in ("fastest", "second", "least memory"))
-    rows = tuple(tuple(cell.text for cell in row) for row in table.rows)
-    return TextTable(table.title, table.head, rows, wide=wide, names=names, droppable=((6, 7), (4, 5)))
-
-
-def _shortened(table: TextTable, width: int, room: int) -> Group:
+def _shortened(table: Table, width: int, room: int) -> Group:
     """Return the first rows of a table, as many as fit, and one at least."""
     count = len(table.rows)
     while True:
@@ -113,7 +105,7 @@ def _shortened(table: TextTable, width: int, room: int) -> Group:
         count -= 1
 
 
-def _without(table: TextTable, places: Sequence[int]) -> TextTable:
+def _without(table: Table, places: Sequence[int]) -> Table:
     """Return a table without some of its columns, which is not to lose others."""
     kept = [place for place in range(len(table.head)) if place not in places]
     return replace(

@@ -21,7 +21,7 @@ from harness.report.cells import significant, times
 from harness.report.intervals import CONFIDENCE, called, ratio_interval
 from harness.report.merging import differing, packages
 from harness.report.points import in_order
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.folder import StoredRun
 from harness.results.row import Row
 from harness.results.runs_csv import as_cell
@@ -214,7 +214,7 @@ def _line(
     )
 
 
-def table(found: Compared) -> TextTable:
+def table(found: Compared) -> Table:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
     many = called(n for line in found.lines for n in (line.n_a, line.n_b))
     interval = many if many == "95 %" else "interval"  # of a ratio, also of few runs, it is no range
@@ -225,7 +225,7 @@ def table(found: Compared) -> TextTable:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
     needed = too_few(found.lines)
-    return TextTable(
+    return Table(
         title=f"A: {found.names[0]}, B: {found.names[1]}",
         head=head,
         rows=tuple(rows),

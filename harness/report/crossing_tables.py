@@ -14,7 +14,7 @@ from harness.report.curves import Direction, directions
 from harness.report.intervals import Interval, called, overlap
 from harness.report.points import described
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
@@ -58,7 +58,7 @@ def said(found: Curves) -> list[str]:
     return [*(_said_of(one, found) for one in found.winners), *_said_of_costs(found)]
 
 
-def tables(found: Curves) -> list[TextTable]:
+def tables(found: Curves) -> list[Table]:
     """Return the table of who is fastest at which rows, and that of fixed and marginal costs."""
     return [*([_fastest(found)] if found.winners else []), *([_cost_table(found)] if found.costs else [])]
 
@@ -170,7 +170,7 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
     return ", ".join(words)
 
 
-def _fastest(found: Curves) -> TextTable:
+def _fastest(found: Curves) -> Table:
     rows = []
     for one in found.winners:
         starts = [None, *one.crossings]
@@ -191,7 +191,7 @@ def _fastest(found: Curves) -> TextTable:
     notes = (*_SPANS, *(["? fewer than 3 runs of a size: by the medians alone"] if unsure else []))
     head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
     title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
-    return TextTable(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
+    return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
 
 def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:
@@ -203,7 +203,7 @@ def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:
     return many(crossing.rows, of), ends(crossing.interval, of) + ("" if crossing.shown else ", not shown")
 
 
-def _cost_table(found: Curves) -> TextTable:
+def _cost_table(found: Curves) -> Table:
     rows = tuple(
         (
             subject(one.direction, found.directions),
@@ -220,7 +220,7 @@ def _cost_table(found: Curves) -> TextTable:
     interval = called(one.fewest_runs for one in found.costs) or "interval"
     head = ("from, to", "transport", "fixed ms", interval, "marginal µs", interval, "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
-    return TextTable(title, head, rows, _COSTS, wide=frozenset({0, 1}), droppable=((7,), (6,), (3, 5)))
+    return Table(title, head, rows, _COSTS, wide=frozenset({0, 1}), droppable=((7,), (6,), (3, 5)))
 
 
 def _both(interval: Interval | None, unit: float) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from harness.model import Fate
 from harness.report.cells import CHANGES, REFUSES
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 _FATES = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
 _NOTE = "which kinds of values these are, docs/catalogue.md says; `lab verify` tries all of them"
 
 
-def losses(summaries: Sequence[Summary]) -> list[TextTable]:
+def losses(summaries: Sequence[Summary]) -> list[Table]:
     """Return the table of what the transports of a run lose, by how it is lost; none where nothing is declared."""
     declared = {case.transport: case.lossy for case in summaries}
     lost = {transport: fates for transport, fates in sorted(declared.items()) if fates}
@@ -24,7 +24,7 @@ def losses(summaries: Sequence[Summary]) -> list[TextTable]:
         return []
     wide = frozenset(range(len(heads) + 1))
     return [
-        TextTable(
+        Table(
             f"What each transport loses ({CHANGES}{REFUSES})",
             ("transport", *map(str, heads)),
             rows,

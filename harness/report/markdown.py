@@ -4,19 +4,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness.model import printable
-from harness.report import failures
-from harness.report.answer_tables import opening
-from harness.report.beside import beside
 from harness.report.losses import losses
-from harness.report.page_facts import headline
-from harness.report.shown import sentences
-from harness.report.shown import tables as shown_tables
+from harness.report.sections import Sections
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Table
+from harness.report.text_tables import text_tables
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
-from harness.results.row import Row
-from harness.suites.suite import PublishedFigure, Suite
+from harness.suites.suite import Suite
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
 _HOW_TO_READ = """\
@@ -38,36 +33,24 @@ _HOW_TO_READ = """\
   lab lacks something) or `unsupported` (the transport cannot do it)."""
 
 
-def report(
-    suite: Suite,
-    environment: Facts,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    pictures: Sequence[tuple[str, str, str]],
-    answers: Sequence[TextTable] | None = None,
-) -> str:
-    """Return report.md of one run; `pictures` are (title, caption, path beside the report).
-
-    It opens with `answers`; without, with those of its suite.
-    """
-    authors = published(summaries, suite.published)
+def report(suite: Suite, environment: Facts, found: Sections, pictures: Sequence[tuple[str, str, str]]) -> str:
+    """Return report.md of one run from its sections; `pictures` are (title, caption, path beside the report)."""
     drawn = {title for title, *_ in pictures}
-    cores = environment["machine"]["cores"]
-    shown = sentences(suite, rows, summaries, cores)
-    others = shown_tables(suite, rows, summaries, cores)
     missing = [plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
+    shown = [f"- {plain(line)}" for line in found.shown.sentences]
     parts = [
         f"# {plain(suite.title)}",
-        *map(text_table, opening(suite, rows, summaries) if answers is None else answers),
-        " ".join(map(plain, headline(environment, rows, summaries))),
+        *map(text_table, found.answers.tables),
+        " ".join(map(plain, found.answers.sentences)),
         conditions(environment),
-        "## What did not run, and why",
-        _not_ok(rows),
-        *(("## What this run shows", "\n".join(f"- {plain(line)}" for line in shown)) if shown else ()),
-        "## Results",
-        *map(text_table, others),
-        tables(summaries) or "No run is there yet.",
-        *(("## The published figures beside ours", authors) if authors else ()),
+        f"## {found.not_ok.title}",
+        *found.not_ok.sentences,
+        *(table(one.head, [tuple(map(plain, line)) for line in one.rows]) for one in found.not_ok.tables),
+        *((f"## {found.shown.title}", "\n".join(shown)) if shown else ()),
+        f"## {found.results.title}",
+        *map(text_table, found.results.tables),
+        *found.results.sentences,
+        *((f"## {found.published.title}", *map(text_table, found.published.tables)) if found.published.tables else ()),
         *(("## Pictures", *(_picture(*picture) for picture in pictures)) if suite.pictures else ()),
         *((f"Not drawn, because no ok run fits them: {'; '.join(missing)}.",) if missing else ()),
         "## How to read this",
@@ -83,11 +66,6 @@ def tables(summaries: Sequence[Summary], best: int | None = None) -> str:
     """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
     all_of_them = losses(summaries) if best is None else []
     return "\n".join(text_table(table, best) for table in (*text_tables(summaries), *all_of_them))
-
-
-def published(summaries: Sequence[Summary], figures: Iterable[PublishedFigure]) -> str:
-    """Return the tables of the author's figures at the author's sizes beside ours; empty where there are none."""
-    return "\n".join(text_table(table) for table in beside(summaries, figures))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
@@ -124,16 +102,7 @@ def _asked(plan: Facts) -> str:
     return f"Suite {plan['suite']}, {size}{plan['passes']} {'pass' if plan['passes'] == 1 else 'passes'}, "
 
 
-def _not_ok(rows: Sequence[Row]) -> str:
-    lines = failures.not_ok(rows)
-    if not lines:
-        return f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
-    bad = sum(1 for row in rows if not row.ok)
-    text = table(failures.HEAD, [tuple(map(plain, line)) for line in lines])
-    return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
-
-
-def text_table(given: TextTable, best: int | None = None) -> str:
+def text_table(given: Table, best: int | None = None) -> str:
     """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
     left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""

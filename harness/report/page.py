@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from harness.report.answer_tables import opening
-from harness.report.beside import beside
-from harness.report.failures import HEAD, not_ok
 from harness.report.html import templates
-from harness.report.losses import losses
-from harness.report.page_facts import facts, headline, pinned
-from harness.report.page_tables import PageTable, every_case, from_texts, leaders
-from harness.report.shown import sentences, tables
+from harness.report.page_facts import facts, pinned
+from harness.report.page_tables import every_case, leaders
+from harness.report.sections import Sections
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
 if TYPE_CHECKING:
-    from harness.report.pictures import Drawn
+    from harness.report.charts import Chart
 
 
 def page(
@@ -31,36 +26,28 @@ def page(
     environment: Facts,
     rows: Sequence[Row],
     summaries: Sequence[Summary],
-    drawn: Sequence[Drawn],
+    found: Sections,
+    charts: Mapping[Chart, str],
     files: Sequence[str],
-    answers: Sequence[TextTable] | None = None,
 ) -> str:
     """Return the page of one run as HTML text.
 
-    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summary.summarise`, `drawn`
-    the pictures in the suite's order, `files` the names of the files beside the page to link to. It opens with
-    `answers`; without, with those of its suite.
+    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summarising.summarise`,
+    `charts` the pictures in the suite's order with their SVG, `files` the names of the files to link to.
     """
-    shown = {one.name for one in drawn}
-    cores = environment["machine"]["cores"]
-    opened_with = opening(suite, rows, summaries) if answers is None else answers
+    shown = {one.name for one in charts}
     return (
         templates()
         .get_template("report.html")
         .render(
             suite=suite,
             run=environment["run_id"],
-            headline=headline(environment, rows, summaries),
-            answers=[from_texts(table) for table in opened_with],
+            sections=found,
             leaders=leaders(summaries),
-            conclusions=sentences(suite, rows, summaries, cores),
             facts=facts(environment),
             pinned=pinned(rows),
-            failures=_failures(rows),
-            tables=_every_table(suite, rows, summaries, cores),
-            published=[from_texts(table) for table in beside(summaries, suite.published)],
             every_case=every_case(summaries),
-            pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
+            pictures=[(one, Markup(_following(svg))) for one, svg in charts.items()],
             not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
             files=files,
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
@@ -68,12 +55,8 @@ def page(
     )
 
 
-def _every_table(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[PageTable]:
-    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
-    return [from_texts(table) for table in every]
-
-
-def _failures(rows: Sequence[Row]) -> PageTable | None:
-    lines = not_ok(rows)
-    table = TextTable("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
-    return from_texts(table) if lines else None
+def _following(svg: str) -> str:
+    """Return an SVG whose greys are those of the page, in its light scheme and in its dark one."""
+    for colour, name in (("#1f2328", "ink"), ("#59636e", "quiet"), ("#d1d9e0", "line"), ("#ffffff", "ground")):
+        svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
+    return svg

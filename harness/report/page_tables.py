@@ -1,7 +1,6 @@
-"""The tables of the page: the texts of every other format, with the numbers that their columns are sorted by."""
+"""The tables that the page alone has: all figures of every case; and who is the fastest and the leanest."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,40 +13,8 @@ from harness.report.cells import as_printed, megabytes, name, significant, volum
 from harness.report.intervals import overlap
 from harness.report.points import described, points
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, titled
-
-_WIDTHS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell: its text, the number it is sorted by (None: by its text), whether it is set off, and a longer text."""
-
-    text: str
-    number: float | None = None
-    best: bool = False
-    more: str = ""
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table of a page: `numbers` are the columns of numbers, `quiet` the rows of cases without a figure."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    numbers: frozenset[int]
-    notes: tuple[str, ...] = ()
-    quiet: frozenset[int] = frozenset()
-
-    @property
-    def contents(self) -> tuple[str, ...]:
-        """What each column holds: `number`, `words`, or `text` and `prose`, which need some width to be read."""
-        return tuple("number" if place in self.numbers else self._words(place) for place in range(len(self.head)))
-
-    def _words(self, place: int) -> str:
-        longest = max((len(row[place].text) for row in self.rows), default=0)
-        return next(content for most, content in _WIDTHS if longest <= most)
+from harness.report.table import Table
+from harness.report.text_tables import titled
 
 
 @dataclass(frozen=True)
@@ -82,30 +49,12 @@ _FIGURES = (
 )
 
 
-def from_texts(table: TextTable) -> PageTable:
-    """Return a table of texts with the number that each cell begins with."""
-    numbers = frozenset(range(len(table.head))) - table.wide
-    return PageTable(
-        title=table.title,
-        head=tuple(head.replace("\n", " ") for head in table.head),
-        rows=tuple(
-            tuple(
-                Cell(text, _number(text) if column in numbers else None, (row, column) in table.best)
-                for column, text in enumerate(texts)
-            )
-            for row, texts in enumerate(table.rows)
-        ),
-        numbers=numbers,
-        notes=table.notes,
-    )
-
-
-def every_case(summaries: Sequence[Summary]) -> list[PageTable]:
+def every_case(summaries: Sequence[Summary]) -> list[Table]:
     """Return one table for each experiment, system and operation with all figures of every case, in their order."""
     return [_cases(titled(*key), list(group)) for key, group in groupby(summaries, key=attrgetter("table"))]
 
 
-def leaders(summaries: Sequence[Summary]) -> PageTable | None:
+def leaders(summaries: Sequence[Summary]) -> Table | None:
     """Return the fastest and the leanest transport of each experiment, system and operation at its largest point."""
     several = len({case.experiment for case in summaries}) > 1
     rows = []
@@ -117,7 +66,7 @@ def leaders(summaries: Sequence[Summary]) -> PageTable | None:
         largest = points(cases)[-1]
         ranked = sorted((c for c in cases if c.label == largest.label and c.rank), key=attrgetter("took"))
         where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
-        rows.append((Cell(titled(experiment if several else "", *key)), Cell(where), *_lead(ranked)))
+        rows.append((titled(experiment if several else "", *key), where, *_lead(ranked)))
     head = (
         "what",
         "at its largest point",
@@ -128,21 +77,22 @@ def leaders(summaries: Sequence[Summary]) -> PageTable | None:
         "least memory",
         "peak MB",
     )
-    return PageTable("The fastest and the leanest", head, tuple(rows), frozenset({3, 5, 7})) if rows else None
+    title, words, names = "The fastest and the leanest", frozenset({0, 1, 2, 4, 6}), frozenset({2, 4, 6})
+    return Table(title, head, tuple(rows), wide=words, names=names, droppable=((6, 7), (4, 5))) if rows else None
 
 
-def _lead(ranked: list[Summary]) -> tuple[Cell, ...]:
+def _lead(ranked: list[Summary]) -> tuple[str, ...]:
     if not ranked:
-        return (Cell("none is ok"), *[Cell("")] * 5)
+        return ("none is ok", *[""] * 5)
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
     lean = min((case for case in ranked if case.peak_of_all_bytes is not None), key=_peak, default=None)
     return (
-        Cell(name(first)),
-        Cell(significant(first.median_seconds), first.median_seconds),
-        Cell(name(second) if second else ""),
+        name(first),
+        significant(first.median_seconds),
+        name(second) if second else "",
         _longer(first, second),
-        Cell(name(lean) if lean else ""),
-        Cell(megabytes(lean.peak_of_all_bytes), lean.peak_of_all_bytes) if lean else Cell(""),
+        name(lean) if lean else "",
+        megabytes(lean.peak_of_all_bytes) if lean else "",
     )
 
 
@@ -150,17 +100,17 @@ def _peak(case: Summary) -> float:
     return case.peak_of_all_bytes or 0
 
 
-def _longer(first: Summary, second: Summary | None) -> Cell:
+def _longer(first: Summary, second: Summary | None) -> str:
     """Say how much longer the second takes, and whether their intervals tell the two apart."""
     if not second or not first.median_seconds:
-        return Cell("")
+        return ""
     share = second.took / first.took - 1
     if first.interval is None or second.interval is None:
-        return Cell(f"{share:.0%}, too few runs to tell", share)
-    return Cell(f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}", share)
+        return f"{share:.0%}, too few runs to tell"
+    return f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}"
 
 
-def _cases(title: str, cases: list[Summary]) -> PageTable:
+def _cases(title: str, cases: list[Summary]) -> Table:
     labels = [case.parameters for case in cases]
     names = list(dict.fromkeys(name for label in labels for name in label))
     varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
@@ -170,50 +120,41 @@ def _cases(title: str, cases: list[Summary]) -> PageTable:
     sized = len({case.bytes for case in cases}) > 1
     head = ["#", "transport", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
     parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
-    numbers = {0, *range(2 + len(varying), len(head) + len(figures))}
-    numbers |= {place for place, name in enumerate(varying, 2) if all(cell.number is not None for cell in parts[name])}
-    rows = []
+    words = {place for place, name in enumerate(varying, 2) if not all(map(_is_number, parts[name]))}
+    rows: list[tuple[str, ...]] = []
+    more: dict[tuple[int, int], str] = {}
+    sorts: dict[tuple[int, int], float] = {}
     for place, case in enumerate(cases):
-        row = [Cell(ranks.shown(case), case.rank), _way(case), *(cells[place] for cells in parts.values())]
-        row += [Cell(volume(case.bytes) if case.bytes is not None else "", case.bytes)] if sized else []
-        row += [_figure(case, column) for column in figures]
-        rows.append((*row, *([Cell(case.unstable)] if unstable else []), _values(case)))
-    return PageTable(
+        row = [ranks.shown(case), name(case), *(texts[place] for texts in parts.values())]
+        row += [volume(case.bytes) if case.bytes is not None else ""] if sized else []
+        known = [*([case.bytes] if sized else []), *(getattr(case, one.of) for one in figures)]
+        sorts |= {(place, at): value for at, value in enumerate(known, 2 + len(varying)) if value is not None}
+        row += ["" if (value := getattr(case, one.of)) is None else one.text(value) for one in figures]
+        row += [case.unstable] if unstable else []
+        values, _, columns = case.fidelity.partition(":")
+        if case.status != Status.OK:  # how the runs ended
+            values, columns = f"{values} ({case.status})" if values else str(case.status), case.error
+        more |= {(place, 1): case.transport if case.published_row else "", (place, len(row)): columns.strip()}
+        rows.append((*row, values))
+    whole = (*head, *(column.head for column in figures), *unstable, "values")
+    return Table(
         title=title,
-        head=(*head, *(column.head for column in figures), *unstable, "values"),
+        head=whole,
         rows=tuple(rows),
-        numbers=frozenset(numbers),
         notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),
+        wide=frozenset({1, *words, *range(len(whole) - 1 - len(unstable), len(whole))}),
+        more=more,
+        sorts=sorts,
         quiet=frozenset(place for place, case in enumerate(cases) if not case.n),
     )
 
 
-def _parameter(text: str) -> Cell:
+def _parameter(text: str) -> str:
+    return f"{float(text):,.15g}" if _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
     try:
-        number = float(text)
+        return math.isfinite(float(text.replace(",", "")))
     except ValueError:
-        return Cell(text)
-    return Cell(f"{number:,.15g}", number) if math.isfinite(number) else Cell(text)
-
-
-def _way(case: Summary) -> Cell:
-    return Cell(name(case), more=case.transport if case.published_row else "")
-
-
-def _figure(case: Summary, column: _FigureColumn) -> Cell:
-    value = getattr(case, column.of)
-    return Cell("" if value is None else column.text(value), value)
-
-
-def _values(case: Summary) -> Cell:
-    """Say how the values came back, or how the runs ended where that is not ok."""
-    short, _, columns = (case.fidelity).partition(":")
-    if case.status == Status.OK:
-        return Cell(short, more=columns.strip())
-    return Cell(f"{short} ({case.status})" if short else str(case.status), more=case.error)
-
-
-def _number(text: str) -> float | None:
-    """Return the number that a text begins with, a multiple's too, or None."""
-    found = re.match(r"[×<]?(-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?)", text)
-    return float(found[1].replace(",", "")) if found else None
+        return False

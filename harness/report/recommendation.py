@@ -15,7 +15,7 @@ from harness.report.answer_tables import NO_DIFFERENCE, route
 from harness.report.answers import EXACT
 from harness.report.cells import called, legend, marked, megabytes, significant
 from harness.report.intervals import leaves_out_one
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 FILE = "recommendation.json"
 FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
@@ -184,7 +184,7 @@ def title(found: Recommendation) -> str:
     return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
 
 
-def screen(found: Recommendation) -> TextTable:
+def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with what else there is to say below it."""
     return replace(table(found), title=title(found), notes=(*opening(found), *sentences(found), *details(found)))
 
@@ -217,7 +217,7 @@ def _quoted(package: str) -> str:
     return f'"{package}"' if "[" in package else package
 
 
-def table(found: Recommendation) -> TextTable:
+def table(found: Recommendation) -> Table:
     """Return the screen's table: a row for each choice, of which one transport may be several."""
     played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
     played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
@@ -230,7 +230,7 @@ def table(found: Recommendation) -> TextTable:
         rows.append((DEFAULT, called(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
     if found.bound:
         rows.append(_row(found, found.bound, [BOUND]))
-    return TextTable(
+    return Table(
         title="",
         head=_HEAD,
         rows=tuple(rows),

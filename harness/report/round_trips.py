@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from harness.report.cells import significant
 from harness.report.intervals import CONFIDENCE
 from harness.report.points import in_common, in_order
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.row import Row
 
 _FEWEST = 3  # different round trips: through two a line always goes
@@ -84,7 +84,7 @@ def counted(rows: Iterable[Row]) -> list[Trips]:
     return found
 
 
-def tables(rows: Iterable[Row]) -> list[TextTable]:
+def tables(rows: Iterable[Row]) -> list[Table]:
     """Return the table of round trips; none of a run without links."""
     found = counted(rows)
     if not found:
@@ -94,7 +94,7 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
     shared = in_common([one.parameters for one in found])
     varying = [name for name in found[0].parameters if len({one.parameters.get(name) for one in found}) > 1]
     return [
-        TextTable(
+        Table(
             f"Round trips{f', {shared}' if shared else ''}",
             ("transport", "operation", *varying, "of a call", interval, "of connecting", interval),
             tuple(

@@ -10,7 +10,7 @@ from itertools import pairwise
 from harness.report.cells import significant
 from harness.report.clusters import End, Scaling
 from harness.report.points import described, in_common
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 
 BEYOND = (8, 16, 32, 64)  # workers, each with a core of a machine of its own
 _MICRO = 1e6
@@ -32,7 +32,7 @@ def said(found: Sequence[Scaling]) -> list[str]:
     return [*_judged(found), *map(_sentence, found)]
 
 
-def tables(found: Sequence[Scaling]) -> list[TextTable]:
+def tables(found: Sequence[Scaling]) -> list[Table]:
     """Return the model beside what was measured on this machine, and what it says of others; none without a curve."""
     return [_measured(found), _extrapolated(found)] if found else []
 
@@ -67,7 +67,7 @@ def _gains(end: End | None) -> str:
     return f"more than {number} should bring nothing ({end.cap.name} let {_rate(end.cap.rate)} rows/s through)"
 
 
-def _measured(found: Sequence[Scaling]) -> TextTable:
+def _measured(found: Sequence[Scaling]) -> Table:
     checked = {many for one in found for many in one.errors}
     head = ["transport", "client µs", "server µs"]
     rows = [[name, _micro(one.work.client), _micro(one.work.server)] for name, one in _named(found)]
@@ -82,7 +82,7 @@ def _measured(found: Sequence[Scaling]) -> TextTable:
     return _table(title, head, [(*row, *end) for row, end in zip(rows, ends, strict=True)], _HERE)
 
 
-def _extrapolated(found: Sequence[Scaling]) -> TextTable:
+def _extrapolated(found: Sequence[Scaling]) -> Table:
     head = ["transport", *(described("workers", str(many)) for many in BEYOND), f"server cores for {BEYOND[-1]}"]
     rows = [
         (
@@ -96,9 +96,9 @@ def _extrapolated(found: Sequence[Scaling]) -> TextTable:
     return _table(f"Scaling: rows/s EXTRAPOLATED, not measured{_shared(found)}", head, rows, _ELSEWHERE)
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[tuple[str, ...]], notes: tuple[str, ...]) -> TextTable:
+def _table(title: str, head: Sequence[str], rows: Sequence[tuple[str, ...]], notes: tuple[str, ...]) -> Table:
     whole = (*head, "helps up to", "then full")
-    return TextTable(title, whole, tuple(rows), notes, wide=frozenset({0, len(whole) - 1}))
+    return Table(title, whole, tuple(rows), notes, wide=frozenset({0, len(whole) - 1}))
 
 
 def _shared(found: Sequence[Scaling]) -> str:

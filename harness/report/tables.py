@@ -8,13 +8,14 @@ from itertools import groupby, product
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.model import printable as harmless
 from harness.report.beside import beside
 from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Table
+from harness.report.text_tables import text_tables
 from harness.suites.suite import PublishedFigure
 
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
@@ -33,7 +34,7 @@ def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[P
 _BEST = "bold"
 
 
-def printable(table: TextTable, width: int) -> Group:
+def printable(table: Table, width: int) -> Group:
     """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
     shown, widths, breaks = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
@@ -60,8 +61,8 @@ class Sentence:
                     yield Text(" ".join(words), self.style)
 
 
-def _rich(table: TextTable, shown: list[int], widths: dict[int, int], breaks: str) -> Table:
-    result = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def _rich(table: Table, shown: list[int], widths: dict[int, int], breaks: str) -> RichTable:
+    result = RichTable(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place in shown:
         wide = place in table.wide
         # As Text: a bracket in a name is no markup.
@@ -80,7 +81,7 @@ def _rich(table: TextTable, shown: list[int], widths: dict[int, int], breaks: st
     return result
 
 
-def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int], str]:
+def _fitted(table: Table, width: int) -> tuple[list[int], dict[int, int], str]:
     """Return the columns that are shown, the width of each, and after which characters ids may be broken.
 
     Words get what figures leave. Where nothing is left to do without, figures and their intervals take two lines.
@@ -100,7 +101,7 @@ def _fitted(table: TextTable, width: int) -> tuple[list[int], dict[int, int], st
     return shown, _lowest(table, least, widths, breaks), breaks
 
 
-def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], breaks: str) -> dict[int, int]:
+def _lowest(table: Table, least: dict[int, int], widths: dict[int, int], breaks: str) -> dict[int, int]:
     """Return the widths of the same sum with which a table of few rows has the fewest lines."""
     wide = [place for place in widths if place in table.wide]
     room = sum(widths[place] - least[place] for place in wide)
@@ -119,14 +120,14 @@ def _lowest(table: TextTable, least: dict[int, int], widths: dict[int, int], bre
     return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
 
 
-def fits(table: TextTable, width: int) -> bool:
+def fits(table: Table, width: int) -> bool:
     """Say whether a table has room with all of its columns and no id that is broken."""
     whole = {place: _least(table, place, " ") for place in range(len(table.head)) if place in table.wide}
     figures = {place: _longest(table, place) for place in range(len(table.head)) if place not in table.wide}
     return _total(list(range(len(table.head))), whole | figures) <= width
 
 
-def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int], str]]:
+def _narrower(table: Table, longest: dict[int, int]) -> Iterator[tuple[list[int], dict[int, int], str]]:
     """Yield ever fewer columns with the least width of each, then ever narrower names and figures."""
     shown = list(longest)
 
@@ -145,7 +146,7 @@ def _narrower(table: TextTable, longest: dict[int, int]) -> Iterator[tuple[list[
     yield shown, least(_IN_LONG_IDS, figures=True), _IN_LONG_IDS
 
 
-def _is_name(table: TextTable, place: int) -> bool:
+def _is_name(table: Table, place: int) -> bool:
     return table.head[place] == "transport" or place in table.names
 
 
@@ -154,15 +155,15 @@ def _total(shown: list[int], widths: dict[int, int]) -> int:
     return sum(widths[place] + 2 for place in shown) + 1
 
 
-def _texts(table: TextTable, place: int) -> list[str]:
+def _texts(table: Table, place: int) -> list[str]:
     return [_head(table.head[place]), *(row[place] for row in table.rows)]
 
 
-def _longest(table: TextTable, place: int) -> int:
+def _longest(table: Table, place: int) -> int:
     return max(len(line) for text in _texts(table, place) for line in text.split("\n"))
 
 
-def _least(table: TextTable, place: int, breaks: str) -> int:
+def _least(table: Table, place: int, breaks: str) -> int:
     return max(len(piece.rstrip()) for text in _texts(table, place) for piece in _pieces(text, f"{breaks}\n"))
 
 

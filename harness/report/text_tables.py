@@ -16,6 +16,7 @@ from harness.report.failures import reasons
 from harness.report.intervals import called
 from harness.report.points import Point, in_common, points
 from harness.report.summary import Summary
+from harness.report.table import Table
 from harness.systems import SYSTEMS
 
 TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, system in SYSTEMS.items()}
@@ -35,29 +36,10 @@ MARKED = "{}: the report's table of what each transport loses names them"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table as texts: `rows` have one text for each of `head`.
-
-    `wide` are the columns of words, all others hold numbers; `names` those of ids, which may be broken, but for one
-    called `transport`; `best` are cells (row, column) to set off; `droppable` are groups of columns that may be left
-    out, in this order, where there is no room; `notes` are lines to stand below.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    wide: frozenset[int] = frozenset({0})
-    best: frozenset[tuple[int, int]] = frozenset()
-    droppable: tuple[tuple[int, ...], ...] = ()
-    names: frozenset[int] = frozenset()
-
-
-def text_tables(summaries: Sequence[Summary]) -> list[TextTable]:
+def text_tables(summaries: Sequence[Summary]) -> list[Table]:
     """Return the tables of all summaries, which are in their order already."""
     several = len({summary.experiment for summary in summaries}) > 1
-    found: list[TextTable] = []
+    found: list[Table] = []
     for key, members in groupby(summaries, key=lambda summary: summary.table):
         group = list(members)
         where = points(group)
@@ -68,7 +50,7 @@ def text_tables(summaries: Sequence[Summary]) -> list[TextTable]:
         if told := detail_rows(group, {point.label: point.name for point in where}):
             head, *lines = told
             title = f"{titled(*key)}: {DETAILS}, medians of {samples(group)}"
-            found.append(TextTable(title, head, tuple(lines), wide=frozenset({0, 1})))
+            found.append(Table(title, head, tuple(lines), wide=frozenset({0, 1})))
     return found
 
 
@@ -86,7 +68,7 @@ def samples(cases: Sequence[Summary]) -> str:
     return f"up to {largest} runs" if largest > 1 else "1 run" if largest else "no ok run"
 
 
-def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
+def _ranking(title: str, group: list[Summary], point: Point) -> Table:
     texts = [cells(summary) for summary in group]
     head = list(_RANKING)
     if any(text["published"] for text in texts):
@@ -102,7 +84,7 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common([point.parameters], but={"rows"})
     conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
-    return TextTable(
+    return Table(
         title=f"{title}: {conditions}",
         head=tuple(f"{name}, {interval}" if name == "median s" and interval else name for name in head),
         rows=tuple(tuple(text[column] for column in head) for text in texts),
@@ -137,7 +119,7 @@ def _marked(group: list[Summary]) -> tuple[str, ...]:
     return (MARKED.format(said),) if said else ()
 
 
-def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTable]:
+def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
     grid = _Grid({(case.transport, case.label): case for case in group}, tuple(where))
     shared = in_common([point.parameters for point in where])
     notes = (
@@ -189,11 +171,11 @@ class _Grid:
         text: Callable[[Summary], str],
         best: str | None = None,
         notes: tuple[str, ...] = (),
-    ) -> TextTable:
+    ) -> Table:
         """Return a table of one text a case, where the smallest values of the column `best` are the best."""
         across = [self.across(transport) for transport in transports]
         names = [next(name(case) for case in cases if case) for cases in across]
-        return TextTable(
+        return Table(
             title=title,
             head=("transport", *(point.name for point in self.where)),
             rows=tuple(
@@ -206,7 +188,7 @@ class _Grid:
         )
 
 
-def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
+def _memory(title: str, grid: _Grid, runs: str) -> Table:
     """Return the grid of peaks, with the split into anonymous and file-backed pages at the largest point beside it."""
     table = grid.table(
         f"{title}, peak memory in MB above the start, largest of {runs}",
@@ -230,7 +212,7 @@ def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
     return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note, *table.notes))
 
 
-def _shares(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:
+def _shares(title: str, grid: _Grid, group: list[Summary]) -> list[Table]:
     """Return the grid of how near loads or unloads come to the bounds, which stand in a table of their own."""
     if group[0].operation not in (Operation.LOAD, Operation.UNLOAD) or not (notes := _of_limit(group)):
         return []
@@ -241,7 +223,7 @@ def _shares(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:
     return [grid.table(f"{title}, share of the limit", grid.transports, text, notes=notes)]
 
 
-def _authors(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:
+def _authors(title: str, grid: _Grid, group: list[Summary]) -> list[Table]:
     """Return a table of the author's figures where there are any, each with how many times faster ours is."""
     by_rate = any(case.published_mean_rows_per_s is not None for case in group)
     column, unit = ("published_mean_rows_per_s", "rows/s") if by_rate else ("published_mean_seconds", "seconds")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.model import LabError
 from harness.report import markdown, recommendation, summarising
+from harness.report.sections import Sections, sections
 from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results.row import Row
 from harness.suites.suite import Suite
-
-if TYPE_CHECKING:
-    from harness.report.pictures import Drawn
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,7 @@ class Report:
     paths: tuple[Path, ...]
     rows: list[Row]
     summaries: list[Summary]
+    sections: Sections
     again: int = 0
     cores: int | None = None
     unread: str = ""
@@ -39,6 +37,7 @@ def write(folder: Path, suite: Suite) -> Report:
 
     Raises LabError when the run's files cannot be read, its rows are not all of one environment, or the disk refuses.
     """
+    from harness.report.charts import chart, on_white  # not at the top: jinja2 and scipy come with them
     from harness.report.page import page
 
     run = folders.read(folder)
@@ -51,23 +50,20 @@ def write(folder: Path, suite: Suite) -> Report:
     summaries = summarising.summarise(rows, suite.published, experiments)
     try:
         summarising.write(folder / "summary.csv", summaries)
+        found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
+        charts = {one: one.svg() for one in found if one}
         (folder / "pictures").mkdir(exist_ok=True)
-        drawn = _drawn(suite, rows, folder / "pictures") if suite.pictures else []
-        pictures = [(one.title, one.caption, one.png.relative_to(folder).as_posix()) for one in drawn]
-        text = markdown.report(suite, environment, rows, summaries, pictures, answers)
+        for one, svg in charts.items():
+            (folder / one.path).write_text(on_white(svg), encoding="utf-8")
+        pictures = [(one.title, one.caption, one.path) for one in charts]
+        parts = sections(suite, environment, rows, summaries, answers)
+        text = markdown.report(suite, environment, parts, pictures)
         (folder / "report.md").write_text(text, encoding="utf-8")
         beside = ("runs.csv", "summary.csv", "environment.json", "report.md")
-        html = page(suite, environment, rows, summaries, drawn, beside, answers)
+        html = page(suite, environment, rows, summaries, parts, charts, beside)
         (folder / "report.html").write_text(html, encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
-    paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"], unread)
-
-
-def _drawn(suite: Suite, rows: list[Row], folder: Path) -> list[Drawn]:
-    from harness.report.pictures import draw  # with it comes matplotlib, which takes a second
-
-    found = (draw(picture, rows, suite.published, folder) for picture in suite.pictures)
-    return [one for one in found if one is not None]
+    paths = (*names, *(folder / one.path for one in charts))
+    return Report(folder, paths, rows, summaries, parts, run.again, environment["machine"]["cores"], unread)

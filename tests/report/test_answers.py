@@ -8,6 +8,7 @@ from harness.model import Origin, Status
 from harness.report import answer_tables, markdown
 from harness.report.answers import answers
 from harness.report.page import page
+from harness.report.sections import sections
 from harness.report.summarising import summarise
 from harness.suites.suite import AnswersWanted
 from tests.report.cases import environment, row, suite
@@ -149,10 +150,11 @@ def test_reports_open_with_the_answers_frame_by_frame():
     rows = every() + [replace(run, transport=f"{run.transport}_polars") for run in every(frame="polars")]
     asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
     summaries = summarise(rows, ())
-    text = markdown.report(asked, environment(), rows, summaries, [])
+    found = sections(asked, environment(), rows, summaries)
+    text = markdown.report(asked, environment(), found, [])
     assert text.startswith("# An example\n\n**pandas: the fastest transport")
     assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
-    html = page(asked, environment(), rows, summaries, [], [])
+    html = page(asked, environment(), rows, summaries, found, {}, [])
     opening = html.index("pandas: the fastest transport")
     assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
     assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is
@@ -160,5 +162,5 @@ def test_reports_open_with_the_answers_frame_by_frame():
 
 def test_a_suite_about_something_else_opens_as_ever():
     rows = every()
-    text = markdown.report(suite(), environment(), rows, summarise(rows, ()), [])
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())), [])
     assert text.startswith("# An example\n\n4 cases")

@@ -1,22 +1,20 @@
 """What stands beside the transports of a cluster run: bounds, the memory of workers, and one process first."""
 
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
 
 from harness import report
 from harness.model import LabError
+from harness.report.cases import cases_of, chosen
+from harness.report.charts import _bounds
 from harness.report.page_tables import leaders
-from harness.report.pictures import draw
-from harness.report.pictures.bounds import bounds
-from harness.report.pictures.cases import cases_of, chosen
-from harness.report.pictures.quantities import quantity
+from harness.report.quantities import quantity
 from harness.report.summarising import summarise
 from harness.report.text_tables import text_tables
 from tests.report.cases import changed, environment, row, run_folder, suite
 from tests.report.cluster_run import BOUND, PARTS, PICTURES, ROWS, STREAMS, bound, counted, curve, measured, of_engine
-from tests.report.test_pictures import titles, words
+from tests.report.test_charts import drawn, titles, words
 
 RATES, MEMORY = PICTURES[:2]
 
@@ -67,12 +65,13 @@ def test_a_ranking_says_how_many_workers_and_counts_their_memory():
     assert lines == {PARTS: ("2", "1,400"), "postgres.psycopg.load_copy": ("", "180")}
 
 
-def test_lines_have_the_fastest_bound_of_as_many_rows_and_room_for_it(tmp_path):
-    root = ET.parse(draw(RATES, ROWS, (), tmp_path).svg).getroot()
+@pytest.mark.long
+def test_lines_have_the_fastest_bound_of_as_many_rows_and_room_for_it():
+    root = drawn(RATES, ROWS)[1]
     assert f"bound: {BOUND}" in words(root)
-    assert f"bound: {BOUND}\n1,000,000 rows\nmedian rate: 526 k rows/s (n = 3)" in titles(root).values()
-    assert "500" in words(root)  # thousand rows/s: the axis reaches up to it
-    without = ET.parse(draw(replace(RATES, limit=False), ROWS, (), tmp_path).svg).getroot()
+    assert f"bound: {BOUND}\n1,000,000 rows\nmedian rate: 526 k rows/s (n = 3)" in titles(root)
+    assert "500 k" in words(root)  # rows/s: the axis reaches up to it
+    without = drawn(replace(RATES, limit=False), ROWS)[1]
     assert f"bound: {BOUND}" not in words(without)
 
 
@@ -87,16 +86,15 @@ def test_a_bound_is_of_the_same_system_experiment_and_rows_and_one_of_them_the_f
         changed(bound(1.0, "workers"), system="clickhouse"),
         changed(bound(1.0, "workers"), origin="beyond"),
     ]
-    (found,) = bounds(RATES, chosen(RATES, rows), rows)
-    assert (found.name, found.points) == (f"bound: {BOUND}_faster", ((1_000_000, 500_000.0),))
+    (found,) = _bounds(RATES, chosen(RATES, rows), rows)
+    assert (found["colour"], found["x"], found["y"]) == (f"bound: {BOUND}_faster", 1_000_000, 500_000.0)
 
 
 def test_along_an_axis_of_rows_a_bound_is_a_line():
     over_rows = replace(MEMORY, y="rows_per_s", limit=True)
-    (found,) = bounds(over_rows, chosen(over_rows, ROWS), ROWS)
-    assert found.along
-    assert [size for size, _ in found.points] == [1_000_000, 10_000_000]
-    assert bounds(replace(over_rows, limit=False), chosen(over_rows, ROWS), ROWS) == []
+    found = _bounds(over_rows, chosen(over_rows, ROWS), ROWS)
+    assert [one["x"] for one in found] == [1_000_000, 10_000_000]
+    assert _bounds(replace(over_rows, limit=False), chosen(over_rows, ROWS), ROWS) == []
 
 
 def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
@@ -132,7 +130,7 @@ def test_a_report_of_such_a_run_has_it_all(tmp_path):
 def test_neither_bounds_alone_nor_what_was_disturbed_has_a_fastest():
     disturbed = counted("postgres.dask.load_parts", 60_000, experiment="engines", parameters="kill=before")
     found = leaders(summarise([bound(1.0, "engines"), measured("postgres.a.load", 2.0)], ()))
-    assert [line[0].text for line in found.rows] == ["Postgres load"]
+    assert [line[0] for line in found.rows] == ["Postgres load"]
     assert leaders(summarise([bound(1.0, "engines"), disturbed], ())) is None
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from harness.model import Status
 from harness.report import markdown
+from harness.report.beside import beside
+from harness.report.sections import sections
 from harness.report.summarising import summarise
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
@@ -15,7 +17,8 @@ SIZED = PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5)
 
 def report(rows, *published, pictures=(), titles=(), **facts):
     about = suite(*published, pictures=[Picture(f"p{title}", title, "bars", y="seconds") for title in titles])
-    return markdown.report(about, environment(**facts), rows, summarise(rows, published), pictures)
+    found = sections(about, environment(**facts), rows, summarise(rows, published))
+    return markdown.report(about, environment(**facts), found, pictures)
 
 
 def lines(text, start):
@@ -114,7 +117,8 @@ def test_the_best_rows_alone_say_how_many_there_are():
 
 def test_the_published_figures_stand_beside_ours():
     rows = [scan("a", 2, seconds=1.5, published_row="The way")]
-    (line,) = [line for line in markdown.published(summarise(rows, ()), (SIZED,)).splitlines() if "The way" in line][:1]
+    (found,) = beside(summarise(rows, ()), (SIZED,))
+    (line,) = [line for line in markdown.text_table(found).splitlines() if "The way" in line][:1]
     assert line == "| The way | 100 | 7.5 ×1.0 | 0.200 | 1.50 ×1.0 |"
 
 

@@ -19,7 +19,7 @@ from harness.lab.doctor import Diagnosis
 from harness.report import answer_tables, closing, tables, text_tables
 from harness.report.answers import answers
 from harness.report.summarising import summarise
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results import folder as folders
 from harness.settings import ROOT, Settings
 from harness.suites import suite_files
@@ -45,7 +45,7 @@ def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
     return text
 
 
-def parts(table: TextTable, width: int) -> set[str]:
+def parts(table: Table, width: int) -> set[str]:
     """Return the words of the cells of the columns that are shown, of an id the parts between dots and underscores."""
     shown, *_ = tables._fitted(table, width)
     return {part for row in table.rows for place in shown for part in re.findall(r"[^\s._]+", row[place])}

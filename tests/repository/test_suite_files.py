@@ -14,7 +14,7 @@ from harness import registry
 from harness.datasets import store
 from harness.model import Operation, Origin
 from harness.report.costs import FEWEST_SIZES
-from harness.report.pictures.winners import DIRECTION
+from harness.report.winners import DIRECTION
 from harness.results.row import NAMES
 from harness.run import plan
 from harness.run.rigs import databases, parquet, server_parameters
