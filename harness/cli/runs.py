@@ -246,8 +246,7 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
     summaries = summarising.summarise(run.rows, suite.published)
     if any(one.n for one in summaries):
         room = closing.LINES - closing.lines([said], console.width)
-        cores = run.environment["machine"]["cores"]
-        _print(console, closing.closing(suite, run.rows, summaries, console.width, room, cores=cores), [said])
+        _print(console, closing.closing(suite, run.rows, summaries, console.width, room), [said])
 
 
 def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
@@ -270,7 +269,7 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)
-    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table, report.cores)
+    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table)
     _print(console, ending, last)
     return not bad and not report.again
 

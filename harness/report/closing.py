@@ -43,15 +43,14 @@ def closing(
     width: int,
     room: int = LINES,
     short: bool = False,
-    cores: int | None = None,
 ) -> Closing:
     """Return what a run ends with: as much as fits into `room` lines of `width` columns, and the answers in any case.
 
     The answers come with fewer roles and columns where there is little room. A suite that is not about frames has its
     fastest and leanest, and its conclusions. Where all tables fit, as of a few transports, they come first, unless a
-    `short` one is asked for. `cores` are those of the machine.
+    `short` one is asked for.
     """
-    said = sentences(suite, rows, summaries, cores)
+    said = sentences(suite, rows, summaries)
     texts = list(_shapes(suite, rows, summaries))
     shapes = [printable(table, width) for table in [one for one in texts if fits(one, width)] or texts[-1:]]
     if not short:

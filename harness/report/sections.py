@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.report import clusters, control, crossing_tables, outcomes, round_trips, scaling_tables, winners
+from harness.report import control, crossing_tables, outcomes, round_trips, winners
 from harness.report.answer_tables import opening
 from harness.report.beside import beside
 from harness.report.conclusions import conclusions
@@ -48,18 +48,17 @@ def sections(
     answers: Sequence[Table] | None = None,
 ) -> Sections:
     """Return the sections of one run. It opens with `answers`; without, with those of its suite."""
-    cores = environment["machine"]["cores"]
     curves = crossing_tables.curves(suite, rows, summaries)
     opened = opening(suite, rows, summaries) if answers is None else answers
     bad, lines = sum(not row.ok for row in rows), not_ok(rows)
     failed = Table("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
     fine = f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
     told = f"{bad:,} of {len(rows):,} runs are not ok:" if bad else fine
-    results = (*_of_no_experiment(suite, rows, summaries, cores, curves), *text_tables(summaries), *losses(summaries))
+    results = (*_of_no_experiment(suite, rows, curves), *text_tables(summaries), *losses(summaries))
     return Sections(
         Section(suite.title, tuple(opened), tuple(headline(environment, rows, summaries))),
         Section("What did not run, and why", (failed,) if lines else (), (told,)),
-        Section("What this run shows", sentences=tuple(sentences(suite, rows, summaries, cores, curves))),
+        Section("What this run shows", sentences=tuple(sentences(suite, rows, summaries, curves))),
         Section("Results", results, () if summaries else ("No run is there yet.",)),
         Section("The published figures beside ours", tuple(beside(summaries, suite.published))),
     )
@@ -69,27 +68,22 @@ def sentences(
     suite: Suite,
     rows: Sequence[Row],
     summaries: Sequence[Summary],
-    cores: int | None,
     curves: crossing_tables.Curves | None = None,
 ) -> list[str]:
-    """Return the sentences of "What this run shows"; `cores` are those of its machine, None where nobody says."""
+    """Return the sentences of "What this run shows"."""
     return [
         *control.said(summaries),
         *crossing_tables.said(curves or crossing_tables.curves(suite, rows, summaries)),
         *conclusions(rows, suite.comparisons),
         *outcomes.said(suite, rows),
-        *scaling_tables.said(clusters.scalings(summaries, cores)),
     ]
 
 
-def _of_no_experiment(
-    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None, curves: crossing_tables.Curves
-) -> list[Table]:
-    """Return the tables of no single experiment: grids of pictures, crossings, how workers scale, round trips."""
+def _of_no_experiment(suite: Suite, rows: Sequence[Row], curves: crossing_tables.Curves) -> list[Table]:
+    """Return the tables of no single experiment: grids of pictures, crossings, round trips."""
     return [
         *outcomes.tables(suite, rows),
         *winners.tables(suite, rows),
         *crossing_tables.tables(curves),
-        *scaling_tables.tables(clusters.scalings(summaries, cores)),
         *round_trips.tables(rows),
     ]

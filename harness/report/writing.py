@@ -18,7 +18,7 @@ from harness.suites.suite import Suite
 class Report:
     """What was written: the files, and the rows and summaries they were made from.
 
-    `again` is the number of runs that are still to be run again, `cores` that of the machine. `unread` says why the
+    `again` is the number of runs that are still to be run again. `unread` says why the
     recommendation of a race is not in it.
     """
 
@@ -28,7 +28,6 @@ class Report:
     summaries: list[Summary]
     sections: Sections
     again: int = 0
-    cores: int | None = None
     unread: str = ""
 
 
@@ -66,4 +65,4 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(folder / one.path for one in charts))
-    return Report(folder, paths, rows, summaries, parts, run.again, environment["machine"]["cores"], unread)
+    return Report(folder, paths, rows, summaries, parts, run.again, unread)
