@@ -28,7 +28,7 @@ from harness.recommend.eligible import Wish, bounds_of
 from harness.recommend.intervals import FREEDOM, SPREAD
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing, Track
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 from harness.results import folder as folders
 from harness.results.row import Row
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness import registry
 from harness.model import Origin, Status
-from harness.report.closing import LINES
+from harness.report.terminal import LINES
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, ok_rows
 from tests.commands import Command, environment_below

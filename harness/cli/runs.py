@@ -19,7 +19,7 @@ from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.datasets.user_data.data import UserData
-    from harness.report.closing import Closing
+    from harness.report.terminal import Closing
     from harness.results.row import Row
     from harness.run.estimate import Judge
     from harness.run.plan import Plan
@@ -237,16 +237,17 @@ def _after_pass_1(plan: "Plan") -> str:
 
 def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:
     """Print the answers that the rows so far give, as they are printed at the end; nothing where there are none."""
-    from harness.report import closing, summarising
+    from harness.report.summary import summarise
+    from harness.report.terminal import LINES, closing, lines_of
     from harness.results import folder as folders
 
     if not (folder / folders.RUNS).exists():
         return
     run = folders.read(folder)
-    summaries = summarising.summarise(run.rows, suite.published)
+    summaries = summarise(run.rows, suite.published)
     if any(one.n for one in summaries):
-        room = closing.LINES - closing.lines([said], console.width)
-        _print(console, closing.closing(suite, run.rows, summaries, console.width, room), [said])
+        room = LINES - lines_of([said], console.width)
+        _print(console, closing(suite, run.rows, summaries, console.width, room), [said])
 
 
 def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
@@ -260,16 +261,17 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report import closing, tables, writing
+    from harness.report.sections import write
+    from harness.report.terminal import LINES, closing, lines_of, printable
 
-    report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
+    report = write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
         every = (*report.sections.results.tables, *report.sections.published.tables)
-        put(console, *(tables.printable(table, console.width) for table in every))
+        put(console, *(printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
-    room = closing.LINES - closing.lines(last, console.width)
-    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table)
+    room = LINES - lines_of(last, console.width)
+    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
     _print(console, ending, last)
     return not bad and not report.again
 
@@ -301,7 +303,8 @@ def report(
 ) -> None:
     """Print the answers of a run, and write its report again."""
     from harness.cli.recommend import show
-    from harness.report import recommendation, writing
+    from harness.report import recommendation
+    from harness.report.sections import write
     from harness.results import folder as folders
     from harness.suites import suite_files
 
@@ -310,7 +313,7 @@ def report(
     suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
     recommended, _ = recommendation.kept(folder)
     if recommended:
-        writing.write(folder, suite)
+        write(folder, suite)
         show(console, recommended)
     else:
         _report(console, folder, suite, chosen.pictures, tables)

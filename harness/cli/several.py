@@ -46,7 +46,8 @@ def compare(
 
     Says of each factor whether it is a difference that so many runs show.
     """
-    from harness.report import comparing, tables
+    from harness.report import comparing
+    from harness.report.terminal import printable
     from harness.results import folder as folders
     from harness.suites import suite_files
 
@@ -54,6 +55,6 @@ def compare(
     one, other = (folders.read(folders.find(chosen.results_dir, run)) for run in (run_a, run_b))
     suite = suite_files.load(chosen.suites_dir, one.suite)
     found = comparing.compared(suite, one, other, anyway)
-    put(console, tables.printable(comparing.table(found), console.width))
+    put(console, printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():
         echo(path)

@@ -7,9 +7,9 @@ from pathlib import Path
 from harness import report
 from harness.docs.words import COMMENT
 from harness.model import LabError
-from harness.report import contenders, markdown
-from harness.report.summarising import summarise
-from harness.report.summary import Summary
+from harness.report import markdown
+from harness.report.answers import NoContender, no_contenders
+from harness.report.summary import Summary, summarise
 from harness.results import folder as folders
 from harness.results.folder import StoredRun
 from harness.results.runs_csv import as_text
@@ -66,8 +66,8 @@ def left_out(name: str) -> str:
     """Return as CSV the transports of a suite that are not contenders, according to its reference run."""
     suite, run, summaries = of(name)
     assert suite.answers
-    names = [field.name for field in fields(contenders.NoContender)]
+    names = [field.name for field in fields(NoContender)]
     lines = [",".join(names)]
-    for one in contenders.left_out(suite.answers, run.rows, summaries):
+    for one in no_contenders(suite.answers, run.rows, summaries):
         lines.append(",".join(as_text(getattr(one, column)) for column in names))
     return "\n".join([*lines, ""])

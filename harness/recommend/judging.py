@@ -18,8 +18,8 @@ from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
 from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
-from harness.report.answers import EXACT
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run.redaction import of_server
 

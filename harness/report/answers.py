@@ -1,29 +1,39 @@
 """What a run answers: for each system, operation and frame the fastest transport, and what the usual one costs.
 
 The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
-transports. How many times as long another one takes is the ratio of the medians, with its bootstrap interval (see
-`intervals`): an interval that holds 1 shows no difference. The fastest is found in the same runs, so that the factor of
-one that is fastest by chance is a little too large; `ties` says how many others are not shown to be slower.
+transports. How many times as long another one takes is the ratio of the medians, with its interval (see `intervals`):
+an interval that holds 1 shows no difference. The fastest is found in the same runs, so that the factor of one that is
+fastest by chance is a little too large; `ties` says how many others are not shown to be slower.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import groupby
 from operator import attrgetter
 
 from harness.model import Origin, Status
-from harness.report.intervals import Interval, leaves_out_one, overlap, ratio_interval
-from harness.report.points import points
-from harness.report.summary import Summary
+from harness.report.figures import legend, marked, megabytes, route, short_name, significant, times, titled
+from harness.report.intervals import Interval, called, leaves_out_one, overlap, ratio_interval
+from harness.report.summary import (
+    COMPETING,
+    EXACT,
+    FRAMES,
+    UNSTABLE,
+    Summary,
+    case_name,
+    is_bound,
+    is_exact,
+    points,
+    unstable_note,
+)
+from harness.report.table import Table
 from harness.results.row import Row, ok_rows
-from harness.suites.suite import AnswersWanted
+from harness.suites.suite import AnswersWanted, Suite
 
-FRAMES = ("pandas", "polars")
-EXACT = "exact"
-_COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 _Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a case
 
 
@@ -82,7 +92,7 @@ def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple
     cells: dict[tuple[str, str, str], list[Summary]] = {}
     for frame in FRAMES:
         for case in summaries:
-            if case.experiment == wanted.experiment and case.frame == frame and case.origin in _COMPETING:
+            if case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING:
                 cells.setdefault((frame, case.system, case.operation), []).append(case)
     return {key: _at_the_largest(cases) for key, cases in cells.items()}
 
@@ -104,9 +114,9 @@ def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -
         next((case.rows for case in cases if case.rows is not None), None),
         fastest,
         sum(_not_slower(case, fastest) for case in exact[1:]) if fastest else 0,
-        _beside(whole, fastest, seconds) if whole and whole is not fastest else None,
-        tuple(_beside(case, fastest, seconds) for case in usual_among(cases, usual)),
-        _beside(lean, fastest, seconds) if lean else None,
+        _rival(whole, fastest, seconds) if whole and whole is not fastest else None,
+        tuple(_rival(case, fastest, seconds) for case in usual_among(cases, usual)),
+        _rival(lean, fastest, seconds) if lean else None,
     )
 
 
@@ -114,11 +124,6 @@ def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]
     """Return the cases of usual transports, in the order of the ids and globs that name these, each once."""
     named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
     return list(named.values())
-
-
-def is_exact(case: Summary) -> bool:
-    """Say whether every run of a case was ok and every value came back exact."""
-    return case.status == Status.OK and case.fidelity == EXACT
 
 
 def _peak(case: Summary) -> int:
@@ -129,9 +134,253 @@ def _not_slower(case: Summary, fastest: Summary) -> bool:
     return case.interval is not None and fastest.interval is not None and overlap(case.interval, fastest.interval)
 
 
-def _beside(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Rival:
+def _rival(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Rival:
     if not case.n or fastest is None:
         return Rival(case, None, None)
     of, to = (seconds[one.experiment, one.transport, one.label] for one in (case, fastest))
     name = f"{case.experiment}/{case.label}/{case.transport}/{fastest.transport}"
     return Rival(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))
+
+
+FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
+ROLES = (FASTEST, WHOLE, USUAL, ALSO, LEANEST)
+NO_DIFFERENCE = "no difference shown"
+_TITLE = "the fastest transport whose values came back exact, and the usual one"
+_HEAD = (
+    "from, to",
+    "which",
+    "transport",
+    "median s",
+    "range",
+    "times as long",
+    "interval",
+    "peak MB",
+    "of limit",
+    "values",
+)
+_RANGE = _HEAD.index("range")
+_WIDE = frozenset({0, 1, 2, 6, 9})
+_DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "range", "peak MB"))
+_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its bootstrap interval"
+_LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
+_MARKED = "{}: these data have none of them"
+_NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
+_CONVERTED = "converted: values came back in other dtypes, which is work left to you"
+
+
+def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[Table]:
+    """Return the tables that a report opens with; none of a suite whose question is another one."""
+    return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
+
+
+def by_frame(found: Sequence[Leaders]) -> list[Table]:
+    """Return a table for each frame; what all of them need to be read stands below the last one."""
+    frames = list(dict.fromkeys(one.frame for one in found))
+    parts = [[one for one in found if one.frame == frame] for frame in frames]
+    return [_answer_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
+
+
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
+    """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
+    return _answer_table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
+
+
+def _answer_table(
+    found: Sequence[Leaders],
+    title: str,
+    roles: Collection[str] = ROLES,
+    explained: bool = True,
+    ids: bool = True,
+) -> Table:
+    """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
+    rows = [row for one in found for row in _answer_rows(one, roles, ids)]
+    shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
+    sizes = sorted({one.rows for one in found if one.rows is not None})
+    interval = called(case.n for case in shown if case.n)
+    return Table(
+        title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
+        head=tuple(interval or name if place == _RANGE else name for place, name in enumerate(_HEAD)),
+        rows=tuple(rows),
+        notes=(*_answer_notes(shown, roles), *unstable_note(shown), *([_explained(shown)] if explained else [])),
+        wide=_WIDE,
+        droppable=_DROPPABLE,
+    )
+
+
+def factor(beside: Rival) -> tuple[str, str]:
+    """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
+    return ("", "") if beside.factor is None else ratio(beside.factor, beside.interval)
+
+
+def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
+    """Return how many times as long something takes, and the interval of that or what it lacks."""
+    if interval is None:
+        return times(value), "too few runs to tell"
+    ends = "-".join(significant(end, 2) for end in interval)
+    return times(value), ends if leaves_out_one(interval) else f"{ends}, {NO_DIFFERENCE}"
+
+
+def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
+    """Return by id the transports of an answer with their roles."""
+    fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
+    played = [(FASTEST, fastest), (WHOLE, one.whole), *((USUAL, each) for each in one.usual[:1])]
+    played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
+    found: dict[str, tuple[Rival, list[str]]] = {}
+    for role, beside in played:
+        if beside and role in roles:
+            found.setdefault(beside.case.transport, (beside, []))[1].append(role)
+    return found
+
+
+def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
+    if one.fastest is None:
+        yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
+    for beside, names in _in_roles(one, roles).values():
+        case = beside.case
+        interval = "-".join(significant(end) for end in case.interval or ())
+        share = case.share_of_limit
+        yield (
+            route(one),
+            ", ".join(names),
+            marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
+            significant(case.median_seconds) + (UNSTABLE if case.unstable else ""),
+            interval,
+            *(("", _ties(one)) if case is one.fastest else factor(beside)),
+            megabytes(case.peak_rss_bytes),
+            "" if share is None else f"{share:.0%}",
+            case.fidelity.partition(":")[0] if case.status == Status.OK else case.status,
+        )
+
+
+def _ties(one: Leaders) -> str:
+    """Say how many other exact transports may be as fast; the interval of a factor has no place in this row."""
+    return f"{one.ties} not shown slower" if one.ties else ""
+
+
+def _explained(cases: Sequence[Summary]) -> str:
+    return _EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in cases) else "")
+
+
+def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
+    if said := legend(case.lossy for case in cases):
+        yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
+    if any(case.fidelity not in ("", EXACT) for case in cases):
+        yield _CONVERTED
+
+
+FACTOR = 1.25
+
+
+@dataclass(frozen=True)
+class NoContender:
+    """A transport that is no contender: how its values came back or how it ended, and where its interval begins.
+
+    Up to `limit_seconds` it would be one; both are None where its values are not exact.
+    """
+
+    transport: str
+    values: str
+    low_seconds: float | None
+    limit_seconds: float | None
+
+
+def no_contenders(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[NoContender]:
+    """Return the transports beyond the article that are no contenders by these results, in the order of their ids."""
+    cells = competing(wanted, summaries)
+    found = []
+    for one in answers(wanted, rows, summaries):
+        kept = _kept(one)
+        cases = cells[one.frame, one.system, one.operation]
+        found += [_left_out(one, case) for case in cases if case.transport not in kept and not _contends(one, case)]
+    return sorted(found, key=lambda case: case.transport)
+
+
+def _kept(one: Leaders) -> set[str]:
+    """Return the transports that stand in an answer; of several usual ones the first."""
+    beside = [one.whole, *one.usual[:1], one.leanest]
+    return {found.case.transport for found in beside if found}
+
+
+def _contends(one: Leaders, case: Summary) -> bool:
+    if case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status:
+        return True
+    limit = _limit(one, case)
+    return limit is not None and _low(case) <= limit
+
+
+def _limit(one: Leaders, case: Summary) -> float | None:
+    """Return up to where the interval of a contender may begin; None of a case that is not exact."""
+    if not is_exact(case) or one.fastest is None:
+        return None
+    whole = one.whole.case if one.whole and not case.lossy else one.fastest
+    return FACTOR * max(_high(one.fastest), _high(whole))
+
+
+def _left_out(one: Leaders, case: Summary) -> NoContender:
+    limit = _limit(one, case)
+    values = case.fidelity.partition(":")[0] if case.status == Status.OK else case.status
+    return NoContender(case.transport, values, None if limit is None else _low(case), limit)
+
+
+def _low(case: Summary) -> float:
+    return case.interval[0] if case.interval else case.took
+
+
+def _high(case: Summary) -> float:
+    return case.interval[1] if case.interval else case.took
+
+
+def leaders(summaries: Sequence[Summary]) -> Table | None:
+    """Return the fastest and the leanest transport of each experiment, system and operation at its largest point."""
+    several = len({case.experiment for case in summaries}) > 1
+    rows = []
+    for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
+        cases = list(group)
+        # Of bounds none is a transport; where rows are counted after a disturbance, nobody asks who was fast.
+        if all(map(is_bound, cases)) or any("expected_rows" in case.details for case in cases):
+            continue
+        largest = points(cases)[-1]
+        ranked = sorted((c for c in cases if c.label == largest.label and c.rank), key=attrgetter("took"))
+        where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
+        rows.append((titled(experiment if several else "", *key), where, *_lead(ranked)))
+    head = (
+        "what",
+        "at its largest point",
+        "fastest",
+        "median s",
+        "second",
+        "slower by",
+        "least memory",
+        "peak MB",
+    )
+    title, words, names = "The fastest and the leanest", frozenset({0, 1, 2, 4, 6}), frozenset({2, 4, 6})
+    return Table(title, head, tuple(rows), wide=words, names=names, droppable=((6, 7), (4, 5))) if rows else None
+
+
+def _lead(ranked: list[Summary]) -> tuple[str, ...]:
+    if not ranked:
+        return ("none is ok", *[""] * 5)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
+    lean = min((case for case in ranked if case.peak_of_all_bytes is not None), key=_whole_peak, default=None)
+    return (
+        case_name(first),
+        significant(first.median_seconds),
+        case_name(second) if second else "",
+        _longer(first, second),
+        case_name(lean) if lean else "",
+        megabytes(lean.peak_of_all_bytes) if lean else "",
+    )
+
+
+def _whole_peak(case: Summary) -> float:
+    return case.peak_of_all_bytes or 0
+
+
+def _longer(first: Summary, second: Summary | None) -> str:
+    """Say how much longer the second takes, and whether their intervals tell the two apart."""
+    if not second or not first.median_seconds:
+        return ""
+    share = second.took / first.took - 1
+    if first.interval is None or second.interval is None:
+        return f"{share:.0%}, too few runs to tell"
+    return f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}"

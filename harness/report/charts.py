@@ -20,7 +20,20 @@ from typing import Any
 from markupsafe import escape
 
 from harness.model import LabError, Origin
-from harness.report.cases import (
+from harness.report.crossings import Cost, costs, directions, ends, interval_name, many, winners
+from harness.report.figures import (
+    Quantity,
+    in_order,
+    natural,
+    parameter_or_quantity,
+    quantity,
+    significant,
+    times,
+    with_unit,
+)
+from harness.report.grids import Verdict, WinnerCell, by_winner, map_of, outcomes
+from harness.report.intervals import Interval
+from harness.report.marks import (
     CaseMark,
     Spread,
     author_says,
@@ -37,18 +50,7 @@ from harness.report.cases import (
     saying,
     value,
 )
-from harness.report.cells import significant, times
-from harness.report.costs import Cost, costs
-from harness.report.crossing_tables import ends, interval_name, many
-from harness.report.crossings import winners
-from harness.report.curves import directions
-from harness.report.intervals import Interval
-from harness.report.outcomes import Verdict, outcomes
-from harness.report.points import in_order, natural
-from harness.report.quantities import Quantity, parameter_or_quantity, quantity, text
-from harness.report.ranks import BOUNDED_BY
-from harness.report.summarising import summarise
-from harness.report.winners import WinnerCell, by_winner, map_of
+from harness.report.summary import BOUNDED_BY, summarise
 from harness.results.folder import load_trace, trace_path
 from harness.results.row import Row, ok_rows
 from harness.suites.suite import Picture, PublishedFigure
@@ -105,7 +107,6 @@ _CONFIG: dict[str, Any] = {
     "rule": {"aria": False},
     "line": {"aria": False},
 }
-
 Spec = dict[str, Any]
 _Mark = dict[str, Any]
 
@@ -352,7 +353,7 @@ def _figure(case: CaseMark, what: Quantity) -> str:
     """Return what is written next to a bar; the unit of counts is at the axis only."""
     if case.y is None:
         return case.outcome
-    figure = text(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
+    figure = with_unit(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
     return f"{figure} ({case.failed})" if case.failed else figure
 
 
@@ -526,7 +527,11 @@ def _theirs(
         for theirs in figures_of(case, published) if column in ("rows", "bytes") else ():
             x, y = getattr(theirs, column), author_says(theirs, what.column)
             if x is not None and y is not None and min(places) <= x <= max(places):
-                found[x] = {"x": x, "y": y, "says": published_saying(theirs.description, text(x, along.unit), y, what)}
+                found[x] = {
+                    "x": x,
+                    "y": y,
+                    "says": published_saying(theirs.description, with_unit(x, along.unit), y, what),
+                }
     return [found[x] for x in sorted(found)]
 
 
@@ -544,7 +549,7 @@ def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list
     for (_, _, size), transports in sorted(cases.items()):
         medians = {name: statistics.median(figures) for name, figures in transports.items()}
         best = (max if what.more_is_better else min)(medians, key=medians.__getitem__)
-        says = f"median {what.name}: {text(medians[best], what.unit)} (n = {len(transports[best])})"
+        says = f"median {what.name}: {with_unit(medians[best], what.unit)} (n = {len(transports[best])})"
         says = f"bound: {best}\n{size:,} rows\n{says}"
         marks.append({"x": size, "y": medians[best], "colour": f"bound: {best}", "says": says})
     return marks
@@ -665,8 +670,8 @@ def _says(one: Cost) -> str:
         (FIXED, one.fixed, one.fixed_interval),
         (MARGINAL, one.marginal, one.marginal_interval),
     ):
-        reach = "" if interval is None else f" ({' to '.join(text(end, 's') for end in interval)})"
-        lines.append(f"{what.name}: {text(middle, 's')}{reach}")
+        reach = "" if interval is None else f" ({' to '.join(with_unit(end, 's') for end in interval)})"
+        lines.append(f"{what.name}: {with_unit(middle, 's')}{reach}")
     lines.append(f"the line is off by {times(one.off)} at most, of {', '.join(f'{rows:,}' for rows in one.sizes)} rows")
     if one.half_rate_rows is not None:
         lines.append(f"half of the largest rate at {significant(float(f'{one.half_rate_rows:.2g}'))} rows")

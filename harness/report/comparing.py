@@ -17,10 +17,9 @@ from pathlib import Path
 
 from harness.model import LabError, label
 from harness.report import markdown
-from harness.report.cells import significant, times
+from harness.report.figures import in_order, significant, times
 from harness.report.intervals import CONFIDENCE, called, ratio_interval
 from harness.report.merging import differing, packages
-from harness.report.points import in_order
 from harness.report.table import Table
 from harness.results.folder import StoredRun
 from harness.results.row import Row
@@ -30,7 +29,6 @@ from harness.suites.suite import Suite
 LEVEL = 1 - CONFIDENCE
 NOTHING_SHOWN = "~"
 _EVERY_ORDER = 9_999  # permutations, as many as are gone through one by one; of more runs p is computed otherwise
-
 Key = tuple[str, str, str]
 
 

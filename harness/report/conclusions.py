@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import comb
 
-from harness.report.intervals import CONFIDENCE, leaves_out_one
-from harness.report.points import described, in_order, natural
+from harness.model import CONTROL, Origin
+from harness.report.figures import described, in_common, in_order, natural, significant
+from harness.report.intervals import CONFIDENCE, called, leaves_out_one, overlap
+from harness.report.summary import Summary, with_interval
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
@@ -161,3 +165,149 @@ def _said(title: str, found: Ratio) -> str:
     percent = abs(found.value - 1) * 100
     word = "longer" if found.value > 1 else "less"
     return f"{title} took {percent:.0f} % {word}: {found.value:.2f} times as long ({interval})"
+
+
+def control_sentences(summaries: Sequence[Summary]) -> list[str]:
+    """Return one line for each control: whether the two came out as a tie, and loudly where they did not."""
+    cases = {(case.experiment, case.label, case.transport): case for case in summaries}
+    return [
+        _control_line(cases.get((case.experiment, case.label, case.transport.removesuffix(CONTROL))), case)
+        for case in summaries
+        if case.origin == Origin.CONTROL
+    ]
+
+
+def _control_line(one: Summary | None, other: Summary) -> str:
+    where = ", ".join(described(*part) for part in other.parameters.items())
+    subject = f"{other.transport.removesuffix(CONTROL)}{f', {where}' if where else ''}"
+    if one is None or not one.n or not other.n:
+        return f"A/A control of {subject}: not judged, the two do not both have an ok run."
+    interval = called((one.n, other.n))
+    figures = f"{with_interval(one)} and {with_interval(other)} s" + (
+        f"; in brackets the {interval}" if interval else ""
+    )
+    if one.interval is None or other.interval is None:
+        return f"A/A control of {subject}: not judged, fewer than 3 runs ({figures})."
+    if overlap(one.interval, other.interval):
+        first, second = sorted((one.took, other.took))
+        return (
+            f"A/A control of {subject}: a tie, as it must be ({figures}); the medians of one function under "
+            f"two ids are {second / first - 1:.0%} apart by chance alone."
+        )
+    return (
+        f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}). "
+        "Do not believe differences of this size between transports of this run"
+        f"{_by_chance(one.n, other.n)}."
+    )
+
+
+def _by_chance(one: int, other: int) -> str:
+    """Say how often that happens to equal transports: all runs of one, so their interval, below all of the other."""
+    if max(one, other) > 5:  # of more runs the interval is less than their range
+        return ""
+    return f"; {one} and {other} runs of equal transports come out so in {2 / comb(one + other, one):.0%} of all cases"
+
+
+_FEWEST = 3  # different round trips: through two a line always goes
+_MILLI = 1e3
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How many round trips: the slope, and the ends of its interval.
+
+    `holds`: of so many runs it holds the true slope in 95 % of all cases; of fewer in less.
+    """
+
+    value: float
+    low: float
+    high: float
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Trips:
+    """A transport at some rows: round trips of a call and of connecting (None where that is not told)."""
+
+    experiment: str
+    transport: str
+    operation: str
+    system: str
+    parameters: dict[str, str]
+    call: Slope
+    connecting: Slope | None
+
+
+def slope(pairs: Sequence[tuple[float, float]]) -> Slope:
+    """Return how many round trips the seconds of some runs hold, each given as (seconds of a round trip, seconds)."""
+    from scipy import stats  # not at the top: a second that a run without links need not wait
+
+    found = stats.theilslopes([taken for _, taken in pairs], [trip for trip, _ in pairs], CONFIDENCE)
+    return Slope(float(found.slope), float(found.low_slope), float(found.high_slope), _holds(trip for trip, _ in pairs))
+
+
+def _holds(trips: Iterable[float]) -> bool:
+    """Say whether as many runs can tell 95 %: chance puts them in order, up or down, in 2 of all their orders."""
+    counts = Counter(trips)
+    orders = math.factorial(counts.total()) // math.prod(map(math.factorial, counts.values()))
+    return 2 / orders <= 1 - CONFIDENCE
+
+
+def counted(rows: Iterable[Row]) -> list[Trips]:
+    """Return the round trips of every transport that ran over at least _FEWEST different ones without a limit."""
+    curves: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.ok and "rtt_ms" in row.parameters and row.parameters.get("mbit_per_s", "0") == "0":
+            rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
+            curves[row.experiment, row.system, row.operation, row.transport, in_order(rest)].append(row)
+    found = []
+    for key in sorted(curves, key=str):
+        runs = curves[key]
+        if len({row.parameters["rtt_ms"] for row in runs}) >= _FEWEST:
+            one = runs[0]
+            rest = {name: value for name, value in one.parameters.items() if name not in ("rtt_ms", "mbit_per_s")}
+            taken, connecting = _slope(runs, lambda row: row.seconds), _slope(runs, lambda row: row.connect_seconds)
+            if taken:
+                found.append(Trips(one.experiment, one.transport, one.operation, one.system, rest, taken, connecting))
+    return found
+
+
+def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
+    """Return the table of round trips; none of a run without links."""
+    found = counted(rows)
+    if not found:
+        return []
+    sure = all(of.holds for one in found for of in (one.call, one.connecting) if of)
+    interval = "95 %" if sure else "interval"
+    shared = in_common([one.parameters for one in found])
+    varying = [name for name in found[0].parameters if len({one.parameters.get(name) for one in found}) > 1]
+    return [
+        Table(
+            f"Round trips{f', {shared}' if shared else ''}",
+            ("transport", "operation", *varying, "of a call", interval, "of connecting", interval),
+            tuple(
+                (
+                    one.transport,
+                    one.operation,
+                    *(one.parameters.get(name, "") for name in varying),
+                    *_slope_cells(one.call),
+                    *_slope_cells(one.connecting),
+                )
+                for one in found
+            ),
+            (
+                "how many round trips the time holds: the slope of seconds over the round trip, of runs without a "
+                "limit of the rate (docs/explanation/suites/networks.md); where its interval holds 0, none is shown",
+            ),
+            wide=frozenset({0, 1}),
+        )
+    ]
+
+
+def _slope(runs: Sequence[Row], figure: Callable[[Row], float | None]) -> Slope | None:
+    pairs = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
+    return slope(pairs) if len({trip for trip, _ in pairs}) >= _FEWEST else None
+
+
+def _slope_cells(one: Slope | None) -> tuple[str, str]:
+    return (significant(one.value, 2), f"{one.low:.1f} to {one.high:.1f}") if one else ("", "")

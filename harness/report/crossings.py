@@ -1,27 +1,238 @@
-"""Where the fastest transport of a direction changes with the rows, and how sure that is. Pure.
+"""Where the fastest transport of a direction changes with the rows, and what calls and rows cost.
 
 At each number of rows that was run, those that are not shown to be slower than anybody (rank 1 among the transports
-whose values came back exact; see `ranks`) may be the fastest. A direction is told with the fewest transports that are
-among them wherever they stand for it: so a change that no run shows is none. Between two of them the seconds are taken
-to be straight between the medians of neighbouring sizes, which is exact where a call costs a fixed time and each row
-the same; they cross at the last number of rows where the second one becomes the faster. The interval is the percentile
-bootstrap over the runs of each size. It may be open: beyond what was run nothing is known.
+whose values came back exact) may be the fastest. A direction is told with the fewest transports that are among them: so
+a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
+neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
+percentile bootstrap over the runs of each size. It may be open: beyond what was run nothing is known.
+
+What a call costs is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
+is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
+with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
+8), by iteratively reweighted least squares: an error counts as a share of what the line says. Neither cost is below
+zero. Where a transport does not cost as a straight line says, `off` tells how far it is from it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.report.costs import medians_drawn, middle
-from harness.report.curves import Curve, Direction
-from harness.report.intervals import FEWEST, Interval, draws_of
-from harness.report.ranks import places
-from harness.report.summary import Summary
+from harness.model import label
+from harness.report.figures import described, in_order, legend, marked, route, significant, times
+from harness.report.intervals import CONFIDENCE, DRAWS, FEWEST, Interval, called, draws_of, overlap
+from harness.report.summary import Summary, competes, direction_order, is_exact, places
+from harness.report.table import Table
+from harness.results.row import Row, ok_rows
+from harness.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+@dataclass(frozen=True)
+class Timings:
+    """A transport at one number of rows: the summary of its runs, and the seconds of those that are ok."""
+
+    case: Summary
+    seconds: tuple[float, ...]
+
+
+Curve = Mapping[int, Timings]  # by the number of rows, fewest first
+_Where = tuple[str, str, str, str, str]  # system, operation, frame, dataset, other parameters
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Where data come from and go to, and the curves (by id) of the transports that compete there.
+
+    `parameters` are what the cases have in common but their rows; `dataset` is what they move.
+    """
+
+    system: str
+    operation: str
+    frame: str
+    dataset: str
+    parameters: Mapping[str, str]
+    curves: Mapping[str, Curve]
+
+    @property
+    def exact(self) -> dict[str, Curve]:
+        """The curves of what brings every value back exact, at the sizes where it does."""
+        kept = {name: {rows: one for rows, one in of.items() if is_exact(one.case)} for name, of in self.curves.items()}
+        return {name: of for name, of in kept.items() if of}
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its run; the draws of intervals go by it."""
+        return "/".join((self.system, self.operation, self.frame, self.dataset, label(self.parameters)))
+
+
+def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: Iterable[str]) -> list[Direction]:
+    """Return the directions of some experiments: pandas first, databases in their order, writes first.
+
+    `summaries` are those of `rows`. Cases of one transport that differ in their rows alone make one curve, whichever of
+    the experiments they are from; bounds and controls are left out, and so is a case without an ok run.
+    """
+    wanted = set(experiments)
+    runs = _runs(rows)
+    found: dict[_Where, dict[str, dict[int, Timings]]] = defaultdict(lambda: defaultdict(dict))
+    parameters: dict[_Where, dict[str, str]] = {}
+    for case in summaries:
+        if case.experiment in wanted and competes(case):
+            dataset, seconds = runs[case.experiment, case.transport, case.label]
+            rest = {name: value for name, value in case.parameters.items() if name != "rows"}
+            where = (case.system, case.operation, case.frame, dataset, label(rest))
+            parameters[where] = rest
+            found[where][case.transport][case.rows or 0] = Timings(case, tuple(seconds))
+    ordered = sorted(found, key=lambda where: _curve_order(where, parameters[where]))
+    return [_direction(where, parameters[where], found[where]) for where in ordered]
+
+
+def _runs(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[str, list[float]]]:
+    """Return the dataset of each case and the seconds of its ok runs."""
+    found: dict[tuple[str, str, str], tuple[str, list[float]]] = {}
+    for row in ok_rows(rows):
+        found.setdefault(row.case, (row.dataset, []))[1].append(row.took)
+    return found
+
+
+def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, Timings]]) -> Direction:
+    system, operation, frame, dataset, _ = where
+    curves = {name: {rows: of[rows] for rows in sorted(of)} for name, of in sorted(found.items())}
+    return Direction(system, operation, frame, dataset, parameters, curves)
+
+
+def _curve_order(where: _Where, parameters: Mapping[str, str]) -> tuple[Any, ...]:
+    system, operation, frame, dataset, _ = where
+    return *direction_order(system, operation, frame), dataset, in_order(parameters)
+
+
+STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
+_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
+FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
+
+    Intervals are None where a size has fewer than three runs. `off` is how many times as large as the other the line or
+    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows, `fewest_runs` those of the size with fewest.
+    """
+
+    transport: str
+    direction: Direction
+    fixed: float
+    marginal: float
+    fixed_interval: Interval | None
+    marginal_interval: Interval | None
+    off: float
+    sizes: tuple[int, ...]
+    fewest_runs: int
+
+    @property
+    def half_rate_rows(self) -> float | None:
+        """The rows at which half of the largest rate is reached; None where rows cost nothing."""
+        return self.fixed / self.marginal if self.marginal else None
+
+    def seconds(self, rows: float) -> float:
+        """Return the seconds that the line says for so many rows."""
+        return self.fixed + self.marginal * rows
+
+
+def costs(found: Iterable[Direction]) -> list[Cost]:
+    """Return the costs of each transport that has at least FEWEST_SIZES numbers of rows, in the order of directions."""
+    return [
+        _cost(name, direction, curve)
+        for direction in found
+        for name, curve in direction.curves.items()
+        if len(curve) >= FEWEST_SIZES
+    ]
+
+
+def fitted(sizes: Sequence[int], seconds: Any) -> tuple[Any, Any]:
+    """Return fixed and marginal cost of the lines that `seconds` scatter about by the same share at all sizes.
+
+    `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
+    """
+    import numpy as np
+
+    times, rows = np.asarray(seconds, dtype=float), np.asarray(sizes, dtype=float) / max(sizes)
+    line = times
+    for _ in range(_ROUNDS):
+        fixed, slope = _weighted(rows, times, 1 / line**2)
+        # Half of the way: where the line is near zero the weights would make it jump to and fro.
+        line = np.sqrt(line * np.maximum(fixed[..., None] + slope[..., None] * rows, times * _LEAST))
+    return fixed, slope / max(sizes)
+
+
+def _weighted(rows: Any, times: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the two costs, not below zero, by weighted least squares."""
+    import numpy as np
+
+    ones, both, eachs = weights.sum(-1), (weights * rows).sum(-1), (weights * rows * rows).sum(-1)
+    of_one, of_each = (weights * times).sum(-1), (weights * rows * times).sum(-1)
+    spread = ones * eachs - both * both
+    fixed = (eachs * of_one - both * of_each) / spread
+    slope = (ones * of_each - both * of_one) / spread
+    # All entries are above 0, so that both cannot be below 0; where one is, the best line has 0 there.
+    falls, below = slope < 0, fixed < 0
+    return (
+        np.where(below, 0.0, np.where(falls, of_one / ones, fixed)),
+        np.where(falls, 0.0, np.where(below, of_each / eachs, slope)),
+    )
+
+
+def medians_drawn(runs: Sequence[Sequence[float]], source: Generator) -> Any:
+    """Return the medians of runs drawn again with replacement: an array of DRAWS lines, one column a size."""
+    import numpy as np
+
+    drawn = [np.median(source.choice(seconds, (DRAWS, len(seconds))), axis=1) for seconds in runs]
+    return np.stack(drawn, axis=-1)
+
+
+def middle(drawn: Any) -> Interval:
+    """Return the ends of the middle 95 % of some figures: two that were drawn, so that they may be infinite."""
+    import numpy as np
+
+    outside = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(drawn, (outside, 1 - outside), method="nearest")
+    return float(low), float(high)
+
+
+def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
+    import numpy as np
+
+    sizes = tuple(curve)
+    medians = np.array([curve[rows].case.took for rows in sizes])
+    fixed, marginal = map(float, fitted(sizes, medians))
+    line = fixed + marginal * np.asarray(sizes)
+    fewest = min(len(one.seconds) for one in curve.values())
+    ends: tuple[Interval | None, Interval | None] = (None, None)
+    if fewest >= FEWEST:
+        drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.seconds for one in curve.values()))
+        # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
+        ends = (_around(fixed, drawn[0]), _around(marginal, drawn[1]))
+    off = float(np.max(np.maximum(line / medians, medians / line)))
+    return Cost(name, direction, fixed, marginal, *ends, off, sizes, fewest)
+
+
+@lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
+def _intervals(name: str, sizes: tuple[int, ...], runs: tuple[tuple[float, ...], ...]) -> tuple[Interval, Interval]:
+    fixed, marginal = fitted(sizes, medians_drawn(runs, draws_of(name)))
+    return middle(fixed), middle(marginal)
+
+
+def _around(value: float, interval: Interval) -> Interval:
+    return min(value, interval[0]), max(value, interval[1])
 
 
 @dataclass(frozen=True)
@@ -171,3 +382,308 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
         return False
     ours, theirs = one[rows].case.interval, other[rows].case.interval
     return ours is not None and theirs is not None and ours[1] < theirs[0]
+
+
+_NAMED = 3  # transports that are not shown slower and are named one by one
+_SPANS = (
+    "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
+    "either, at some of these rows, stand beside them",
+    "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
+    "the sizes that were run; the interval is a bootstrap over the runs (docs/explanation/suites/crossings.md)",
+)
+_COSTS = (
+    "the straight line through the medians, whose errors count as shares of it; intervals: bootstrap over the runs of "
+    "each size (docs/explanation/suites/crossings.md)",
+    "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
+    "off by: how many times as large as the other the line or a median is at most; where that is much, the transport "
+    "does not cost as a line says, and neither figure holds at the sizes in between",
+)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the curves of a run come to: the winners of each direction, and the costs of each transport."""
+
+    winners: tuple[Winners, ...]
+    costs: tuple[Cost, ...]
+
+    @property
+    def directions(self) -> list[Direction]:
+        """All directions that something is said of."""
+        return [*(one.direction for one in self.winners), *(one.direction for one in self.costs)]
+
+
+def curves(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Curves:
+    """Return what the curves of the experiments come to of which the suite wants crossings; nothing without."""
+    found = directions(rows, summaries, suite.crossings.experiments) if suite.crossings else []
+    return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
+
+
+def crossing_sentences(found: Curves) -> list[str]:
+    """Return a sentence for each direction about who is fastest where, and one about who costs the least."""
+    return [*(_said_of(one, found) for one in found.winners), *_said_of_costs(found)]
+
+
+def crossing_tables(found: Curves) -> list[Table]:
+    """Return the table of who is fastest at which rows, and that of fixed and marginal costs."""
+    return [*([_fastest(found)] if found.winners else []), *([_cost_table(found)] if found.costs else [])]
+
+
+def many(rows: float, of: Winners) -> str:
+    """Return a number of rows to two digits: `2,300 rows`; beyond what was run only that."""
+    if not rows:
+        return f"below {_rows(of.sizes[0])}"
+    return f"beyond {_rows(of.sizes[-1])}" if math.isinf(rows) else _rows(float(f"{rows:.2g}"))
+
+
+def _rows(number: float) -> str:
+    return "1 row" if number == 1 else f"{number:,.0f} rows"
+
+
+def _said_of(one: Winners, found: Curves) -> str:
+    who = subject(one.direction, found.directions)
+    if any(span.unsure for span in one.spans):
+        medians = ", then of ".join(f"{span.transport} at {_sizes(span.sizes)}" for span in one.spans)
+        return f"{who}: fewer than 3 runs of a size show no crossing; the smallest medians are of {medians}"
+    first, *rest = one.spans
+    parts = [f"{first.transport}{_until(one)}{_with_ties(one, first)}"]
+    for crossing, span in zip(one.crossings, rest, strict=True):
+        parts.append(f"then {span.transport}{_from(crossing, one)}{_with_ties(one, span)}")
+    sure = "fastest" if not any(span.ties for span in one.spans) else "fastest, or not shown to be slower than it,"
+    return f"{who}: {sure} is {', '.join(parts)}"
+
+
+def _until(one: Winners) -> str:
+    if one.crossings:
+        return f" from {_rows(one.sizes[0])} on"
+    where = f" from {one.sizes[0]:,} to {_rows(one.sizes[-1])}"
+    return where + (", the only one whose values all came back exact" if one.alone else ": no crossing is shown")
+
+
+def _from(crossing: Crossing, of: Winners) -> str:
+    if crossing.rows is None or crossing.interval is None:
+        return " (where they cross is not known: they were not run at the same sizes)"
+    words = f" from {many(crossing.rows, of)} on ({interval_name(of)}: {ends(crossing.interval, of)})"
+    return words if crossing.shown else f"{words}, which the runs do not show"
+
+
+def ends(interval: Interval, of: Winners) -> str:
+    """Return the interval of a crossing."""
+    low, high = interval
+    if not low or math.isinf(high) or low == high:
+        return f"{many(low, of)} to {many(high, of)}"
+    return f"{many(low, of).removesuffix(' rows').removesuffix(' row')} to {many(high, of)}"
+
+
+def interval_name(of: Winners) -> str:
+    """Return what the intervals of a direction may be called, by its size with the fewest runs."""
+    counts = [len(one.seconds) for curve in of.direction.exact.values() for one in curve.values()]
+    name = called(counts)
+    return "95 % interval" if name == "95 %" else name
+
+
+def _with_ties(of: Winners, span: Span) -> str:
+    if not span.ties:
+        return ""
+    return f" (not shown slower: {_few([f'{name} at {_sizes(sizes)}' for name, sizes in span.ties.items()])})"
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    *first, last = (f"{rows:,}" for rows in sizes)
+    return (f"{', '.join(first)} and {last}" if first else last) + (" row" if tuple(sizes) == (1,) else " rows")
+
+
+def _said_of_costs(found: Curves) -> Iterator[str]:
+    """Say of each direction who costs least a call and a row, among the exact ones that cost as a line says."""
+    for place in dict.fromkeys(id(one.direction) for one in found.costs):
+        every = [one for one in found.costs if id(one.direction) == place]
+        among = [one for one in every if _told(one)]
+        if len(among) > 1:
+            call = _least([(one.transport, one.fixed, one.fixed_interval) for one in among], 1e3, "ms")
+            row = _least([(one.transport, one.marginal, one.marginal_interval) for one in among], 1e6, "µs")
+            who = subject(among[0].direction, found.directions)
+            of = f"of the {len(among)} of {len(every)} that are exact and cost as a straight line says, "
+            yield f"{who}: {of if len(among) < len(every) else ''}a call costs least with {call}; a row with {row}"
+
+
+def _told(one: Cost) -> bool:
+    return one.off <= STRAIGHT and len(one.direction.exact.get(one.transport, ())) == len(one.sizes)
+
+
+def _least(among: Sequence[tuple[str, float, Interval | None]], units: float, unit: str) -> str:
+    """Name whose cost is the least of some with their intervals, and those to whom no difference is shown."""
+    (name, value, interval), *others = sorted(among, key=lambda one: one[1])
+    if interval is None:
+        return f"{name}, {significant(value * units)} {unit} (too few runs to tell)"
+    near = [other for other, _, its in others if its is not None and overlap(interval, its)]
+    alike = f"; no difference shown to {_few(near)}" if near else ""
+    return f"{name}, {significant(value * units)} {unit} ({_both(interval, units)}{alike})"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return "; ".join(names[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def subject(one: Direction, among: Sequence[Direction]) -> str:
+    """Name a direction: where from and where to, and what of data and parameters not all directions share."""
+    words = [route(one)]
+    if len({other.dataset for other in among}) > 1:
+        words.append(one.dataset)
+    for name, value in one.parameters.items():
+        if any(other.parameters.get(name) != value for other in among):
+            words.append(described(name, value))
+    return ", ".join(words)
+
+
+def _fastest(found: Curves) -> Table:
+    rows = []
+    for one in found.winners:
+        starts = [None, *one.crossings]
+        for span, crossing in zip(one.spans, starts, strict=True):
+            at, between = _located(crossing, one)
+            beside = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in span.ties.items())
+            rows.append(
+                (
+                    subject(one.direction, found.directions),
+                    _sizes(span.sizes),
+                    span.transport + (" ?" if span.unsure else ""),
+                    at,
+                    between,
+                    beside or ("the only exact one" if one.alone else ""),
+                )
+            )
+    unsure = any(span.unsure for one in found.winners for span in one.spans)
+    notes = (*_SPANS, *(["? fewer than 3 runs of a size: by the medians alone"] if unsure else []))
+    head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
+    title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
+    return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
+
+
+def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:
+    """Return where a crossing is, and its interval; nothing of a first span, and not known without an interval."""
+    if crossing is None:
+        return "", ""
+    if crossing.rows is None or crossing.interval is None:
+        return "not known", ""
+    return many(crossing.rows, of), ends(crossing.interval, of) + ("" if crossing.shown else ", not shown")
+
+
+def _cost_table(found: Curves) -> Table:
+    rows = tuple(
+        (
+            subject(one.direction, found.directions),
+            one.transport,
+            significant(one.fixed * 1e3),
+            _both(one.fixed_interval, 1e3),
+            significant(one.marginal * 1e6),
+            _both(one.marginal_interval, 1e6),
+            "" if one.half_rate_rows is None else significant(float(f"{one.half_rate_rows:.2g}")),
+            times(one.off),
+        )
+        for one in found.costs
+    )
+    interval = called(one.fewest_runs for one in found.costs) or "interval"
+    head = ("from, to", "transport", "fixed ms", interval, "marginal µs", interval, "half rate at, rows", "off by")
+    title = "What a call costs, and what each row adds"
+    return Table(title, head, rows, _COSTS, wide=frozenset({0, 1}), droppable=((7,), (6,), (3, 5)))
+
+
+def _both(interval: Interval | None, unit: float) -> str:
+    return "" if interval is None else "-".join(significant(end * unit) for end in interval)
+
+
+_AT_ROWS = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
+_LINE = "up to {:,} rows, EXTRAPOLATED"
+_MOST = "{:,} rows, the most; no transport follows a line"
+_NOTE = "the fastest transport whose values all came back exact; could be as fast: at the sizes of these runs"
+
+
+@dataclass(frozen=True)
+class AtRows:
+    """The fastest transport of a direction at some rows: its seconds, the runs they come from, and its equals.
+
+    `seconds` are None if the transport is the fastest at the most rows measured, and nothing is known beyond. `alike`
+    are the transports that are not shown to be slower at the sizes of `runs`; `unsure` says that there were too few
+    runs to show anything.
+    """
+
+    direction: Direction
+    transport: str
+    seconds: float | None
+    runs: str
+    alike: tuple[str, ...]
+    unsure: bool
+
+
+def at_rows(direction: Direction, rows: int) -> AtRows | None:
+    """Return the fastest at so many rows; None if no transport is exact, or if it is not known."""
+    curves = direction.exact
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    if not sizes:
+        return None
+    beside, runs = _sizes_for(rows, sizes)
+    seconds = {
+        name: _between(rows, curve, beside) for name, curve in curves.items() if all(one in curve for one in beside)
+    }
+    if rows > sizes[-1]:
+        lines = _lines_beyond(direction, rows, sizes[-1])
+        runs = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
+        seconds = lines or seconds
+    if not seconds:
+        return None
+    best = min(sorted(seconds), key=seconds.__getitem__)
+    leading = [case for size in beside for case in not_slower([of[size].case for of in curves.values() if size in of])]
+    alike = sorted({case.transport for case in leading} - {best})
+    unsure = any(case.interval is None for case in leading)
+    known = runs != _MOST.format(sizes[-1])
+    return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
+
+
+def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
+    """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
+    listed = list(found)
+    lines = tuple((route(one.direction), _named(one), significant(one.seconds), one.runs, _also(one)) for one in listed)
+    of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
+    over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
+    title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
+    said = legend(of_size.case.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
+    notes = (_NOTE, *([said] if said else []))
+    return Table(title, _AT_ROWS, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+
+
+def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
+    """Return the one or two sizes that some rows are read from, and how."""
+    if rows in sizes:
+        return [rows], "this size"
+    after = bisect_right(sizes, rows)
+    if not after:
+        return [sizes[0]], f"{sizes[0]:,} rows, the fewest"
+    if after == len(sizes):
+        return [sizes[-1]], ""
+    low, high = sizes[after - 1], sizes[after]
+    return [low, high], f"{low:,} and {high:,} rows, interpolated"
+
+
+def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, float]:
+    """Return the seconds of those who are exact at all of their sizes, up to the largest, and cost as a line says."""
+    return {
+        one.transport: one.seconds(rows)
+        for one in costs([direction])
+        if one.off <= STRAIGHT and one.sizes == tuple(direction.exact.get(one.transport, ())) and largest in one.sizes
+    }
+
+
+def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
+    low, high = beside[0], beside[-1]
+    first, last = curve[low].case.took, curve[high].case.took
+    return first if low == high else first + (last - first) * (rows - low) / (high - low)
+
+
+def _also(one: AtRows) -> str:
+    return ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
+
+
+def _named(one: AtRows) -> str:
+    every = one.direction.curves[one.transport].values()
+    return marked(one.transport, {kind: fate for of_size in every for kind, fate in of_size.case.lossy.items()})

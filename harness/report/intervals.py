@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Interval = tuple[float, float]
-
 CONFIDENCE = 0.95
 FEWEST = 3  # runs: the range of two is no better than a guess
 _ALL = 5  # runs: of so many or fewer the interval is their range

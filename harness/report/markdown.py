@@ -1,14 +1,14 @@
 """A run as Markdown: report.md, and the parts of it that stand in pages of the repository."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 
 from harness.model import printable
-from harness.report.losses import losses
-from harness.report.sections import Sections
+from harness.report.rankings import losses, text_tables
 from harness.report.summary import Summary
-from harness.report.table import Table
-from harness.report.text_tables import text_tables
+from harness.report.table import Sections, Table
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite

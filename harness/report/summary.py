@@ -1,11 +1,106 @@
-"""What the runs of one case come to: one line of summary.csv."""
+"""What the runs of one case come to: its figures, its rank and whether they can be relied on; one line of summary.csv.
 
-from dataclasses import dataclass, field, fields
+The rank of a case is 1 plus the number of other cases of its table whose whole interval lies below its own, that is:
+that are shown to be faster. Two cases of one rank therefore always overlap. A case that scatters widely may share the
+rank of one with a smaller median. A case of fewer than three runs has no interval: its place goes by its median alone,
+and is marked. Bounds and A/A controls have no rank: nobody is behind them.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from harness.model import label
-from harness.report.intervals import Interval
+from harness.model import CONTROL, Operation, Origin, Status, label
+from harness.report.figures import described, in_order, marked, significant, volume
+from harness.report.intervals import Interval, median_interval
+from harness.results.row import Row, ok_rows
+from harness.results.runs_csv import as_cell
+from harness.suites.suite import PublishedFigure
+from harness.systems import SYSTEMS
+
+
+def case_name(summary: Summary) -> str:
+    """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
+
+    A control is called so wherever it stands: it is no transport of its own. Marks at the end of a name say what it is
+    declared to lose; see `marks`.
+    """
+    if summary.origin == Origin.CONTROL:
+        return f"A/A control of {summary.transport.removesuffix(CONTROL)}"
+    return marked(summary.published_row or summary.transport, summary.lossy)
+
+
+def in_words(case: Summary) -> str:
+    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
+
+    One word alone says too little: there the operation stays.
+    """
+    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
+    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
+
+
+def with_interval(summary: Summary) -> str:
+    """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
+    mark = UNSTABLE if summary.unstable else ""
+    ends = [significant(end) for end in summary.interval or ()]
+    return f"{significant(summary.median_seconds)}{mark}" + (f" ({'-'.join(ends)})" if any(ends) else "")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of parameters, its name, and its extent (None where not known)."""
+
+    parameters: Mapping[str, str]
+    name: str
+    rows: int | None
+    bytes: int | None
+
+    @property
+    def label(self) -> str:
+        """The parameters as one text, as a case says them."""
+        return label(self.parameters)
+
+
+def points(summaries: Iterable[Summary]) -> list[Point]:
+    """Return the points among the summaries, smallest first: by rows, then by parameters.
+
+    A name has the parameters that differ among the points and, where it differs too, the volume of the data:
+    `8 files, 1.68 GB`. The only point of a group has an empty name.
+    """
+    cases: dict[str, list[Summary]] = {}
+    for summary in summaries:
+        cases.setdefault(summary.label, []).append(summary)
+    where = [group[0].parameters for group in cases.values()]
+    extents = [(_agreed(group, "rows"), _agreed(group, "bytes")) for group in cases.values()]
+    varying = [name for name in _names(where) if len({parameters.get(name) for parameters in where}) > 1]
+    volumes_differ = len({size for _, size in extents}) > 1
+    found = [
+        Point(parameters, _point_name(parameters, varying, size if volumes_differ else None), rows, size)
+        for parameters, (rows, size) in zip(where, extents, strict=True)
+    ]
+    return sorted(found, key=lambda point: (point.rows or 0, in_order(point.parameters)))
+
+
+def _point_name(parameters: Mapping[str, str], varying: list[str], size: int | None) -> str:
+    said = [described(name, value) for name, value in parameters.items() if name in varying]
+    return ", ".join(said + ([volume(size)] if size is not None else []))
+
+
+def _names(every: Iterable[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for parameters in every for name in parameters))
+
+
+def _agreed(group: list[Summary], column: str) -> int | None:
+    """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
+    values = {getattr(summary, column) for summary in group} - {None}
+    return values.pop() if len(values) == 1 else None
 
 
 def _column(empty: Any, meaning: str) -> Any:
@@ -142,3 +237,303 @@ class Summary:
 
 
 COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary)}
+SHARED, UNSURE = "=", "?"
+NOTES = {
+    SHARED: "= shares its rank: no transport of this rank is shown to be faster than another (their intervals overlap)",
+    UNSURE: "? a place by the median alone: fewer than 3 runs have no interval, and no tie can be told",
+}
+# The operation whose bounds a case is set against.
+BOUNDED_BY: dict[str, Operation] = {
+    Operation.WRITE: Operation.WRITE,
+    Operation.READ: Operation.READ,
+    Operation.LOAD: Operation.WRITE,
+    Operation.UNLOAD: Operation.READ,
+}
+BoundPlace = tuple[str, str, str, str | int | None]
+
+
+def is_bound(case: Summary) -> bool:
+    """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
+    return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
+
+
+def bounded_at(case: Summary) -> BoundPlace:
+    """Return where the bounds of a case stand: at its parameters, those of a load or an unload at its rows alone."""
+    operation = BOUNDED_BY.get(case.operation, "")
+    return case.experiment, case.system, operation, case.label if operation == case.operation else case.rows
+
+
+def limits(cases: Iterable[Summary]) -> dict[BoundPlace, Summary]:
+    """Return the fastest bound at every place that has one."""
+    found: dict[BoundPlace, Summary] = {}
+    for case in cases:
+        if case.n and is_bound(case):
+            for where in (case.label, case.rows):
+                place = (case.experiment, case.system, case.operation, where)
+                found[place] = min(case, found.get(place, case), key=lambda bound: bound.took)
+    return found
+
+
+def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
+    """Return the rank and the mark (SHARED, UNSURE or none) of each summary of one table, in their order."""
+    competing = [case for case in cases if case.n and case.origin != Origin.CONTROL and not is_bound(case)]
+    highest = [_ends(case)[1] for case in competing]
+    ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
+    shared = Counter(ranks.values())
+    found: list[tuple[int | None, str]] = []
+    for case in cases:
+        rank = ranks.get(id(case))
+        unsure = UNSURE if case.interval is None else ""
+        found.append((rank, "" if rank is None else unsure or (SHARED if shared[rank] > 1 else "")))
+    return found
+
+
+def rank_shown(case: Summary) -> str:
+    """Return a rank with its mark as text: `1`, `2=`, `3?`; `A/A` for a control, empty without an ok run."""
+    if case.n and case.origin == Origin.CONTROL:
+        return "A/A"
+    return f"{case.rank}{case.tie or ''}" if case.rank else ""
+
+
+def rank_notes(cases: Sequence[Summary]) -> tuple[str, ...]:
+    """Return a line for each mark that is among the ranks of these cases."""
+    marks = {case.tie for case in cases}
+    return tuple(note for mark, note in NOTES.items() if mark in marks)
+
+
+def _ends(case: Summary) -> Interval:
+    return case.interval or (case.took, case.took)
+
+
+UNSTABLE = "!"
+# Of the time of a call, taken by the host or by a CPU limit. No published threshold is known; with 2 % a difference of
+# 5 % between two transports is still mostly their own.
+LOST_SHARE = 0.02
+# /proc/stat counts in hundredths of a second (USER_HZ): so much may be rounding.
+_TICK_SECONDS = 0.01
+# pyperf warns of an unstable benchmark from these on: pyperf/_cli.py, format_checks.
+SPREAD = 0.10  # sample standard deviation, of the mean
+OUTERMOST = 0.50  # distance of the smallest and the largest from the mean, of the mean
+# hyperfine warns of a slow first run above this distance from the median in median absolute deviations, where 1.4826
+# makes a standard deviation of one: src/outlier_detection.rs.
+OUTLIER = 1.4826 * 10
+_FEWEST = 3  # of two runs each is as far from their median as the other
+
+
+def unstable_reasons(rows: Sequence[Row]) -> list[str]:
+    """Return why the ok runs of one case are unstable: `steal`, `throttled`, `slow first pass`, `spread`."""
+    seconds = [row.took for row in rows]
+    found = {
+        "steal": any(_lost(row, "steal_seconds") for row in rows),
+        "throttled": any(_lost(row, "throttled_seconds") for row in rows),
+        "slow first pass": _slow_first_pass(rows),
+        "spread": _spread(seconds),
+    }
+    return [reason for reason, holds in found.items() if holds]
+
+
+def unstable_note(cases: Sequence[Summary], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return a line with the reasons among these cases, or none: the most frequent alone, others with their cases.
+
+    `names` are those of the points of a grid by their labels: then the points are named, too.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for case in cases:
+        if case.unstable:
+            places = found.setdefault(case.unstable, {}).setdefault(case.transport, [])
+            places.append((names or {}).get(case.label, ""))
+    if not found:
+        return ()
+    first, *others = sorted(found, key=lambda reasons: -sum(map(len, found[reasons].values())))
+    named = [f"{reasons}: {', '.join(_unstable_at(*item) for item in found[reasons].items())}" for reasons in others]
+    return (f"{UNSTABLE} unstable ({first}{''.join(f' | {text}' for text in named)})",)
+
+
+def _unstable_at(transport: str, places: list[str]) -> str:
+    named = "; ".join(filter(None, places))
+    return f"{transport} at {named}" if named else transport
+
+
+def _lost(row: Row, column: str) -> bool:
+    lost = getattr(row, column)
+    return lost is not None and lost - _TICK_SECONDS > LOST_SHARE * row.took
+
+
+def _slow_first_pass(rows: Sequence[Row]) -> bool:
+    first = next((row.took for row in rows if row.pass_number == 1), None)
+    if first is None or len(rows) < _FEWEST:
+        return False
+    median = statistics.median(row.took for row in rows)
+    deviation = statistics.median(abs(row.took - median) for row in rows)
+    return first - median > OUTLIER * deviation
+
+
+def _spread(seconds: Sequence[float]) -> bool:
+    if len(seconds) < 2:
+        return False
+    mean = statistics.fmean(seconds)
+    outermost = max(mean - min(seconds), max(seconds) - mean)
+    return statistics.stdev(seconds) >= SPREAD * mean or outermost >= OUTERMOST * mean
+
+
+PLACES = {name: system.place for name, system in SYSTEMS.items()}
+_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:13], "lossy")  # the same in all of its rows
+_OPERATIONS = ("load", "unload", "write", "create", "read", "scan", "query", "transform", "call", "copy")
+
+
+def summarise(
+    rows: Iterable[Row], published: Sequence[PublishedFigure], experiments: Sequence[str] = ()
+) -> list[Summary]:
+    """Return one summary a case, smallest median first within experiment, system, operation and parameters.
+
+    `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
+    """
+    cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        cases[row.case].append(row)
+    summaries = [_summary(group, published) for group in cases.values()]
+    order = {name: place for place, name in enumerate(experiments)}
+    summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
+    tables: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
+    for summary in summaries:
+        tables[*summary.table, summary.label].append(summary)
+    fastest_bounds = limits(summaries)
+    ranked = {
+        id(one): done
+        for table in tables.values()
+        for one, done in zip(table, _ranked(table, fastest_bounds), strict=True)
+    }
+    return [ranked[id(summary)] for summary in summaries]
+
+
+def _ranked(table: Sequence[Summary], limits: Mapping[BoundPlace, Summary]) -> list[Summary]:
+    """Return the summaries of one table with their ranks and how near they come to the fastest bound."""
+    return [
+        replace(case, rank=rank, tie=tie, share_of_limit=limit.took / case.took if limit and case.n else None)
+        for case, (rank, tie) in zip(table, places(table), strict=True)
+        for limit in (limits.get(bounded_at(case)),)
+    ]
+
+
+def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
+    """Write summary.csv; missing figures are empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: as_cell(_rounded(getattr(one, name))) for name in COLUMNS} for one in summaries)
+
+
+def _rounded(value: Any) -> Any:
+    """Return the figures of a mapping with nine digits, as all others have."""
+    return (
+        {name: f"{number:.9g}" if isinstance(number, float) else number for name, number in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+def _applies(figure: PublishedFigure, summary: Summary) -> bool:
+    """Say whether an author's figure is about this transport, experiment and parameters, whatever their extent."""
+    return (
+        figure.description == summary.published_row
+        and figure.experiment in (None, summary.experiment)
+        and figure.parameters.items() <= summary.parameters.items()
+    )
+
+
+def _in_tables(summary: Summary) -> tuple[Any, ...]:
+    """Order as the published benchmarks list their tables: by system, writes first; cases without figures last.
+
+    At one point what one process does alone comes before all that an engine needs workers for.
+    """
+    median, system, operation = summary.median_seconds, summary.system, summary.operation
+    known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
+    place = PLACES.get(system, len(PLACES) + 1)
+    table = (summary.experiment, place, system, known, operation, in_order(summary.parameters))
+    return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
+
+
+def _summary(group: list[Row], published: Sequence[PublishedFigure]) -> Summary:
+    good, first = ok_rows(group), group[0]
+    counts = Counter(row.status for row in group)
+    several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
+    reasons = dict.fromkeys(row.error for row in group if not row.ok and row.error)
+    summary = Summary(
+        **{name: getattr(first, name) for name in _OF_CASE},
+        # What could not run does not always know how much data it would have been about.
+        rows=next((row.rows for row in group if row.rows is not None), None),
+        bytes=next((row.bytes for row in group if row.bytes is not None), None),
+        status=several if len(counts) > 1 else str(*counts),
+        error=" | ".join(reasons),
+        n=len(good),
+    )
+    if good:
+        fidelity = " | ".join(sorted({row.fidelity for row in good}))
+        unstable = "; ".join(unstable_reasons(good))
+        summary = replace(summary, unstable=unstable, fidelity=fidelity, **_figures(good))
+    return replace(summary, **_beside_the_authors(summary, published))
+
+
+def _beside_the_authors(summary: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
+    """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
+    whole = [figure for figure in published if figure.bytes is None and figure.detail is None]
+    figure = next((f for f in whole if f.rows in (None, summary.rows) and _applies(f, summary)), None)
+    if figure is None:
+        return {}
+    ratio = None
+    if summary.mean_rows_per_s is not None and figure.mean_rows_per_s is not None:
+        ratio = summary.mean_rows_per_s / figure.mean_rows_per_s
+    elif summary.mean_seconds is not None and figure.mean_seconds is not None:
+        ratio = figure.mean_seconds / summary.mean_seconds
+    return {
+        "published_mean_seconds": figure.mean_seconds,
+        "published_mean_rows_per_s": figure.mean_rows_per_s,
+        "ratio_to_published": ratio,
+    }
+
+
+def _figures(good: list[Row]) -> dict[str, Any]:
+    seconds, first = [row.took for row in good], good[0]
+    name = "/".join((first.run_id, first.experiment, first.label, first.transport))
+    low, high = median_interval(seconds, name) or (None, None)
+    figures: dict[str, Any] = {"median_low_seconds": low, "median_high_seconds": high}
+    figures["std_seconds"] = statistics.pstdev(seconds)
+    for name in ("seconds", "rows_per_s"):
+        values = [getattr(row, name) for row in good]
+        figures |= {
+            f"mean_{name}": statistics.fmean(values),
+            f"median_{name}": statistics.median(values),
+            f"min_{name}": min(values),
+            f"max_{name}": max(values),
+        }
+    for name in ("connect_seconds", "cpu_seconds"):
+        figures[f"median_{name}"] = statistics.median(getattr(row, name) for row in good)
+    for name in ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes"):
+        known = [getattr(row, name) for row in good if getattr(row, name) is not None]
+        figures[name] = max(known) if known else None
+    figures["mb_per_s"] = first.bytes / 1e6 / figures["median_seconds"] if first.bytes else None
+    every = [row.details for row in good]
+    figures["details"] = {
+        name: statistics.median(one[name] for one in every if name in one) for one in every for name in one
+    }
+    return figures
+
+
+FRAMES = ("pandas", "polars")
+EXACT = "exact"
+COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
+
+
+def is_exact(case: Summary) -> bool:
+    """Say whether every run of a case was ok and every value came back exact."""
+    return case.status == Status.OK and case.fidelity == EXACT
+
+
+def competes(case: Summary) -> bool:
+    """Say whether a case is one of a transport that moves a frame, and has figures: no bound, no control."""
+    return bool(case.rows and case.n and case.frame in FRAMES and case.origin in COMPETING)
+
+
+def direction_order(system: str, operation: str, frame: str) -> tuple[int, int, bool, str]:
+    """Return a key that sorts directions: pandas first, databases in their order, writes first."""
+    return FRAMES.index(frame), PLACES.get(system, len(PLACES)), operation != Operation.WRITE, operation

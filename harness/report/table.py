@@ -1,5 +1,7 @@
 """The one table of reports: what a ranking, a grid or a comparison is made of, in no format yet."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Mapping
@@ -44,3 +46,23 @@ class Table:
         """Return the number that a cell of a column of numbers is sorted by: its own or what it begins with, if any."""
         found = None if column in self.wide else _NUMBER.match(self.rows[row][column])
         return self.sorts.get((row, column), float(found[1].replace(",", "")) if found else None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: its title, tables and sentences."""
+
+    title: str
+    tables: tuple[Table, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sections:
+    """The sections of a report, in the order of report.md."""
+
+    answers: Section
+    not_ok: Section
+    shown: Section
+    results: Section
+    published: Section

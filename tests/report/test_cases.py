@@ -5,8 +5,8 @@ import re
 import pytest
 
 from harness.model import LabError, Status
-from harness.report.cases import author_says, caption, cases_of, chosen, figures_of, value
-from harness.report.quantities import quantity, text
+from harness.report.figures import quantity, with_unit
+from harness.report.marks import author_says, caption, cases_of, chosen, figures_of, value
 from harness.results.row import COLUMNS
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import changed, row, scan
@@ -36,7 +36,7 @@ LINES = Picture("lines", "Lines", "lines", y="seconds", x="bytes")
     ],
 )
 def test_a_figure_has_three_digits_and_a_unit(figure, unit, expected):
-    assert text(figure, unit) == expected
+    assert with_unit(figure, unit) == expected
 
 
 def test_every_column_with_a_unit_can_be_drawn_and_no_other():

@@ -8,7 +8,7 @@ import pytest
 
 from harness.model import LabError, Status
 from harness.report.charts import _INKS, COLOURS, INK, QUIET, _broken, chart, looks_of
-from harness.report.outcomes import Verdict
+from harness.report.grids import Verdict
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import changed, row, scan
 

@@ -1,9 +1,10 @@
 """The A/A control: a report says in one line whether one function under two ids came out as a tie."""
 
 from harness.model import Status
-from harness.report import control, markdown
+from harness.report import markdown
+from harness.report.conclusions import control_sentences
 from harness.report.sections import sections
-from harness.report.summarising import summarise
+from harness.report.summary import summarise
 from tests.report.cases import environment, row, suite
 
 WAY, AGAIN = "postgres.made.read", "postgres.made.read_control"
@@ -18,7 +19,7 @@ def pair(ours, again):
 
 
 def said(rows):
-    return control.said(summarise(rows, ()))
+    return control_sentences(summarise(rows, ()))
 
 
 def test_a_pair_that_ties_is_said_in_one_line():

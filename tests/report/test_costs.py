@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from harness.report.costs import costs, fitted
-from harness.report.curves import directions
-from harness.report.summarising import summarise
+from harness.report.crossings import costs, directions, fitted
+from harness.report.summary import summarise
 from tests.report.curves import runs
 
 SIZES = (1, 100, 10_000, 100_000, 1_000_000)

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.report import crossing_tables
-from harness.report.crossings import crossing, winners
-from harness.report.curves import directions
-from harness.report.summarising import summarise
+from harness.report.crossings import crossing, crossing_sentences, crossing_tables, curves, directions, winners
+from harness.report.summary import summarise
 from harness.suites.suite import CrossingsWanted
 from tests.report.cases import changed, suite
 from tests.report.curves import line, runs
@@ -28,8 +26,8 @@ def of(rows):
 
 def said(rows):
     about = replace(suite(), crossings=CrossingsWanted(WANTED))
-    found = crossing_tables.curves(about, rows, summarise(rows, ()))
-    return crossing_tables.said(found), crossing_tables.tables(found)
+    found = curves(about, rows, summarise(rows, ()))
+    return crossing_sentences(found), crossing_tables(found)
 
 
 @given(costs, costs)
@@ -167,8 +165,8 @@ def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mix
 
 def test_a_suite_that_asks_for_no_crossings_has_none():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES))
-    found = crossing_tables.curves(suite(), rows, summarise(rows, ()))
-    assert (crossing_tables.said(found), crossing_tables.tables(found)) == ([], [])
+    found = curves(suite(), rows, summarise(rows, ()))
+    assert (crossing_sentences(found), crossing_tables(found)) == ([], [])
 
 
 def test_a_least_cost_that_the_runs_do_not_tell_from_another_says_so_and_what_is_no_line_is_not_told():

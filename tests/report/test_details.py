@@ -2,11 +2,9 @@
 
 import pytest
 
-from harness.report.beside import beside
-from harness.report.cells import detail
-from harness.report.details import detail_rows
-from harness.report.summarising import summarise
-from harness.report.text_tables import text_tables
+from harness.report.figures import detail
+from harness.report.rankings import detail_rows, published_tables, text_tables
+from harness.report.summary import summarise
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import row
 
@@ -52,7 +50,7 @@ def test_the_table_of_details_has_a_row_for_each_case_with_some():
 
 
 def test_the_authors_details_stand_beside_ours_each_with_what_was_measured_here():
-    (table,) = beside(summarise(ROWS, FIGURES), FIGURES)
+    (table,) = published_tables(summarise(ROWS, FIGURES), FIGURES)
     assert table.title == "S3: stages and rates, the author's and ours"
     assert table.rows == (
         ("an upload", "upload rate", "2.50 GB/s", "200 MB/s"),

@@ -6,12 +6,12 @@ import pytest
 
 from harness import report
 from harness.model import LabError
-from harness.report.cases import cases_of, chosen
+from harness.report.answers import leaders
 from harness.report.charts import _bounds
-from harness.report.page_tables import leaders
-from harness.report.quantities import quantity
-from harness.report.summarising import summarise
-from harness.report.text_tables import text_tables
+from harness.report.figures import quantity
+from harness.report.marks import cases_of, chosen
+from harness.report.rankings import text_tables
+from harness.report.summary import summarise
 from tests.report.cases import changed, environment, row, run_folder, suite
 from tests.report.cluster_run import BOUND, PARTS, PICTURES, ROWS, STREAMS, bound, counted, curve, measured, of_engine
 from tests.report.test_charts import drawn, titles, words

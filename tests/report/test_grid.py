@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from harness.model import LabError, Status
-from harness.report import outcomes as grids
 from harness.report.charts import chart
-from harness.report.outcomes import Verdict, outcomes
+from harness.report.grids import Verdict, outcome_sentences, outcome_tables, outcomes
 from tests.report.cases import changed, row, suite
 from tests.report.cluster_run import PICTURES, ROWS, counted
 from tests.report.test_charts import drawn, titles, words
@@ -133,7 +132,7 @@ def test_a_grid_is_drawn_where_no_run_is_ok_and_not_where_there_is_none(tmp_path
 
 def test_the_same_cells_stand_in_a_table_and_a_sentence_names_who_is_not_right():
     about = suite(pictures=PICTURES)
-    first, *_ = grids.tables(about, ROWS)
+    first, *_ = outcome_tables(about, ROWS)
     assert first.title == KILL.title
     assert first.head == ("transport", "kill before", "kill after")
     assert first.rows[1] == (
@@ -146,13 +145,13 @@ def test_the_same_cells_stand_in_a_table_and_a_sentence_names_who_is_not_right()
         "– gave up, or was ended",
         "✗ wrong: rows too many or missing, and nobody was told",
     )
-    said, *_ = grids.said(about, ROWS)
+    said, *_ = outcome_sentences(about, ROWS)
     assert said == (
         f"{KILL.title}: 1 of 5 transports right; "
         "rows too many or missing: postgres.dask.load_copy_parts, clickhouse.dask.unload_parts; "
         "gave up or ended: postgres.psycopg.load_copy, postgres.spark.load_jdbc"
     )
-    assert grids.tables(suite(), ROWS) == grids.said(suite(), ROWS) == []
+    assert outcome_tables(suite(), ROWS) == outcome_sentences(suite(), ROWS) == []
 
 
 def test_a_grid_is_the_same_whatever_order_the_runs_have(tmp_path):

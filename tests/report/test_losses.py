@@ -2,11 +2,10 @@
 
 import pytest
 
-from harness.report.cells import marks
-from harness.report.losses import losses
+from harness.report.figures import loss_marks
 from harness.report.markdown import tables
-from harness.report.summarising import summarise
-from harness.report.text_tables import MARKED, text_tables
+from harness.report.rankings import MARKED, losses, text_tables
+from harness.report.summary import summarise
 from tests.report.cases import row
 
 ROWS = [
@@ -58,4 +57,4 @@ def test_a_run_from_before_losses_were_declared_has_no_mark():
     ],
 )
 def test_a_silent_change_and_a_refusal_are_never_one_mark(fates, marked):
-    assert marks(fates) == marked
+    assert loss_marks(fates) == marked

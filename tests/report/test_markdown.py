@@ -6,9 +6,9 @@ import pytest
 
 from harness.model import Status
 from harness.report import markdown
-from harness.report.beside import beside
+from harness.report.rankings import published_tables
 from harness.report.sections import sections
-from harness.report.summarising import summarise
+from harness.report.summary import summarise
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
@@ -117,7 +117,7 @@ def test_the_best_rows_alone_say_how_many_there_are():
 
 def test_the_published_figures_stand_beside_ours():
     rows = [scan("a", 2, seconds=1.5, published_row="The way")]
-    (found,) = beside(summarise(rows, ()), (SIZED,))
+    (found,) = published_tables(summarise(rows, ()), (SIZED,))
     (line,) = [line for line in markdown.text_table(found).splitlines() if "The way" in line][:1]
     assert line == "| The way | 100 | 7.5 ×1.0 | 0.200 | 1.50 ×1.0 |"
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 
 from harness.model import Status
+from harness.report.answers import leaders
 from harness.report.charts import chart
-from harness.report.page import page
-from harness.report.page_facts import facts, headline
-from harness.report.page_tables import every_case, leaders
+from harness.report.page import facts, headline, page
+from harness.report.rankings import every_case
 from harness.report.sections import sections
-from harness.report.summarising import summarise
+from harness.report.summary import summarise
 from harness.report.table import Table
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.report.intervals import overlap
-from harness.report.ranks import notes, places, shown
-from harness.report.summary import Summary
+from harness.report.summary import Summary, places, rank_notes, rank_shown
 
 
 def case(low, median, high, **more):
@@ -52,7 +51,7 @@ def test_neither_a_control_nor_a_bound_has_a_rank_or_takes_a_place():
     assert places([case(1, 1.1, 1.2, origin="limit"), case(2, 3, 4)]) == [(None, ""), (1, "")]
     assert places([case(1, 1.1, 1.2, origin="limit", operation="call")]) == [(1, "")]
     assert places([control, case(2, 3, 4), case(5, 6, 7)]) == [(None, ""), (1, ""), (2, "")]
-    assert shown(control) == "A/A"
+    assert rank_shown(control) == "A/A"
 
 
 @given(CASES)
@@ -90,9 +89,9 @@ def test_the_same_case_several_times_always_ties(cases, times):
 
 @pytest.mark.parametrize(("rank", "tie", "text"), [(1, "", "1"), (2, "=", "2="), (3, "?", "3?"), (None, "", "")])
 def test_a_rank_is_shown_with_its_mark(rank, tie, text):
-    assert shown(case(1, 2, 3, rank=rank, tie=tie)) == text
+    assert rank_shown(case(1, 2, 3, rank=rank, tie=tie)) == text
 
 
 def test_only_marks_that_are_there_are_explained():
-    assert notes([Summary()]) == ()
-    assert [note[0] for note in notes([Summary(tie=mark) for mark in "?=="])] == ["=", "?"]
+    assert rank_notes([Summary()]) == ()
+    assert [note[0] for note in rank_notes([Summary(tie=mark) for mark in "?=="])] == ["=", "?"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.round_trips import counted, slope, tables
+from harness.report.conclusions import counted, round_trip_tables, slope
 from tests.report import cases
 
 _TRIPS_MS = (0, 1, 10, 50)
@@ -44,7 +44,7 @@ def test_the_interval_holds_what_is_true_of_noisy_runs() -> None:
 )
 def test_an_interval_is_called_95_percent_where_so_many_runs_can_tell_that(trips: tuple[int, ...], head: str) -> None:
     """Of 3 runs chance alone puts all in order in 2 of 6 cases, of 4 in 2 of 24, of 5 in 2 of 120."""
-    (table,) = tables([run("a.b.c", rtt, 0.5 + rtt, connect_seconds=0.1 + rtt) for rtt in trips])
+    (table,) = round_trip_tables([run("a.b.c", rtt, 0.5 + rtt, connect_seconds=0.1 + rtt) for rtt in trips])
     assert table.head == ("transport", "operation", "of a call", head, "of connecting", head)
 
 
@@ -55,11 +55,11 @@ def test_round_trips_are_counted_for_calls_and_connecting_without_a_limit_of_the
     assert one.call.value == pytest.approx(2)
     assert one.connecting is not None
     assert one.connecting.value == pytest.approx(4)
-    (table,) = tables(rows)
+    (table,) = round_trip_tables(rows)
     assert table.title == "Round trips, 1,000 rows"
     assert table.rows == (("a.b.c", "write", "2.0", "2.0 to 2.0", "4.0", "4.0 to 4.0"),)
 
 
 def test_two_different_round_trips_tell_nothing_nor_do_runs_without_links() -> None:
     assert counted([run("a.b.c", rtt, 1.0) for rtt in (0, 10)]) == []
-    assert tables([cases.row("a.b.c", seconds=1.0)]) == []
+    assert round_trip_tables([cases.row("a.b.c", seconds=1.0)]) == []

@@ -6,9 +6,8 @@ import pytest
 from rich.console import Console
 
 from harness.model import Status
-from harness.report.summarising import summarise
-from harness.report.summary import COLUMNS, Summary
-from harness.report.tables import tables
+from harness.report.summary import COLUMNS, Summary, summarise
+from harness.report.terminal import tables
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import as_fields, scan
 

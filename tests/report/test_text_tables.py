@@ -3,8 +3,9 @@
 import pytest
 
 from harness.model import Status
-from harness.report.summarising import summarise
-from harness.report.text_tables import text_tables, titled
+from harness.report.figures import titled
+from harness.report.rankings import text_tables
+from harness.report.summary import summarise
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import changed, row, scan
 

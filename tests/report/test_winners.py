@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harness.model import LabError
-from harness.report import winners as maps
-from harness.report.cases import chosen
 from harness.report.charts import NO_CHANGES, _bent, _changes, found_costs
-from harness.report.winners import map_of
+from harness.report.grids import map_of, winner_tables
+from harness.report.marks import chosen
 from harness.suites.suite import Picture
 from tests.report.cases import changed, suite
 from tests.report.curves import line, runs
@@ -123,7 +122,7 @@ def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tm
     assert len(said) == 1
     assert "quick write_rows" in " ".join(words(root))
     assert "Conditions: dataset analytics_metrics" in found.caption
-    (table,) = maps.tables(suite(pictures=[MAP]), crossing())
+    (table,) = winner_tables(suite(pictures=[MAP]), crossing())
     cells = (
         "quick write_rows: 1.1 ms",
         "quick write_rows: 11 ms",

@@ -8,11 +8,10 @@ import pytest
 from harness.docs import readme, reference
 from harness.model import LabError, Origin, Status
 from harness.registry import catalogue
-from harness.report.answer_tables import route
 from harness.report.answers import answers, competing
-from harness.report.cells import significant
-from harness.report.crossing_tables import curves
-from harness.report.summarising import summarise
+from harness.report.crossings import curves
+from harness.report.figures import route, significant
+from harness.report.summary import summarise
 from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.suite import AnswersWanted

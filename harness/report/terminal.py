@@ -1,22 +1,30 @@
-"""The tables of a report for a terminal, fitted to its width: columns are left out before a name or figure is cut."""
+"""Tables and answers on a terminal: as wide as it is, and the answers of a run on one screen."""
 
+from __future__ import annotations
+
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, product
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.model import printable as harmless
-from harness.report.beside import beside
+from harness.report import recommendation
+from harness.report.answers import FASTEST, ROLES, USUAL, WHOLE, answers, in_one, leaders
+from harness.report.rankings import published_tables, text_tables
+from harness.report.recommendation import Recommendation
+from harness.report.sections import sentences
 from harness.report.summary import Summary
 from harness.report.table import Table
-from harness.report.text_tables import text_tables
-from harness.suites.suite import PublishedFigure
+from harness.results.row import Row
+from harness.suites.suite import PublishedFigure, Suite
 
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
 # be too wide without all that it can do without. All other texts are broken at spaces alone.
@@ -28,7 +36,7 @@ _HEAD = 9  # a line of a head that is longer is broken at its spaces
 
 def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[PublishedFigure] = ()) -> list[Group]:
     """Return all tables of a run for rich to print, each with its title and notes, `width` columns wide at most."""
-    return [printable(table, width) for table in (*text_tables(summaries), *beside(summaries, published))]
+    return [printable(table, width) for table in (*text_tables(summaries), *published_tables(summaries, published))]
 
 
 _BEST = "bold"
@@ -66,7 +74,7 @@ def _rich(table: Table, shown: list[int], widths: dict[int, int], breaks: str) -
     for place in shown:
         wide = place in table.wide
         # As Text: a bracket in a name is no markup.
-        head = Text(harmless(_head(table.head[place]), keep="\n"))
+        head = Text(harmless(_broken_head(table.head[place]), keep="\n"))
         result.add_column(head, justify="left" if wide else "right", overflow="fold", width=widths[place])
     for number, row in enumerate(table.rows):
         result.add_row(
@@ -156,7 +164,7 @@ def _total(shown: list[int], widths: dict[int, int]) -> int:
 
 
 def _texts(table: Table, place: int) -> list[str]:
-    return [_head(table.head[place]), *(row[place] for row in table.rows)]
+    return [_broken_head(table.head[place]), *(row[place] for row in table.rows)]
 
 
 def _longest(table: Table, place: int) -> int:
@@ -172,7 +180,7 @@ def _pieces(text: str, breaks: str) -> list[str]:
     return re.findall(f"[^{re.escape(breaks)}]*[{re.escape(breaks)}]|.+$", text) or [""]
 
 
-def _head(text: str) -> str:
+def _broken_head(text: str) -> str:
     """Return a head with its parts one below the other, and long parts broken at their spaces."""
     lines = text.replace(", ", "\n").split("\n")
     return "\n".join(part for line in lines for part in ([line] if len(line) <= _HEAD else _words(line)))
@@ -199,3 +207,118 @@ def _broken(text: str, width: int, breaks: str) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
+
+
+LINES = 40  # of one screen
+_FEWER_ROLES = (
+    ROLES,
+    (FASTEST, WHOLE, USUAL),
+    (FASTEST, USUAL),
+)
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Tables for rich to print, and the sentences below them."""
+
+    tables: list[Group]
+    sentences: list[str]
+
+
+def closing(
+    suite: Suite,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
+    width: int,
+    room: int = LINES,
+    short: bool = False,
+) -> Closing:
+    """Return what a run ends with: as much as fits into `room` lines of `width` columns, and the answers in any case.
+
+    The answers come with fewer roles and columns where there is little room. A suite that is not about frames has its
+    fastest and leanest, and its conclusions. Where all tables fit, as of a few transports, they come first, unless a
+    `short` one is asked for.
+    """
+    said = sentences(suite, rows, summaries)
+    texts = list(_shapes(suite, rows, summaries))
+    shapes = [printable(table, width) for table in [one for one in texts if fits(one, width)] or texts[-1:]]
+    if not short:
+        whole = [*tables(summaries, width, suite.published), *shapes[:1]]
+        # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.
+        if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines_of(said, width) <= room:
+            return Closing(whole, said)
+    left = room - min(lines_of(said, width), room // 2)
+    fitting = (shape for least in (left, room - 1) for shape in shapes if _heights([shape], width) <= least)
+    kept = [next(fitting, None) or _shortened(texts[-1], width, left)] if texts else []
+    return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
+
+
+def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing:
+    """Return the screen of a race: the answer, its table, and as much of what else there is to say as fits."""
+    answer, pip, *more = recommendation.opening(found)
+    title = Sentence(recommendation.title(found), "bold")
+    opened: list[RenderableType] = [title, "", Sentence(answer, "bold")]
+    opened += [Padding(Sentence(pip), (0, 0, 0, 5), expand=False), *map(Sentence, more)]
+    table = Group(*opened, printable(recommendation.table(found), width))
+    left = room - _heights([table], width)
+    return Closing([table], _cut(recommendation.sentences(found), width, left, "report.md"))
+
+
+def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[Table]:
+    """Yield the answers in ever smaller shapes: fewer columns first, then fewer roles."""
+    if suite.answers is None:
+        if found := leaders(summaries):
+            yield from _ever_smaller(found)
+        return
+    if not (found_answers := answers(suite.answers, rows, summaries)):
+        return
+    for roles in _FEWER_ROLES:
+        for ids in (True, False):
+            yield from _ever_smaller(in_one(found_answers, roles, ids))
+
+
+def _ever_smaller(table: Table) -> Iterator[Table]:
+    for count in range(len(table.droppable) + 1):
+        yield _without(table, [place for group in table.droppable[:count] for place in group])
+
+
+def _shortened(table: Table, width: int, room: int) -> Group:
+    """Return the first rows of a table, as many as fit, and one at least."""
+    count = len(table.rows)
+    while True:
+        title = f"{table.title}: {count} of {len(table.rows)} lines, all are in report.md"
+        shown = printable(replace(table, title=title, rows=table.rows[:count]), width)
+        if count == 1 or _heights([shown], width) <= room:
+            return shown
+        count -= 1
+
+
+def _without(table: Table, places: Sequence[int]) -> Table:
+    """Return a table without some of its columns, which is not to lose others."""
+    kept = [place for place in range(len(table.head)) if place not in places]
+    return replace(
+        table,
+        head=tuple(table.head[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+        wide=frozenset(new for new, place in enumerate(kept) if place in table.wide),
+        names=frozenset(new for new, place in enumerate(kept) if place in table.names),
+        droppable=(),
+    )
+
+
+def _heights(tables: Sequence[RenderableType], width: int) -> int:
+    console = Console(width=width, file=io.StringIO())
+    return sum(len(console.render_lines(table, pad=False)) for table in tables)
+
+
+def lines_of(sentences: Sequence[str], width: int) -> int:
+    """Return how many lines of a terminal some sentences take."""
+    return _heights([Sentence(text) for text in sentences], width)
+
+
+def _cut(sentences: Sequence[str], width: int, room: int, file: str) -> list[str]:
+    """Return as many sentences as fit, and how many are left out."""
+    if lines_of(sentences, width) <= max(room, 0):
+        return list(sentences)
+    fit = max((count for count in range(len(sentences)) if lines_of(sentences[:count], width) < room), default=0)
+    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: {file}"]

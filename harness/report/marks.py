@@ -1,4 +1,6 @@
-"""The cases of a picture: what its rows come to, case by case, and what is said of them. Pure."""
+"""The cases of a chart: what its rows come to, case by case, and what is said of them. Pure."""
+
+from __future__ import annotations
 
 import math
 import statistics
@@ -8,8 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model import LabError, label
-from harness.report.points import in_common, in_order
-from harness.report.quantities import DETAIL, PARAMETER, SUM, Quantity, parameter_or_quantity, text
+from harness.report.figures import (
+    DETAIL,
+    PARAMETER,
+    SUM,
+    Quantity,
+    in_common,
+    in_order,
+    parameter_or_quantity,
+    with_unit,
+)
 from harness.results.row import NAMES, Row, ok_rows
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
@@ -185,7 +195,7 @@ def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], st
 
 
 def _figure(spread: Spread, what: Quantity, statistic: str) -> str:
-    low, middle, high = (text(value, what.unit) for value in (spread.low, spread.middle, spread.high))
+    low, middle, high = (with_unit(value, what.unit) for value in (spread.low, spread.middle, spread.high))
     reach = f"{low} to {high}, " if spread.n > 1 else ""
     return f"{statistic.split()[0]} {what.name}: {middle} ({reach}n = {spread.n})"
 
@@ -193,7 +203,7 @@ def _figure(spread: Spread, what: Quantity, statistic: str) -> str:
 def published_saying(name: str, conditions: str, value: float, what: Quantity) -> str:
     """Return what the mark of an author's figure says."""
     return "\n".join(
-        part for part in (name, conditions, f"published mean {what.name}: {text(value, what.unit)}") if part
+        part for part in (name, conditions, f"published mean {what.name}: {with_unit(value, what.unit)}") if part
     )
 
 
@@ -254,4 +264,4 @@ def _where(picture: Picture, case: CaseMark) -> str:
     if not isinstance(case.place, float):
         return case.place or f"[{case.label}]"
     along = parameter_or_quantity(picture.x)
-    return text(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"
+    return with_unit(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"
