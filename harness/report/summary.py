@@ -14,16 +14,75 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from harness.model import CONTROL, Operation, Origin, Status, label
 from harness.report.figures import described, in_order, marked, significant, volume
 from harness.report.intervals import Interval, median_interval
-from harness.results.row import Row, ok_rows
+from harness.results.row import Row
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
+
+
+def _unstable() -> dict[str, pl.Expr]:
+    """Return why the ok runs of a case are unstable, as expressions over its runs."""
+    seconds, first = pl.col("seconds"), pl.col("seconds").filter(pl.col("pass_number") == 1).first()
+    off = pl.max_horizontal(seconds.mean() - seconds.min(), seconds.max() - seconds.mean())
+    deviation = (seconds - seconds.median()).abs().median()
+    lost = {
+        reason: ((pl.col(f"{reason}_seconds") - _TICK_SECONDS) > LOST_SHARE * seconds).any()
+        for reason in ("steal", "throttled")
+    }
+    return lost | {
+        # Of two runs each is as far from their median as the other.
+        "slow first pass": (first - seconds.median() > OUTLIER * deviation) & (pl.len() > 2),
+        "spread": (pl.len() > 1) & ((seconds.std() >= SPREAD * seconds.mean()) | (off >= OUTERMOST * seconds.mean())),
+    }
+
+
+_SECONDS = ("seconds", "connect_seconds", "cpu_seconds", "steal_seconds", "throttled_seconds", "rows_per_s")
+
+
+_PEAKS = ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes")
+
+
+def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
+    """Return the results frame: a line for each run, with the place of its case among all and what was measured."""
+    cases: dict[tuple[str, ...], int] = {}
+    schema = {"case": pl.Int64, "pass_number": pl.Int64, "ok": pl.Boolean}
+    schema |= dict.fromkeys(_SECONDS, pl.Float64) | dict.fromkeys(_PEAKS, pl.Int64)
+    measured = ("pass_number", "ok", *_SECONDS, *_PEAKS)
+    lines = ((cases.setdefault(row.case, len(cases)), *(getattr(row, name) for name in measured)) for row in rows)
+    return pl.DataFrame(list(lines), schema=schema, orient="row")
+
+
+def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
+    """Return the figures of each case that has ok runs, and why they are unstable."""
+    both = pl.col("seconds", "rows_per_s")
+    found = (
+        frame.filter(pl.col("ok"))
+        .group_by("case")
+        .agg(
+            pl.col("seconds").alias("runs"),
+            both.mean().name.prefix("mean_"),
+            pl.col("seconds", "rows_per_s", "connect_seconds", "cpu_seconds").median().name.prefix("median_"),
+            both.min().name.prefix("min_"),
+            both.max().name.prefix("max_"),
+            pl.col("seconds").std(ddof=0).alias("std_seconds"),
+            pl.col(*_PEAKS).max(),
+            *(holds.alias(reason) for reason, holds in _unstable().items()),
+        )
+    )
+    figures = {}
+    for line in found.iter_rows(named=True):
+        place, unstable = line.pop("case"), "; ".join(reason for reason in _unstable() if line.pop(reason))
+        figures[place] = line | {"runs": tuple(line["runs"]), "unstable": unstable}
+    return figures
 
 
 def case_name(summary: Summary) -> str:
@@ -197,6 +256,9 @@ class Summary:
         "mean_seconds: above 1 is faster than the author's machine",
     )
 
+    runs: tuple[float, ...] = ()  # seconds of the ok runs
+    dataset: str = ""
+
     @cached_property
     def label(self) -> str:
         """The parameters as one text."""
@@ -236,7 +298,7 @@ class Summary:
         return self.median_seconds
 
 
-COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary)}
+COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary) if one.metadata}
 SHARED, UNSURE = "=", "?"
 NOTES = {
     SHARED: "= shares its rank: no transport of this rank is shown to be faster than another (their intervals overlap)",
@@ -317,19 +379,6 @@ OUTERMOST = 0.50  # distance of the smallest and the largest from the mean, of t
 # hyperfine warns of a slow first run above this distance from the median in median absolute deviations, where 1.4826
 # makes a standard deviation of one: src/outlier_detection.rs.
 OUTLIER = 1.4826 * 10
-_FEWEST = 3  # of two runs each is as far from their median as the other
-
-
-def unstable_reasons(rows: Sequence[Row]) -> list[str]:
-    """Return why the ok runs of one case are unstable: `steal`, `throttled`, `slow first pass`, `spread`."""
-    seconds = [row.took for row in rows]
-    found = {
-        "steal": any(_lost(row, "steal_seconds") for row in rows),
-        "throttled": any(_lost(row, "throttled_seconds") for row in rows),
-        "slow first pass": _slow_first_pass(rows),
-        "spread": _spread(seconds),
-    }
-    return [reason for reason, holds in found.items() if holds]
 
 
 def unstable_note(cases: Sequence[Summary], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -354,30 +403,9 @@ def _unstable_at(transport: str, places: list[str]) -> str:
     return f"{transport} at {named}" if named else transport
 
 
-def _lost(row: Row, column: str) -> bool:
-    lost = getattr(row, column)
-    return lost is not None and lost - _TICK_SECONDS > LOST_SHARE * row.took
-
-
-def _slow_first_pass(rows: Sequence[Row]) -> bool:
-    first = next((row.took for row in rows if row.pass_number == 1), None)
-    if first is None or len(rows) < _FEWEST:
-        return False
-    median = statistics.median(row.took for row in rows)
-    deviation = statistics.median(abs(row.took - median) for row in rows)
-    return first - median > OUTLIER * deviation
-
-
-def _spread(seconds: Sequence[float]) -> bool:
-    if len(seconds) < 2:
-        return False
-    mean = statistics.fmean(seconds)
-    outermost = max(mean - min(seconds), max(seconds) - mean)
-    return statistics.stdev(seconds) >= SPREAD * mean or outermost >= OUTERMOST * mean
-
-
 PLACES = {name: system.place for name, system in SYSTEMS.items()}
-_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:13], "lossy")  # the same in all of its rows
+# The same in all rows of a case.
+_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:13], "lossy", "dataset")
 _OPERATIONS = ("load", "unload", "write", "create", "read", "scan", "query", "transform", "call", "copy")
 
 
@@ -389,56 +417,34 @@ def summarise(
     `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
     """
     cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
+    every = list(rows)
+    for row in every:
         cases[row.case].append(row)
-    summaries = [_summary(group, published) for group in cases.values()]
+    figures = _figures(results_frame(every))
+    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
-    tables: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
-    for summary in summaries:
-        tables[*summary.table, summary.label].append(summary)
-    fastest_bounds = limits(summaries)
-    ranked = {
-        id(one): done
-        for table in tables.values()
-        for one, done in zip(table, _ranked(table, fastest_bounds), strict=True)
-    }
-    return [ranked[id(summary)] for summary in summaries]
-
-
-def _ranked(table: Sequence[Summary], limits: Mapping[BoundPlace, Summary]) -> list[Summary]:
-    """Return the summaries of one table with their ranks and how near they come to the fastest bound."""
-    return [
-        replace(case, rank=rank, tie=tie, share_of_limit=limit.took / case.took if limit and case.n else None)
-        for case, (rank, tie) in zip(table, places(table), strict=True)
-        for limit in (limits.get(bounded_at(case)),)
-    ]
+    bounds, ranked = limits(summaries), []
+    for _, table in groupby(summaries, key=lambda one: (*one.table, one.label)):
+        of_table = list(table)
+        for case, (rank, tie) in zip(of_table, places(of_table), strict=True):
+            bound = bounds.get(bounded_at(case))
+            share = bound.took / case.took if bound and case.n else None
+            ranked.append(replace(case, rank=rank, tie=tie, share_of_limit=share))
+    return ranked
 
 
 def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
-    """Write summary.csv; missing figures are empty."""
+    """Write summary.csv; missing figures are empty, and those of mappings have nine digits as all others."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: as_cell(_rounded(getattr(one, name))) for name in COLUMNS} for one in summaries)
-
-
-def _rounded(value: Any) -> Any:
-    """Return the figures of a mapping with nine digits, as all others have."""
-    return (
-        {name: f"{number:.9g}" if isinstance(number, float) else number for name, number in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
-
-
-def _applies(figure: PublishedFigure, summary: Summary) -> bool:
-    """Say whether an author's figure is about this transport, experiment and parameters, whatever their extent."""
-    return (
-        figure.description == summary.published_row
-        and figure.experiment in (None, summary.experiment)
-        and figure.parameters.items() <= summary.parameters.items()
-    )
+        for one in summaries:
+            details = {
+                name: f"{value:.9g}" if isinstance(value, float) else value for name, value in one.details.items()
+            }
+            rounded = replace(one, details=details)
+            writer.writerow({name: as_cell(getattr(rounded, name)) for name in COLUMNS})
 
 
 def _in_tables(summary: Summary) -> tuple[Any, ...]:
@@ -453,70 +459,48 @@ def _in_tables(summary: Summary) -> tuple[Any, ...]:
     return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
 
 
-def _summary(group: list[Row], published: Sequence[PublishedFigure]) -> Summary:
-    good, first = ok_rows(group), group[0]
+def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[PublishedFigure]) -> Summary:
+    good, first = [row for row in group if row.ok], group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
-    reasons = dict.fromkeys(row.error for row in group if not row.ok and row.error)
+    # What could not run does not always know how much data it would have been about.
+    rows, size = (next((known for row in group if (known := getattr(row, of)) is not None), None) for of in _EXTENT)
+    name = "/".join((first.run_id, first.experiment, first.label, first.transport))
+    low, high = median_interval(figures.get("runs", ()), name) or (None, None)
+    every = [row.details for row in good]
+    details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}
+    rates = {"median_low_seconds": low, "median_high_seconds": high, "details": details}
+    rates["mb_per_s"] = size / 1e6 / figures["median_seconds"] if size and good else None
     summary = Summary(
         **{name: getattr(first, name) for name in _OF_CASE},
-        # What could not run does not always know how much data it would have been about.
-        rows=next((row.rows for row in group if row.rows is not None), None),
-        bytes=next((row.bytes for row in group if row.bytes is not None), None),
+        rows=rows,
+        bytes=size,
         status=several if len(counts) > 1 else str(*counts),
-        error=" | ".join(reasons),
+        error=" | ".join(dict.fromkeys(row.error for row in group if not row.ok and row.error)),
         n=len(good),
+        fidelity=" | ".join(sorted({row.fidelity for row in good})),
+        **figures,
+        **rates,
     )
-    if good:
-        fidelity = " | ".join(sorted({row.fidelity for row in good}))
-        unstable = "; ".join(unstable_reasons(good))
-        summary = replace(summary, unstable=unstable, fidelity=fidelity, **_figures(good))
-    return replace(summary, **_beside_the_authors(summary, published))
+    return replace(summary, **_of_the_author(summary, published))
 
 
-def _beside_the_authors(summary: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
+_EXTENT = ("rows", "bytes")
+
+
+def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
     """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
-    whole = [figure for figure in published if figure.bytes is None and figure.detail is None]
-    figure = next((f for f in whole if f.rows in (None, summary.rows) and _applies(f, summary)), None)
-    if figure is None:
-        return {}
-    ratio = None
-    if summary.mean_rows_per_s is not None and figure.mean_rows_per_s is not None:
-        ratio = summary.mean_rows_per_s / figure.mean_rows_per_s
-    elif summary.mean_seconds is not None and figure.mean_seconds is not None:
-        ratio = figure.mean_seconds / summary.mean_seconds
-    return {
-        "published_mean_seconds": figure.mean_seconds,
-        "published_mean_rows_per_s": figure.mean_rows_per_s,
-        "ratio_to_published": ratio,
-    }
-
-
-def _figures(good: list[Row]) -> dict[str, Any]:
-    seconds, first = [row.took for row in good], good[0]
-    name = "/".join((first.run_id, first.experiment, first.label, first.transport))
-    low, high = median_interval(seconds, name) or (None, None)
-    figures: dict[str, Any] = {"median_low_seconds": low, "median_high_seconds": high}
-    figures["std_seconds"] = statistics.pstdev(seconds)
-    for name in ("seconds", "rows_per_s"):
-        values = [getattr(row, name) for row in good]
-        figures |= {
-            f"mean_{name}": statistics.fmean(values),
-            f"median_{name}": statistics.median(values),
-            f"min_{name}": min(values),
-            f"max_{name}": max(values),
-        }
-    for name in ("connect_seconds", "cpu_seconds"):
-        figures[f"median_{name}"] = statistics.median(getattr(row, name) for row in good)
-    for name in ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes"):
-        known = [getattr(row, name) for row in good if getattr(row, name) is not None]
-        figures[name] = max(known) if known else None
-    figures["mb_per_s"] = first.bytes / 1e6 / figures["median_seconds"] if first.bytes else None
-    every = [row.details for row in good]
-    figures["details"] = {
-        name: statistics.median(one[name] for one in every if name in one) for one in every for name in one
-    }
-    return figures
+    for one in published:
+        about = one.description == case.published_row and one.parameters.items() <= case.parameters.items()
+        sized = one.bytes is None and one.detail is None and one.rows in (None, case.rows)
+        if about and sized and one.experiment in (None, case.experiment):
+            rate, seconds, ratio = one.mean_rows_per_s, one.mean_seconds, None
+            if case.mean_rows_per_s is not None and rate is not None:
+                ratio = case.mean_rows_per_s / rate
+            elif case.mean_seconds is not None and seconds is not None:
+                ratio = seconds / case.mean_seconds
+            return {"published_mean_seconds": seconds, "published_mean_rows_per_s": rate, "ratio_to_published": ratio}
+    return {}
 
 
 FRAMES = ("pandas", "polars")

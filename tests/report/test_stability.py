@@ -5,12 +5,17 @@ from dataclasses import replace
 import pytest
 
 from harness.model import texts
-from harness.report.summary import Summary, unstable_note, unstable_reasons
+from harness.report.summary import Summary, summarise, unstable_note
 from tests.report.cases import row
 
 
 def runs(*seconds, **more):
     return [row("a", seconds=value, **({"pass": place} | more)) for place, value in enumerate(seconds, start=1)]
+
+
+def unstable_reasons(rows):
+    (case,) = summarise(rows, ())
+    return case.unstable.split("; ") if case.unstable else []
 
 
 STEADY = (1.0, 1.01, 1.02)
