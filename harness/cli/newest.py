@@ -32,12 +32,13 @@ def show(chosen: settings.Settings, console: Console) -> None:
     Raises LabError where there is none.
     """
     from harness.report.answers import answers
-    from harness.report.terminal import LINES, closing, lines_of
+    from harness.report.sections import closing
+    from harness.report.terminal import LINES, lines_of
     from harness.suites import suite_files
 
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
-    run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, run.rows, summaries))
+    run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = LINES - lines_of(last, console.width)
     for one in closing(suite, run.rows, summaries, console.width, room, short=True).tables:
@@ -71,7 +72,7 @@ def show_at(
     experiments = (wanted.networks if network else wanted.experiments) if wanted else []
 
     def answered(run: StoredRun, summaries: list[Summary]) -> list[AtRows]:
-        every = directions(run.rows, summaries, experiments)
+        every = directions(summaries, experiments)
         over = [one for one in every if not network or one.parameters == network]
         asked = [one for one in over if one.frame == frame and _wanted(one, to, of)]
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]

@@ -36,6 +36,7 @@ _BESIDE_RESUME = (
     "names",
     *user_data_options.CSV_OPTIONS,
 )  # own data are not kept: they are read again
+_ELSEWHERE = ("not-ok", "cases")  # sections of a report whose tables are not printed
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
 
@@ -237,8 +238,9 @@ def _after_pass_1(plan: "Plan") -> str:
 
 def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:
     """Print the answers that the rows so far give, as they are printed at the end; nothing where there are none."""
+    from harness.report.sections import closing
     from harness.report.summary import summarise
-    from harness.report.terminal import LINES, closing, lines_of
+    from harness.report.terminal import LINES, lines_of
     from harness.results import folder as folders
 
     if not (folder / folders.RUNS).exists():
@@ -261,12 +263,12 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report.sections import write
-    from harness.report.terminal import LINES, closing, lines_of, printable
+    from harness.report.sections import closing, write
+    from harness.report.terminal import LINES, lines_of, printable
 
     report = write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
-        every = (*report.sections.results.tables, *report.sections.published.tables)
+        every = (table for one in report.sections[1:] if one.name not in _ELSEWHERE for table in one.tables)
         put(console, *(printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)

@@ -46,7 +46,7 @@ def _block() -> str:
     if suite.answers is None:
         raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
     cells = competing(suite.answers, summaries).values()
-    found = list(zip(answers(suite.answers, run.rows, summaries), cells, strict=True))
+    found = list(zip(answers(suite.answers, summaries), cells, strict=True))
     read = [*_legend(found), _few_rows()]
     paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]
     opening, *rest = (_filled(text) for text in paragraphs if text)
@@ -149,8 +149,8 @@ def _few_rows() -> str:
     """State below how many rows others win, from that suite's reference run; empty without such a run."""
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
         return ""
-    suite, run, summaries = reference.of(CROSSINGS)
-    return few_rows(curves(suite, run.rows, summaries))
+    suite, _, summaries = reference.of(CROSSINGS)
+    return few_rows(curves(suite, summaries))
 
 
 def few_rows(found: Curves) -> str:

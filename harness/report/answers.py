@@ -8,16 +8,15 @@ fastest by chance is a little too large; `ties` says how many others are not sho
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import attrgetter
 
 from harness.model import Origin, Status
-from harness.report.figures import legend, marked, megabytes, route, short_name, significant, times, titled
-from harness.report.intervals import Interval, called, leaves_out_one, overlap, ratio_interval
+from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, times, titled
+from harness.report.intervals import Interval, called, leaves_out_one, ratio_interval
 from harness.report.summary import (
     COMPETING,
     EXACT,
@@ -27,14 +26,12 @@ from harness.report.summary import (
     case_name,
     is_bound,
     is_exact,
+    not_shown_slower,
     points,
     unstable_note,
 )
-from harness.report.table import Table
-from harness.results.row import Row, ok_rows
+from harness.report.table import Table, ever_smaller
 from harness.suites.suite import AnswersWanted, Suite
-
-_Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a case
 
 
 @dataclass(frozen=True)
@@ -76,15 +73,12 @@ class Leaders:
     leanest: Rival | None
 
 
-def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[Leaders]:
+def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
     """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
 
-    `summaries` are those of `rows`, in their order; of an experiment with several amounts of data the largest counts.
+    Of an experiment with several amounts of data the largest counts.
     """
-    seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in ok_rows(rows):
-        seconds[row.case].append(row.took)
-    return [_answer(cases, wanted.usual, seconds) for cases in competing(wanted, summaries).values()]
+    return [_answer(cases, wanted.usual) for cases in competing(wanted, summaries).values()]
 
 
 def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
@@ -94,29 +88,23 @@ def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple
         for case in summaries:
             if case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING:
                 cells.setdefault((frame, case.system, case.operation), []).append(case)
-    return {key: _at_the_largest(cases) for key, cases in cells.items()}
+    return {key: [case for case in cases if case.label == points(cases)[-1].label] for key, cases in cells.items()}
 
 
-def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
-    largest = points(cases)[-1].label
-    return [case for case in cases if case.label == largest]
-
-
-def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Leaders:
+def _answer(cases: Sequence[Summary], usual: Sequence[str]) -> Leaders:
     exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
-    lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
+    measured = [case for case in exact if case.peak_rss_bytes is not None]
+    lean = min(measured, key=lambda case: case.peak_rss_bytes or 0, default=None)
     return Leaders(
-        cases[0].system,
-        cases[0].operation,
-        cases[0].frame,
+        *(cases[0].system, cases[0].operation, cases[0].frame),
         next((case.rows for case in cases if case.rows is not None), None),
         fastest,
-        sum(_not_slower(case, fastest) for case in exact[1:]) if fastest else 0,
-        _rival(whole, fastest, seconds) if whole and whole is not fastest else None,
-        tuple(_rival(case, fastest, seconds) for case in usual_among(cases, usual)),
-        _rival(lean, fastest, seconds) if lean else None,
+        sum(not_shown_slower(case, fastest) for case in exact[1:]) if fastest else 0,
+        _rival(whole, fastest) if whole and whole is not fastest else None,
+        tuple(_rival(case, fastest) for case in usual_among(cases, usual)),
+        _rival(lean, fastest) if lean else None,
     )
 
 
@@ -126,20 +114,12 @@ def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]
     return list(named.values())
 
 
-def _peak(case: Summary) -> int:
-    return case.peak_rss_bytes or 0
-
-
-def _not_slower(case: Summary, fastest: Summary) -> bool:
-    return case.interval is not None and fastest.interval is not None and overlap(case.interval, fastest.interval)
-
-
-def _rival(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Rival:
+def _rival(case: Summary, fastest: Summary | None) -> Rival:
     if not case.n or fastest is None:
         return Rival(case, None, None)
-    of, to = (seconds[one.experiment, one.transport, one.label] for one in (case, fastest))
     name = f"{case.experiment}/{case.label}/{case.transport}/{fastest.transport}"
-    return Rival(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))
+    interval = None if case is fastest else ratio_interval(case.runs, fastest.runs, name)
+    return Rival(case, case.took / fastest.took, interval)
 
 
 FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
@@ -158,7 +138,6 @@ _HEAD = (
     "of limit",
     "values",
 )
-_RANGE = _HEAD.index("range")
 _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "range", "peak MB"))
 _EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its bootstrap interval"
@@ -168,9 +147,21 @@ _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
 _CONVERTED = "converted: values came back in other dtypes, which is work left to you"
 
 
-def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[Table]:
-    """Return the tables that a report opens with; none of a suite whose question is another one."""
-    return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
+_FEWER_ROLES = (ROLES, (FASTEST, WHOLE, USUAL), (FASTEST, USUAL))
+
+
+def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
+    """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles."""
+    found = answers(suite.answers, summaries) if suite.answers else []
+    sizes = ((roles, ids) for roles in _FEWER_ROLES for ids in (True, False)) if found else ()
+    return [one for roles, ids in sizes for one in ever_smaller(in_one(found, roles, ids))]
+
+
+def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
+    """Return the tables that a report opens with, frame by frame; what a suite is about that asks for no answers."""
+    if suite.answers:
+        return by_frame(answers(suite.answers, summaries))
+    return [found] if (found := leaders(summaries)) else []
 
 
 def by_frame(found: Sequence[Leaders]) -> list[Table]:
@@ -194,30 +185,29 @@ def _answer_table(
 ) -> Table:
     """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
     rows = [row for one in found for row in _answer_rows(one, roles, ids)]
-    shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
+    shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
-    interval = called(case.n for case in shown if case.n)
+    interval = called(case.n for case in shown if case.n) or "range"
+    notes = [*_answer_notes(shown, roles), *unstable_note(shown)]
+    if explained:
+        notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
     return Table(
         title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
-        head=tuple(interval or name if place == _RANGE else name for place, name in enumerate(_HEAD)),
+        head=tuple(interval if name == "range" else name for name in _HEAD),
         rows=tuple(rows),
-        notes=(*_answer_notes(shown, roles), *unstable_note(shown), *([_explained(shown)] if explained else [])),
+        notes=tuple(notes),
         wide=_WIDE,
         droppable=_DROPPABLE,
     )
 
 
-def factor(beside: Rival) -> tuple[str, str]:
+def factor(rival: Rival) -> tuple[str, str]:
     """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
-    return ("", "") if beside.factor is None else ratio(beside.factor, beside.interval)
-
-
-def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
-    """Return how many times as long something takes, and the interval of that or what it lacks."""
-    if interval is None:
-        return times(value), "too few runs to tell"
-    ends = "-".join(significant(end, 2) for end in interval)
-    return times(value), ends if leaves_out_one(interval) else f"{ends}, {NO_DIFFERENCE}"
+    if rival.factor is None:
+        return "", ""
+    if rival.interval is None:
+        return times(rival.factor), "too few runs to tell"
+    return times(rival.factor), span(rival.interval, digits=2) + ("" if rival.differs else f", {NO_DIFFERENCE}")
 
 
 def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
@@ -235,30 +225,21 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
 def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
     if one.fastest is None:
         yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
-    for beside, names in _in_roles(one, roles).values():
-        case = beside.case
-        interval = "-".join(significant(end) for end in case.interval or ())
-        share = case.share_of_limit
+    for rival, names in _in_roles(one, roles).values():
+        case = rival.case
+        # The interval of a factor has no place in the row of the fastest: there is said who may be as fast.
+        ties = f"{one.ties} not shown slower" if one.ties else ""
         yield (
             route(one),
             ", ".join(names),
             marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
             significant(case.median_seconds) + (UNSTABLE if case.unstable else ""),
-            interval,
-            *(("", _ties(one)) if case is one.fastest else factor(beside)),
+            span(case.interval),
+            *(("", ties) if case is one.fastest else factor(rival)),
             megabytes(case.peak_rss_bytes),
-            "" if share is None else f"{share:.0%}",
-            case.fidelity.partition(":")[0] if case.status == Status.OK else case.status,
+            "" if case.share_of_limit is None else f"{case.share_of_limit:.0%}",
+            case.values,
         )
-
-
-def _ties(one: Leaders) -> str:
-    """Say how many other exact transports may be as fast; the interval of a factor has no place in this row."""
-    return f"{one.ties} not shown slower" if one.ties else ""
-
-
-def _explained(cases: Sequence[Summary]) -> str:
-    return _EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in cases) else "")
 
 
 def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
@@ -284,50 +265,27 @@ class NoContender:
     limit_seconds: float | None
 
 
-def no_contenders(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[NoContender]:
-    """Return the transports beyond the article that are no contenders by these results, in the order of their ids."""
+def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
+    """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
+
+    A contender's values came back exact, and its interval is not wholly above FACTOR times the upper end of the
+    interval of the fastest or, of one that is not declared to lose anything, of the fastest such. The leanest and the
+    usual transport are contenders too, and so is one that the lab of that run had no means to run.
+    """
     cells = competing(wanted, summaries)
     found = []
-    for one in answers(wanted, rows, summaries):
-        kept = _kept(one)
-        cases = cells[one.frame, one.system, one.operation]
-        found += [_left_out(one, case) for case in cases if case.transport not in kept and not _contends(one, case)]
+    for one in answers(wanted, summaries):
+        kept = {rival.case.transport for rival in (one.whole, *one.usual[:1], one.leanest) if rival}
+        for case in cells[one.frame, one.system, one.operation]:
+            limit = None
+            if one.fastest and is_exact(case):
+                whole = one.whole.case if one.whole and not case.lossy else one.fastest
+                limit = FACTOR * max(one.fastest.ends[1], whole.ends[1])
+            could = case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status or case.transport in kept
+            low = None if limit is None else case.ends[0]
+            if not could and (limit is None or low is None or low > limit):
+                found.append(NoContender(case.transport, case.values, low, limit))
     return sorted(found, key=lambda case: case.transport)
-
-
-def _kept(one: Leaders) -> set[str]:
-    """Return the transports that stand in an answer; of several usual ones the first."""
-    beside = [one.whole, *one.usual[:1], one.leanest]
-    return {found.case.transport for found in beside if found}
-
-
-def _contends(one: Leaders, case: Summary) -> bool:
-    if case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status:
-        return True
-    limit = _limit(one, case)
-    return limit is not None and _low(case) <= limit
-
-
-def _limit(one: Leaders, case: Summary) -> float | None:
-    """Return up to where the interval of a contender may begin; None of a case that is not exact."""
-    if not is_exact(case) or one.fastest is None:
-        return None
-    whole = one.whole.case if one.whole and not case.lossy else one.fastest
-    return FACTOR * max(_high(one.fastest), _high(whole))
-
-
-def _left_out(one: Leaders, case: Summary) -> NoContender:
-    limit = _limit(one, case)
-    values = case.fidelity.partition(":")[0] if case.status == Status.OK else case.status
-    return NoContender(case.transport, values, None if limit is None else _low(case), limit)
-
-
-def _low(case: Summary) -> float:
-    return case.interval[0] if case.interval else case.took
-
-
-def _high(case: Summary) -> float:
-    return case.interval[1] if case.interval else case.took
 
 
 def leaders(summaries: Sequence[Summary]) -> Table | None:
@@ -361,26 +319,20 @@ def _lead(ranked: list[Summary]) -> tuple[str, ...]:
     if not ranked:
         return ("none is ok", *[""] * 5)
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
-    lean = min((case for case in ranked if case.peak_of_all_bytes is not None), key=_whole_peak, default=None)
+    measured = [case for case in ranked if case.peak_of_all_bytes is not None]
+    lean = min(measured, key=lambda case: case.peak_of_all_bytes or 0, default=None)
+    slower = ""
+    if second:
+        slower = f"{second.took / first.took - 1:.0%}"
+        if first.interval is None or second.interval is None:
+            slower += ", too few runs to tell"
+        elif not_shown_slower(second, first):
+            slower += f", {NO_DIFFERENCE}"
     return (
         case_name(first),
         significant(first.median_seconds),
         case_name(second) if second else "",
-        _longer(first, second),
+        slower,
         case_name(lean) if lean else "",
         megabytes(lean.peak_of_all_bytes) if lean else "",
     )
-
-
-def _whole_peak(case: Summary) -> float:
-    return case.peak_of_all_bytes or 0
-
-
-def _longer(first: Summary, second: Summary | None) -> str:
-    """Say how much longer the second takes, and whether their intervals tell the two apart."""
-    if not second or not first.median_seconds:
-        return ""
-    share = second.took / first.took - 1
-    if first.interval is None or second.interval is None:
-        return f"{share:.0%}, too few runs to tell"
-    return f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}"

@@ -11,7 +11,7 @@ import re
 import statistics
 import textwrap
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +51,7 @@ from harness.report.marks import (
     value,
 )
 from harness.report.summary import BOUNDED_BY, summarise
+from harness.report.table import Drawing
 from harness.results.folder import load_trace, trace_path
 from harness.results.row import Row, ok_rows
 from harness.suites.suite import Picture, PublishedFigure
@@ -120,11 +121,6 @@ class Chart:
     caption: str
     spec: Spec
 
-    @property
-    def path(self) -> str:
-        """Where it is in the folder of its report."""
-        return f"pictures/{self.name}.svg"
-
     def svg(self) -> str:
         """Return it as SVG with ids of its own, so that it can be in a page with others."""
         import vl_convert  # not at the top: V8 comes with it
@@ -133,10 +129,9 @@ class Chart:
         drawn = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{self.name}-\2", drawn)
         return _MARK.sub(_titled, drawn).replace("<svg ", f'<svg role="group" aria-label="{escape(self.title)}" ', 1)
 
-    @property
-    def says(self) -> list[str]:
-        """What the marks say, each once."""
-        return list(dict.fromkeys(_said(self.spec)))
+    def drawing(self) -> Drawing:
+        """Return it as a section has it."""
+        return Drawing(self.name, self.title, self.caption, self.svg())
 
 
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
@@ -151,18 +146,6 @@ def _titled(found: re.Match[str]) -> str:
 def on_white(svg: str) -> str:
     """Return an SVG for a file of its own, whatever it is shown on."""
     return svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
-
-
-def _said(part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        for name, inner in part.items():
-            if name == "values":
-                yield from (mark["says"] for mark in inner if mark.get("says"))
-            else:
-                yield from _said(inner)
-    elif isinstance(part, list | tuple):
-        for inner in part:
-            yield from _said(inner)
 
 
 def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFigure], folder: Path) -> Chart | None:
@@ -562,7 +545,7 @@ def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
     """
     if not picture.crossings:
         return []
-    found = directions(about, summarise(about, ()), {row.experiment for row in about})
+    found = directions(summarise(about, ()), {row.experiment for row in about})
     if len(found) > 1:
         raise LabError(
             f"picture {picture.name}: expected one database, operation, frame and combination of parameters for its "
@@ -648,7 +631,7 @@ def _crosses(
 
 def found_costs(about: Sequence[Row]) -> list[Cost]:
     """Return the costs of the transports that a picture is about."""
-    return costs(directions(about, summarise(about, ()), {row.experiment for row in about}))
+    return costs(directions(summarise(about, ()), {row.experiment for row in about}))
 
 
 def _costs(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:

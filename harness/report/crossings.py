@@ -26,27 +26,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from harness.model import label
-from harness.report.figures import described, in_order, legend, marked, route, significant, times
+from harness.report.figures import described, in_order, legend, marked, route, significant, span, times
 from harness.report.intervals import CONFIDENCE, DRAWS, FEWEST, Interval, called, draws_of, overlap
 from harness.report.summary import Summary, competes, direction_order, is_exact, places
 from harness.report.table import Table
-from harness.results.row import Row, ok_rows
 from harness.suites.suite import Suite
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 
-@dataclass(frozen=True)
-class Timings:
-    """A transport at one number of rows: the summary of its runs, and the seconds of those that are ok."""
-
-    case: Summary
-    seconds: tuple[float, ...]
-
-
-Curve = Mapping[int, Timings]  # by the number of rows, fewest first
-_Where = tuple[str, str, str, str, str]  # system, operation, frame, dataset, other parameters
+Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Direction:
     @property
     def exact(self) -> dict[str, Curve]:
         """The curves of what brings every value back exact, at the sizes where it does."""
-        kept = {name: {rows: one for rows, one in of.items() if is_exact(one.case)} for name, of in self.curves.items()}
+        kept = {name: {rows: one for rows, one in of.items() if is_exact(one)} for name, of in self.curves.items()}
         return {name: of for name, of in kept.items() if of}
 
     @property
@@ -75,44 +65,34 @@ class Direction:
         return "/".join((self.system, self.operation, self.frame, self.dataset, label(self.parameters)))
 
 
-def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: Iterable[str]) -> list[Direction]:
+_Where = tuple[str, str, str, str, tuple[tuple[str, str], ...]]  # system, operation, frame, dataset, other parameters
+
+
+def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list[Direction]:
     """Return the directions of some experiments: pandas first, databases in their order, writes first.
 
-    `summaries` are those of `rows`. Cases of one transport that differ in their rows alone make one curve, whichever of
-    the experiments they are from; bounds and controls are left out, and so is a case without an ok run.
+    Cases of one transport that differ in their rows alone make one curve, whichever of the experiments they are from;
+    bounds and controls are left out, and so is a case without an ok run.
     """
     wanted = set(experiments)
-    runs = _runs(rows)
-    found: dict[_Where, dict[str, dict[int, Timings]]] = defaultdict(lambda: defaultdict(dict))
-    parameters: dict[_Where, dict[str, str]] = {}
+    found: dict[_Where, dict[str, dict[int, Summary]]] = defaultdict(lambda: defaultdict(dict))
     for case in summaries:
         if case.experiment in wanted and competes(case):
-            dataset, seconds = runs[case.experiment, case.transport, case.label]
-            rest = {name: value for name, value in case.parameters.items() if name != "rows"}
-            where = (case.system, case.operation, case.frame, dataset, label(rest))
-            parameters[where] = rest
-            found[where][case.transport][case.rows or 0] = Timings(case, tuple(seconds))
-    ordered = sorted(found, key=lambda where: _curve_order(where, parameters[where]))
-    return [_direction(where, parameters[where], found[where]) for where in ordered]
-
-
-def _runs(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[str, list[float]]]:
-    """Return the dataset of each case and the seconds of its ok runs."""
-    found: dict[tuple[str, str, str], tuple[str, list[float]]] = {}
-    for row in ok_rows(rows):
-        found.setdefault(row.case, (row.dataset, []))[1].append(row.took)
-    return found
-
-
-def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, Timings]]) -> Direction:
-    system, operation, frame, dataset, _ = where
-    curves = {name: {rows: of[rows] for rows in sorted(of)} for name, of in sorted(found.items())}
-    return Direction(system, operation, frame, dataset, parameters, curves)
-
-
-def _curve_order(where: _Where, parameters: Mapping[str, str]) -> tuple[Any, ...]:
-    system, operation, frame, dataset, _ = where
-    return *direction_order(system, operation, frame), dataset, in_order(parameters)
+            rest = tuple((name, value) for name, value in case.parameters.items() if name != "rows")
+            where = (case.system, case.operation, case.frame, case.dataset, rest)
+            found[where][case.transport][case.rows or 0] = case
+    ordered = sorted(found, key=lambda at: (*direction_order(at[0], at[1], at[2]), at[3], in_order(dict(at[4]))))
+    return [
+        Direction(
+            at[0],
+            at[1],
+            at[2],
+            at[3],
+            dict(at[4]),
+            {name: dict(sorted(of.items())) for name, of in sorted(found[at].items())},
+        )
+        for at in ordered
+    ]
 
 
 STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
@@ -212,13 +192,13 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     import numpy as np
 
     sizes = tuple(curve)
-    medians = np.array([curve[rows].case.took for rows in sizes])
+    medians = np.array([curve[rows].took for rows in sizes])
     fixed, marginal = map(float, fitted(sizes, medians))
     line = fixed + marginal * np.asarray(sizes)
-    fewest = min(len(one.seconds) for one in curve.values())
+    fewest = min(len(one.runs) for one in curve.values())
     ends: tuple[Interval | None, Interval | None] = (None, None)
     if fewest >= FEWEST:
-        drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.seconds for one in curve.values()))
+        drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.runs for one in curve.values()))
         # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
         ends = (_around(fixed, drawn[0]), _around(marginal, drawn[1]))
     off = float(np.max(np.maximum(line / medians, medians / line)))
@@ -333,15 +313,13 @@ def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
 
 
 def _leading(rows: int, curves: Mapping[str, Curve]) -> list[str]:
-    return [case.transport for case in not_slower([of[rows].case for of in curves.values() if rows in of])]
+    return [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])]
 
 
 def _mean_ratio(name: str, sizes: Sequence[int], curves: Mapping[str, Curve]) -> float:
     """Return how many times as long as the smallest median one takes, on the geometric mean over some sizes."""
-    best = [min(of[rows].case.took for of in curves.values() if rows in of) for rows in sizes]
-    return statistics.geometric_mean(
-        curves[name][rows].case.took / least for rows, least in zip(sizes, best, strict=True)
-    )
+    best = [min(of[rows].took for of in curves.values() if rows in of) for rows in sizes]
+    return statistics.geometric_mean(curves[name][rows].took / least for rows, least in zip(sizes, best, strict=True))
 
 
 def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], curves: Mapping[str, Curve]) -> Span:
@@ -350,9 +328,7 @@ def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], c
         for other in sorted({other for names in leading for other in names} - {name})
     }
     unsure = any(
-        curves[one][rows].case.interval is None
-        for rows, names in zip(sizes, leading, strict=True)
-        for one in {name, *names}
+        curves[one][rows].interval is None for rows, names in zip(sizes, leading, strict=True) for one in {name, *names}
     )
     return Span(name, sizes, ties, unsure)
 
@@ -365,12 +341,12 @@ def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) ->
     )
     if len(sizes) < 2 or sizes[-1] not in other.sizes:
         return Crossing(one.transport, other.transport, None, None, shown)
-    medians = [[curve[rows].case.took for rows in sizes] for curve in (before, after)]
+    medians = [[curve[rows].took for rows in sizes] for curve in (before, after)]
     at = float(crossing(sizes, *medians))
     interval = None
-    if all(len(curve[rows].seconds) >= FEWEST for curve in (before, after) for rows in sizes):
+    if all(len(curve[rows].runs) >= FEWEST for curve in (before, after) for rows in sizes):
         source = draws_of(f"{name}/{one.transport}/{other.transport}")
-        drawn = [medians_drawn([curve[rows].seconds for rows in sizes], source) for curve in (before, after)]
+        drawn = [medians_drawn([curve[rows].runs for rows in sizes], source) for curve in (before, after)]
         low, high = middle(crossing(sizes, *drawn))
         interval = min(low, at), max(high, at)
     return Crossing(one.transport, other.transport, at, interval, shown)
@@ -380,11 +356,10 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
     """Say whether the first is shown to be faster than the second at so many rows."""
     if rows not in one or rows not in other:
         return False
-    ours, theirs = one[rows].case.interval, other[rows].case.interval
+    ours, theirs = one[rows].interval, other[rows].interval
     return ours is not None and theirs is not None and ours[1] < theirs[0]
 
 
-_NAMED = 3  # transports that are not shown slower and are named one by one
 _SPANS = (
     "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
     "either, at some of these rows, stand beside them",
@@ -413,58 +388,24 @@ class Curves:
         return [*(one.direction for one in self.winners), *(one.direction for one in self.costs)]
 
 
-def curves(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Curves:
+def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
     """Return what the curves of the experiments come to of which the suite wants crossings; nothing without."""
-    found = directions(rows, summaries, suite.crossings.experiments) if suite.crossings else []
+    found = directions(summaries, suite.crossings.experiments) if suite.crossings else []
     return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
 
 
-def crossing_sentences(found: Curves) -> list[str]:
-    """Return a sentence for each direction about who is fastest where, and one about who costs the least."""
-    return [*(_said_of(one, found) for one in found.winners), *_said_of_costs(found)]
-
-
-def crossing_tables(found: Curves) -> list[Table]:
-    """Return the table of who is fastest at which rows, and that of fixed and marginal costs."""
-    return [*([_fastest(found)] if found.winners else []), *([_cost_table(found)] if found.costs else [])]
+def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
+    """Return the table of who is fastest at which rows and that of costs, as far as there are any."""
+    return [_fastest(found)] if found.winners else [], [_cost_table(found)] if found.costs else []
 
 
 def many(rows: float, of: Winners) -> str:
     """Return a number of rows to two digits: `2,300 rows`; beyond what was run only that."""
     if not rows:
-        return f"below {_rows(of.sizes[0])}"
-    return f"beyond {_rows(of.sizes[-1])}" if math.isinf(rows) else _rows(float(f"{rows:.2g}"))
-
-
-def _rows(number: float) -> str:
-    return "1 row" if number == 1 else f"{number:,.0f} rows"
-
-
-def _said_of(one: Winners, found: Curves) -> str:
-    who = subject(one.direction, found.directions)
-    if any(span.unsure for span in one.spans):
-        medians = ", then of ".join(f"{span.transport} at {_sizes(span.sizes)}" for span in one.spans)
-        return f"{who}: fewer than 3 runs of a size show no crossing; the smallest medians are of {medians}"
-    first, *rest = one.spans
-    parts = [f"{first.transport}{_until(one)}{_with_ties(one, first)}"]
-    for crossing, span in zip(one.crossings, rest, strict=True):
-        parts.append(f"then {span.transport}{_from(crossing, one)}{_with_ties(one, span)}")
-    sure = "fastest" if not any(span.ties for span in one.spans) else "fastest, or not shown to be slower than it,"
-    return f"{who}: {sure} is {', '.join(parts)}"
-
-
-def _until(one: Winners) -> str:
-    if one.crossings:
-        return f" from {_rows(one.sizes[0])} on"
-    where = f" from {one.sizes[0]:,} to {_rows(one.sizes[-1])}"
-    return where + (", the only one whose values all came back exact" if one.alone else ": no crossing is shown")
-
-
-def _from(crossing: Crossing, of: Winners) -> str:
-    if crossing.rows is None or crossing.interval is None:
-        return " (where they cross is not known: they were not run at the same sizes)"
-    words = f" from {many(crossing.rows, of)} on ({interval_name(of)}: {ends(crossing.interval, of)})"
-    return words if crossing.shown else f"{words}, which the runs do not show"
+        return f"below {described('rows', str(of.sizes[0]))}"
+    beyond = math.isinf(rows)
+    words = described("rows", str(of.sizes[-1] if beyond else round(float(f"{rows:.2g}"))))
+    return f"beyond {words}" if beyond else words
 
 
 def ends(interval: Interval, of: Winners) -> str:
@@ -477,15 +418,8 @@ def ends(interval: Interval, of: Winners) -> str:
 
 def interval_name(of: Winners) -> str:
     """Return what the intervals of a direction may be called, by its size with the fewest runs."""
-    counts = [len(one.seconds) for curve in of.direction.exact.values() for one in curve.values()]
-    name = called(counts)
+    name = called(one.n for curve in of.direction.exact.values() for one in curve.values())
     return "95 % interval" if name == "95 %" else name
-
-
-def _with_ties(of: Winners, span: Span) -> str:
-    if not span.ties:
-        return ""
-    return f" (not shown slower: {_few([f'{name} at {_sizes(sizes)}' for name, sizes in span.ties.items()])})"
 
 
 def _sizes(sizes: Sequence[int]) -> str:
@@ -493,36 +427,22 @@ def _sizes(sizes: Sequence[int]) -> str:
     return (f"{', '.join(first)} and {last}" if first else last) + (" row" if tuple(sizes) == (1,) else " rows")
 
 
-def _said_of_costs(found: Curves) -> Iterator[str]:
-    """Say of each direction who costs least a call and a row, among the exact ones that cost as a line says."""
-    for place in dict.fromkeys(id(one.direction) for one in found.costs):
-        every = [one for one in found.costs if id(one.direction) == place]
-        among = [one for one in every if _told(one)]
-        if len(among) > 1:
-            call = _least([(one.transport, one.fixed, one.fixed_interval) for one in among], 1e3, "ms")
-            row = _least([(one.transport, one.marginal, one.marginal_interval) for one in among], 1e6, "µs")
-            who = subject(among[0].direction, found.directions)
-            of = f"of the {len(among)} of {len(every)} that are exact and cost as a straight line says, "
-            yield f"{who}: {of if len(among) < len(every) else ''}a call costs least with {call}; a row with {row}"
+def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
+    """Yield the cells of those who cost least a call and a row in their direction, or are not shown to cost more.
 
-
-def _told(one: Cost) -> bool:
-    return one.off <= STRAIGHT and len(one.direction.exact.get(one.transport, ())) == len(one.sizes)
-
-
-def _least(among: Sequence[tuple[str, float, Interval | None]], units: float, unit: str) -> str:
-    """Name whose cost is the least of some with their intervals, and those to whom no difference is shown."""
-    (name, value, interval), *others = sorted(among, key=lambda one: one[1])
-    if interval is None:
-        return f"{name}, {significant(value * units)} {unit} (too few runs to tell)"
-    near = [other for other, _, its in others if its is not None and overlap(interval, its)]
-    alike = f"; no difference shown to {_few(near)}" if near else ""
-    return f"{name}, {significant(value * units)} {unit} ({_both(interval, units)}{alike})"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return "; ".join(names[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    Of the exact ones that cost as a line says.
+    """
+    told = [one.off <= STRAIGHT and one.sizes == tuple(one.direction.exact.get(one.transport, ())) for one in every]
+    for direction in {id(one.direction): one.direction for one in every}.values():
+        places = [place for place, one in enumerate(every) if told[place] and one.direction is direction]
+        for column, of in ((2, "fixed"), (4, "marginal")):
+            if len(places) > 1:
+                first = min(places, key=lambda place: getattr(every[place], of))
+                interval = getattr(every[first], f"{of}_interval")
+                for place in places:
+                    its = getattr(every[place], f"{of}_interval")
+                    if place == first or (interval and its and overlap(interval, its)):
+                        yield place, column
 
 
 def subject(one: Direction, among: Sequence[Direction]) -> str:
@@ -539,34 +459,22 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
 def _fastest(found: Curves) -> Table:
     rows = []
     for one in found.winners:
-        starts = [None, *one.crossings]
-        for span, crossing in zip(one.spans, starts, strict=True):
-            at, between = _located(crossing, one)
-            beside = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in span.ties.items())
-            rows.append(
-                (
-                    subject(one.direction, found.directions),
-                    _sizes(span.sizes),
-                    span.transport + (" ?" if span.unsure else ""),
-                    at,
-                    between,
-                    beside or ("the only exact one" if one.alone else ""),
-                )
-            )
-    unsure = any(span.unsure for one in found.winners for span in one.spans)
+        for part, crossing in zip(one.spans, [None, *one.crossings], strict=True):
+            at, between = "", ""
+            if crossing and crossing.rows is not None and crossing.interval is not None:
+                at, between = many(crossing.rows, one), ends(crossing.interval, one)
+                between += "" if crossing.shown else ", not shown"
+            elif crossing:
+                at = "not known"
+            ties = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in part.ties.items())
+            name = part.transport + (" ?" if part.unsure else "")
+            ties = ties or ("the only exact one" if one.alone else "")
+            rows.append((subject(one.direction, found.directions), _sizes(part.sizes), name, at, between, ties))
+    unsure = any(part.unsure for one in found.winners for part in one.spans)
     notes = (*_SPANS, *(["? fewer than 3 runs of a size: by the medians alone"] if unsure else []))
     head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
     title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
     return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
-
-
-def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:
-    """Return where a crossing is, and its interval; nothing of a first span, and not known without an interval."""
-    if crossing is None:
-        return "", ""
-    if crossing.rows is None or crossing.interval is None:
-        return "not known", ""
-    return many(crossing.rows, of), ends(crossing.interval, of) + ("" if crossing.shown else ", not shown")
 
 
 def _cost_table(found: Curves) -> Table:
@@ -575,9 +483,9 @@ def _cost_table(found: Curves) -> Table:
             subject(one.direction, found.directions),
             one.transport,
             significant(one.fixed * 1e3),
-            _both(one.fixed_interval, 1e3),
+            span(one.fixed_interval, 1e3),
             significant(one.marginal * 1e6),
-            _both(one.marginal_interval, 1e6),
+            span(one.marginal_interval, 1e6),
             "" if one.half_rate_rows is None else significant(float(f"{one.half_rate_rows:.2g}")),
             times(one.off),
         )
@@ -586,11 +494,12 @@ def _cost_table(found: Curves) -> Table:
     interval = called(one.fewest_runs for one in found.costs) or "interval"
     head = ("from, to", "transport", "fixed ms", interval, "marginal µs", interval, "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
-    return Table(title, head, rows, _COSTS, wide=frozenset({0, 1}), droppable=((7,), (6,), (3, 5)))
-
-
-def _both(interval: Interval | None, unit: float) -> str:
-    return "" if interval is None else "-".join(significant(end * unit) for end in interval)
+    return Table(
+        *(title, head, rows, _COSTS),
+        wide=frozenset({0, 1}),
+        best=frozenset(_least(found.costs)),
+        droppable=((7,), (6,), (3, 5)),
+    )
 
 
 _AT_ROWS = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
@@ -633,7 +542,7 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     if not seconds:
         return None
     best = min(sorted(seconds), key=seconds.__getitem__)
-    leading = [case for size in beside for case in not_slower([of[size].case for of in curves.values() if size in of])]
+    leading = [case for size in beside for case in not_slower([of[size] for of in curves.values() if size in of])]
     alike = sorted({case.transport for case in leading} - {best})
     unsure = any(case.interval is None for case in leading)
     known = runs != _MOST.format(sizes[-1])
@@ -642,14 +551,19 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
 
 def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
     """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
-    listed = list(found)
-    lines = tuple((route(one.direction), _named(one), significant(one.seconds), one.runs, _also(one)) for one in listed)
-    of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
+    lines, losses = [], []
+    for one in found:
+        every = [case.lossy for case in one.direction.curves[one.transport].values()]
+        lossy = {kind: fate for of_size in every for kind, fate in of_size.items()}
+        alike = ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
+        name = marked(one.transport, lossy)
+        lines.append((route(one.direction), name, significant(one.seconds), one.runs, alike))
+        losses.append(lossy)
+    of_rows = described("rows", str(rows)) if rows else "the most rows that were run"
     over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
     title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
-    said = legend(of_size.case.lossy for one in listed for of_size in one.direction.curves[one.transport].values())
-    notes = (_NOTE, *([said] if said else []))
-    return Table(title, _AT_ROWS, lines, notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+    notes = (_NOTE, *filter(None, [legend(losses)]))
+    return Table(title, _AT_ROWS, tuple(lines), notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 
 def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
@@ -676,14 +590,5 @@ def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, fl
 
 def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
     low, high = beside[0], beside[-1]
-    first, last = curve[low].case.took, curve[high].case.took
+    first, last = curve[low].took, curve[high].took
     return first if low == high else first + (last - first) * (rows - low) / (high - low)
-
-
-def _also(one: AtRows) -> str:
-    return ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
-
-
-def _named(one: AtRows) -> str:
-    every = one.direction.curves[one.transport].values()
-    return marked(one.transport, {kind: fate for of_size in every for kind, fate in of_size.case.lossy.items()})

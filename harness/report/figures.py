@@ -64,6 +64,16 @@ def significant(value: float | None, digits: int = 3) -> str:
     return format(value, f",.{max(0, decimals)}f")
 
 
+def span(interval: tuple[float, float] | None, unit: float = 1.0, digits: int = 3) -> str:
+    """Return the ends of an interval, `0.46-0.60`; empty where there is none."""
+    return "-".join(significant(end * unit, digits) for end in interval or ())
+
+
+def numbered(count: int, one: str, more: str = "") -> str:
+    """Return a number of things: `1 case`, `2 cases`, `3 passes`."""
+    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+
+
 def as_printed(value: float | None) -> str:
     """Return an author's figure with the digits it was printed with, up to six: 45, 1,300, 0.0332002."""
     return "" if value is None else format(value, ",.6g")
@@ -104,6 +114,13 @@ def detail(name: str, value: float) -> str:
 
 
 _PARAMETER_UNITS = {"mbit_per_s": "Mbit/s", "_mb": "MB", "_ms": "ms"}  # of parameters, by how their names end
+
+
+def detail_name(column: str) -> str:
+    """Return the name of a further fact without its unit, which is at every figure."""
+    if column.endswith("bytes_per_s"):
+        return f"{column.removesuffix('bytes_per_s').replace('_', ' ').strip()} rate".strip()
+    return column.removesuffix("_seconds").replace("_", " ").strip()
 
 
 def in_order(parameters: Mapping[str, str]) -> tuple[tuple[str, float, str], ...]:

@@ -4,68 +4,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup, escape
 
-from harness.model import Status
-from harness.report.answers import leaders
-from harness.report.figures import volume
-from harness.report.rankings import every_case
-from harness.report.summary import Summary
-from harness.report.table import Sections
+from harness.report.figures import numbered, volume
+from harness.report.table import Section
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
-if TYPE_CHECKING:
-    from harness.report.charts import Chart
 
-
-def page(
-    suite: Suite,
-    environment: Facts,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    found: Sections,
-    charts: Mapping[Chart, str],
-    files: Sequence[str],
-) -> str:
-    """Return the page of one run as HTML text.
-
-    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summarising.summarise`,
-    `charts` the pictures in the suite's order with their SVG, `files` the names of the files to link to.
-    """
-    shown = {one.name for one in charts}
+def page(suite: Suite, environment: Facts, rows: Sequence[Row], found: Sequence[Section], files: Sequence[str]) -> str:
+    """Return the page of one run as HTML from its sections, with links to `files`."""
     return (
         templates()
         .get_template("report.html")
         .render(
             suite=suite,
             run=environment["run_id"],
-            sections=found,
-            leaders=leaders(summaries),
+            sections=[one for one in found if one.tables or one.sentences or one.charts],
             facts=facts(environment),
             pinned=pinned(rows),
-            every_case=every_case(summaries),
-            pictures=[(one, Markup(_following(svg))) for one, svg in charts.items()],
-            not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
             files=files,
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
         )
     )
 
 
-def _following(svg: str) -> str:
+def _following(svg: str) -> Markup:
     """Return an SVG whose greys are those of the page, in its light scheme and in its dark one."""
     for colour, name in (("#1f2328", "ink"), ("#59636e", "quiet"), ("#d1d9e0", "line"), ("#ffffff", "ground")):
         svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
-    return svg
+    return Markup(svg)
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -82,6 +56,7 @@ def templates() -> jinja2.Environment:
     )
     found.filters["whole_arrows"] = _whole_arrows
     found.filters["breakable"] = _breakable
+    found.filters["following"] = _following
     return found
 
 
@@ -98,26 +73,6 @@ def _breakable(text: str) -> Markup:
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
-
-
-def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
-    """Return sentences that say how much was run, how it ended, and whether anything is missing."""
-    plan, passes = environment["plan"], environment["plan"]["passes"]
-    counts = Counter(str(row.status) for row in rows)
-    endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    size = f" of size {plan['size']}" if "size" in plan else ""
-    cases = f"{_many(len(summaries), 'case')} in {_many(passes, 'pass', 'passes')}{size}"
-    sentences = [f"{cases}: {_many(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
-    if compared := environment.get("compared"):
-        sentences.append(f"The data were compared before the run: {compared}.")
-    if any(status != Status.OK for status in counts):
-        sentences.append("Only ok runs have figures; why the others have none stands below.")
-    made = Counter(row.case for row in rows)
-    if short := sum(1 for count in made.values() if count < passes):
-        sentences.append(
-            f"This run is not complete: {_many(short, 'case')} of those below have fewer than {_many(passes, 'run')}."
-        )
-    return sentences
 
 
 def facts(environment: Facts) -> list[Fact]:
@@ -157,16 +112,12 @@ def pinned(rows: Sequence[Row]) -> list[Fact]:
     return [(settings, ", ".join(sorted(names))) for settings, names in sorted(found.items())]
 
 
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
-
-
 def _plan(plan: Facts) -> str:
     experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
     parts = [
         f"suite {plan['suite']}",
         f"size {plan['size']}" if "size" in plan else "",
-        _many(plan["passes"], "pass", "passes"),
+        numbered(plan["passes"], "pass", "passes"),
         f"experiments {experiments}" if experiments else "",
         f"transports {plan['select']}" if plan.get("select") else "",
         f"shuffled by seed {plan['seed']}" if "seed" in plan else "",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.model import LabError
+from harness.model import LabError, Status
 from harness.report import markdown, recommendation
-from harness.report.answers import opening
+from harness.report.answers import opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
-from harness.report.crossings import Curves, crossing_sentences, crossing_tables, curves
+from harness.report.crossings import crossing_tables, curves
+from harness.report.figures import numbered
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
-from harness.report.page import headline
-from harness.report.rankings import NOT_OK, losses, not_ok, published_tables, text_tables
+from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
 from harness.report.summary import Summary, summarise, write_summaries
-from harness.report.table import Section, Sections, Table
+from harness.report.table import Drawing, Section, Table, ever_smaller
+from harness.report.terminal import LINES, Closing, fitting
 from harness.results import folder as folders
 from harness.results.folder import Facts
 from harness.results.row import Row
@@ -28,47 +30,80 @@ def sections(
     rows: Sequence[Row],
     summaries: Sequence[Summary],
     answers: Sequence[Table] | None = None,
-) -> Sections:
+    charts: Sequence[Drawing] = (),
+) -> list[Section]:
     """Return the sections of one run. It opens with `answers`; without, with those of its suite."""
-    found = curves(suite, rows, summaries)
-    opened = opening(suite, rows, summaries) if answers is None else answers
-    bad, lines = sum(not row.ok for row in rows), not_ok(rows)
-    failed = Table("Runs that are not ok", NOT_OK, tuple(lines), wide=frozenset(range(len(NOT_OK))))
-    fine = f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
-    told = f"{bad:,} of {len(rows):,} runs are not ok:" if bad else fine
-    results = (*_of_no_experiment(suite, rows, found), *text_tables(summaries), *losses(summaries))
-    return Sections(
-        Section(suite.title, tuple(opened), tuple(headline(environment, rows, summaries))),
-        Section("What did not run, and why", (failed,) if lines else (), (told,)),
-        Section("What this run shows", sentences=tuple(sentences(suite, rows, summaries, found))),
-        Section("Results", results, () if summaries else ("No run is there yet.",)),
-        Section("The published figures beside ours", tuple(published_tables(summaries, suite.published))),
-    )
+    found = curves(suite, summaries)
+    fastest, costs = crossing_tables(found)
+    opened = tuple(answers if answers is not None else fastest or opening(suite, summaries))
+    failed, others = not_ok(rows), rankings(summaries)
+    none = () if rows else ("No run is there yet.",)
+    several = (*outcome_tables(suite, rows), *winner_tables(suite, rows), *costs, *round_trip_tables(rows))
+    drawn = {one.title for one in charts}
+    missing = "; ".join(one.title for one in suite.pictures if one.title not in drawn)
+    lines = headline(environment, rows, summaries)
+    results = (*several, *(one for one in others if not one.minor), *losses(summaries))
+    return [
+        Section("short", "In short", opened, tuple(lines)),
+        Section("shown", "What this run shows", sentences=tuple(sentences(suite, rows, summaries))),
+        Section("tables", "Results", results, none),
+        Section("published", "The published figures next to ours", tuple(published_tables(summaries, suite.published))),
+        Section(
+            "pictures",
+            "Pictures",
+            sentences=(f"Not drawn, because no ok run fits them: {missing}.",) if missing else (),
+            charts=tuple(charts),
+        ),
+        Section("not-ok", "What did not run, and why", tuple(failed), (_how_it_ended(rows),) if rows else ()),
+        Section("minor", "Memory and stages", tuple(one for one in others if one.minor), folded=True),
+        Section("cases", "Every case, with all its figures", tuple(every_case(summaries)), folded=True),
+    ]
 
 
-def sentences(
-    suite: Suite,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    known: Curves | None = None,
-) -> list[str]:
+def _how_it_ended(rows: Sequence[Row]) -> str:
+    bad = sum(not row.ok for row in rows)
+    return f"{bad:,} of {len(rows):,} runs are not ok" if bad else f"All {len(rows):,} runs are ok."
+
+
+def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
+    """Return sentences that say how much was run, how it ended, and whether anything is missing."""
+    plan, passes = environment["plan"], environment["plan"]["passes"]
+    counts = Counter(str(row.status) for row in rows)
+    endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    size = f" of size {plan['size']}" if "size" in plan else ""
+    cases = f"{numbered(len(summaries), 'case')} in {numbered(passes, 'pass', 'passes')}{size}"
+    found = [f"{cases}: {numbered(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
+    if compared := environment.get("compared"):
+        found.append(f"The data were compared before the run: {compared}.")
+    if any(status != Status.OK for status in counts):
+        found.append("Only ok runs have figures; why the others have none is listed below.")
+    if short := sum(count < passes for count in Counter(row.case for row in rows).values()):
+        few = f"{numbered(short, 'case')} of those below have fewer than {numbered(passes, 'run')}"
+        found.append(f"This run is not complete: {few}.")
+    return found
+
+
+def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
     """Return the sentences of "What this run shows"."""
-    return [
-        *control_sentences(summaries),
-        *crossing_sentences(known or curves(suite, rows, summaries)),
-        *conclusions(rows, suite.comparisons),
-        *outcome_sentences(suite, rows),
-    ]
+    return [*control_sentences(summaries), *conclusions(rows, suite.comparisons), *outcome_sentences(suite, rows)]
 
 
-def _of_no_experiment(suite: Suite, rows: Sequence[Row], found: Curves) -> list[Table]:
-    """Return the tables of no single experiment: grids of pictures, crossings, round trips."""
-    return [
-        *outcome_tables(suite, rows),
-        *winner_tables(suite, rows),
-        *crossing_tables(found),
-        *round_trip_tables(rows),
-    ]
+def closing(
+    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
+) -> Closing:
+    """Return what a run ends with on a terminal: its answers, and all tables of a few transports unless it is `short`.
+
+    A suite that is not about frames has its crossings, or its fastest and leanest, and its conclusions.
+    """
+    fastest, _ = crossing_tables(curves(suite, summaries))
+    found = shapes(suite, summaries) if suite.answers else ever_smallest(fastest or opening(suite, summaries))
+    whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
+    return fitting(sentences(suite, rows, summaries), whole, found, width, room)
+
+
+def ever_smallest(tables: Sequence[Table]) -> list[Table]:
+    """Return the first of these tables in ever smaller shapes."""
+    return [one for table in tables[:1] for one in ever_smaller(table)]
 
 
 @dataclass(frozen=True)
@@ -83,7 +118,7 @@ class Report:
     paths: tuple[Path, ...]
     rows: list[Row]
     summaries: list[Summary]
-    sections: Sections
+    sections: list[Section]
     again: int = 0
     unread: str = ""
 
@@ -107,19 +142,15 @@ def write(folder: Path, suite: Suite) -> Report:
     try:
         write_summaries(folder / "summary.csv", summaries)
         found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
-        charts = {one: one.svg() for one in found if one}
+        drawn = [one.drawing() for one in found if one]
         (folder / "pictures").mkdir(exist_ok=True)
-        for one, svg in charts.items():
-            (folder / one.path).write_text(on_white(svg), encoding="utf-8")
-        pictures = [(one.title, one.caption, one.path) for one in charts]
-        parts = sections(suite, environment, rows, summaries, answers)
-        text = markdown.report(suite, environment, parts, pictures)
-        (folder / "report.md").write_text(text, encoding="utf-8")
-        beside = ("runs.csv", "summary.csv", "environment.json", "report.md")
-        html = page(suite, environment, rows, summaries, parts, charts, beside)
-        (folder / "report.html").write_text(html, encoding="utf-8")
+        for one in drawn:
+            (folder / one.path).write_text(on_white(one.svg), encoding="utf-8")
+        parts = sections(suite, environment, rows, summaries, answers, drawn)
+        (folder / "report.md").write_text(markdown.report(suite, environment, parts), encoding="utf-8")
+        files = ("runs.csv", "summary.csv", "environment.json", "report.md")
+        (folder / "report.html").write_text(page(suite, environment, rows, parts, files), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
-    names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
-    paths = (*names, *(folder / one.path for one in charts))
-    return Report(folder, paths, rows, summaries, parts, run.again, unread)
+    paths = [folder / name for name in ("summary.csv", "report.md", "report.html", *(one.path for one in drawn))]
+    return Report(folder, tuple(paths), rows, summaries, parts, run.again, unread)

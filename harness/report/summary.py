@@ -21,8 +21,8 @@ from typing import Any
 import polars as pl
 
 from harness.model import CONTROL, Operation, Origin, Status, label
-from harness.report.figures import described, in_order, marked, significant, volume
-from harness.report.intervals import Interval, median_interval
+from harness.report.figures import described, in_order, marked, significant, span, volume
+from harness.report.intervals import Interval, median_interval, overlap
 from harness.results.row import Row
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
@@ -108,8 +108,7 @@ def in_words(case: Summary) -> str:
 def with_interval(summary: Summary) -> str:
     """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
     mark = UNSTABLE if summary.unstable else ""
-    ends = [significant(end) for end in summary.interval or ()]
-    return f"{significant(summary.median_seconds)}{mark}" + (f" ({'-'.join(ends)})" if any(ends) else "")
+    return f"{significant(summary.median_seconds)}{mark}" + (f" ({span(summary.interval)})" if summary.interval else "")
 
 
 @dataclass(frozen=True)
@@ -292,6 +291,16 @@ class Summary:
         return self.median_low_seconds, self.median_high_seconds
 
     @property
+    def ends(self) -> Interval:
+        """The ends of the interval of the median; of too few runs the median alone."""
+        return self.interval or (self.took, self.took)
+
+    @property
+    def values(self) -> str:
+        """How the values came back, in one word, or how the runs ended."""
+        return self.fidelity.partition(":")[0] if self.status == Status.OK else self.status
+
+    @property
     def took(self) -> float:
         """Median seconds of a case with ok runs."""
         assert self.median_seconds is not None
@@ -339,8 +348,8 @@ def limits(cases: Iterable[Summary]) -> dict[BoundPlace, Summary]:
 def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
     """Return the rank and the mark (SHARED, UNSURE or none) of each summary of one table, in their order."""
     competing = [case for case in cases if case.n and case.origin != Origin.CONTROL and not is_bound(case)]
-    highest = [_ends(case)[1] for case in competing]
-    ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
+    highest = [case.ends[1] for case in competing]
+    ranks = {id(case): 1 + sum(high < case.ends[0] for high in highest) for case in competing}
     shared = Counter(ranks.values())
     found: list[tuple[int | None, str]] = []
     for case in cases:
@@ -348,6 +357,11 @@ def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
         unsure = UNSURE if case.interval is None else ""
         found.append((rank, "" if rank is None else unsure or (SHARED if shared[rank] > 1 else "")))
     return found
+
+
+def not_shown_slower(case: Summary, than: Summary) -> bool:
+    """Say whether the intervals of two overlap: of too few runs nothing is shown."""
+    return case.interval is not None and than.interval is not None and overlap(case.interval, than.interval)
 
 
 def rank_shown(case: Summary) -> str:
@@ -361,10 +375,6 @@ def rank_notes(cases: Sequence[Summary]) -> tuple[str, ...]:
     """Return a line for each mark that is among the ranks of these cases."""
     marks = {case.tie for case in cases}
     return tuple(note for mark, note in NOTES.items() if mark in marks)
-
-
-def _ends(case: Summary) -> Interval:
-    return case.interval or (case.took, case.took)
 
 
 UNSTABLE = "!"
@@ -440,11 +450,9 @@ def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for one in summaries:
-            details = {
-                name: f"{value:.9g}" if isinstance(value, float) else value for name, value in one.details.items()
-            }
-            rounded = replace(one, details=details)
-            writer.writerow({name: as_cell(getattr(rounded, name)) for name in COLUMNS})
+            line: dict[str, Any] = {name: getattr(one, name) for name in COLUMNS}
+            line["details"] = {of: f"{to:.9g}" if isinstance(to, float) else to for of, to in one.details.items()}
+            writer.writerow({name: as_cell(value) for name, value in line.items()})
 
 
 def _in_tables(summary: Summary) -> tuple[Any, ...]:
@@ -469,7 +477,7 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
     low, high = median_interval(figures.get("runs", ()), name) or (None, None)
     every = [row.details for row in good]
     details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}
-    rates = {"median_low_seconds": low, "median_high_seconds": high, "details": details}
+    rates: dict[str, Any] = {"median_low_seconds": low, "median_high_seconds": high, "details": details}
     rates["mb_per_s"] = size / 1e6 / figures["median_seconds"] if size and good else None
     summary = Summary(
         **{name: getattr(first, name) for name in _OF_CASE},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 
@@ -17,14 +17,8 @@ from rich.text import Text
 
 from harness.model import printable as harmless
 from harness.report import recommendation
-from harness.report.answers import FASTEST, ROLES, USUAL, WHOLE, answers, in_one, leaders
-from harness.report.rankings import published_tables, text_tables
 from harness.report.recommendation import Recommendation
-from harness.report.sections import sentences
-from harness.report.summary import Summary
 from harness.report.table import Table
-from harness.results.row import Row
-from harness.suites.suite import PublishedFigure, Suite
 
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
 # be too wide without all that it can do without. All other texts are broken at spaces alone.
@@ -32,11 +26,6 @@ _IN_IDS, _IN_LONG_IDS = " .", " ._"
 _FEW = 24  # rows of a table for which widths with the fewest lines are looked for, and its columns of words
 _WORDS = (2, 3)
 _HEAD = 9  # a line of a head that is longer is broken at its spaces
-
-
-def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[PublishedFigure] = ()) -> list[Group]:
-    """Return all tables of a run for rich to print, each with its title and notes, `width` columns wide at most."""
-    return [printable(table, width) for table in (*text_tables(summaries), *published_tables(summaries, published))]
 
 
 _BEST = "bold"
@@ -210,11 +199,6 @@ def _broken(text: str, width: int, breaks: str) -> str:
 
 
 LINES = 40  # of one screen
-_FEWER_ROLES = (
-    ROLES,
-    (FASTEST, WHOLE, USUAL),
-    (FASTEST, USUAL),
-)
 
 
 @dataclass(frozen=True)
@@ -225,31 +209,22 @@ class Closing:
     sentences: list[str]
 
 
-def closing(
-    suite: Suite,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    width: int,
-    room: int = LINES,
-    short: bool = False,
+def fitting(
+    said: Sequence[str], whole: Sequence[Table], shapes: Sequence[Table], width: int, room: int = LINES
 ) -> Closing:
-    """Return what a run ends with: as much as fits into `room` lines of `width` columns, and the answers in any case.
+    """Return as much as fits into `room` lines of `width` columns, and the answers in any case.
 
-    The answers come with fewer roles and columns where there is little room. A suite that is not about frames has its
-    fastest and leanest, and its conclusions. Where all tables fit, as of a few transports, they come first, unless a
-    `short` one is asked for.
+    `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first.
     """
-    said = sentences(suite, rows, summaries)
-    texts = list(_shapes(suite, rows, summaries))
-    shapes = [printable(table, width) for table in [one for one in texts if fits(one, width)] or texts[-1:]]
-    if not short:
-        whole = [*tables(summaries, width, suite.published), *shapes[:1]]
-        # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.
-        if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines_of(said, width) <= room:
-            return Closing(whole, said)
+    drawn = [printable(table, width) for table in [one for one in shapes if fits(one, width)] or shapes[-1:]]
+    # A table has a title and a head: hundreds of rows need not be laid out to know that they do not fit.
+    if whole and sum(5 + len(table.rows) for table in (*whole, *shapes[:1])) <= room:
+        every = [*(printable(table, width) for table in whole), *drawn[:1]]
+        if _heights(every, width) + lines_of(said, width) <= room:
+            return Closing(every, list(said))
     left = room - min(lines_of(said, width), room // 2)
-    fitting = (shape for least in (left, room - 1) for shape in shapes if _heights([shape], width) <= least)
-    kept = [next(fitting, None) or _shortened(texts[-1], width, left)] if texts else []
+    found = (shape for least in (left, room - 1) for shape in drawn if _heights([shape], width) <= least)
+    kept = [next(found, None) or _shortened(shapes[-1], width, left)] if shapes else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
 
 
@@ -264,24 +239,6 @@ def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing
     return Closing([table], _cut(recommendation.sentences(found), width, left, "report.md"))
 
 
-def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[Table]:
-    """Yield the answers in ever smaller shapes: fewer columns first, then fewer roles."""
-    if suite.answers is None:
-        if found := leaders(summaries):
-            yield from _ever_smaller(found)
-        return
-    if not (found_answers := answers(suite.answers, rows, summaries)):
-        return
-    for roles in _FEWER_ROLES:
-        for ids in (True, False):
-            yield from _ever_smaller(in_one(found_answers, roles, ids))
-
-
-def _ever_smaller(table: Table) -> Iterator[Table]:
-    for count in range(len(table.droppable) + 1):
-        yield _without(table, [place for group in table.droppable[:count] for place in group])
-
-
 def _shortened(table: Table, width: int, room: int) -> Group:
     """Return the first rows of a table, as many as fit, and one at least."""
     count = len(table.rows)
@@ -291,19 +248,6 @@ def _shortened(table: Table, width: int, room: int) -> Group:
         if count == 1 or _heights([shown], width) <= room:
             return shown
         count -= 1
-
-
-def _without(table: Table, places: Sequence[int]) -> Table:
-    """Return a table without some of its columns, which is not to lose others."""
-    kept = [place for place in range(len(table.head)) if place not in places]
-    return replace(
-        table,
-        head=tuple(table.head[place] for place in kept),
-        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
-        wide=frozenset(new for new, place in enumerate(kept) if place in table.wide),
-        names=frozenset(new for new, place in enumerate(kept) if place in table.names),
-        droppable=(),
-    )
 
 
 def _heights(tables: Sequence[RenderableType], width: int) -> int:

@@ -32,7 +32,7 @@ def every(**more):
 
 def answered(rows, *usual):
     wanted = AnswersWanted(experiment="matrix", usual=usual or ("postgres.usual.*",))
-    return answers(wanted, rows, summarise(rows, ()))
+    return answers(wanted, summarise(rows, ()))
 
 
 def test_the_usual_transport_is_set_against_the_fastest_with_the_interval_of_their_ratio():
@@ -151,10 +151,10 @@ def test_reports_open_with_the_answers_frame_by_frame():
     asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
     summaries = summarise(rows, ())
     found = sections(asked, environment(), rows, summaries)
-    text = markdown.report(asked, environment(), found, [])
+    text = markdown.report(asked, environment(), found)
     assert text.startswith("# An example\n\n**pandas: the fastest transport")
     assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
-    html = page(asked, environment(), rows, summaries, found, {}, [])
+    html = page(asked, environment(), rows, found, [])
     opening = html.index("pandas: the fastest transport")
     assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
     assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is
@@ -162,5 +162,5 @@ def test_reports_open_with_the_answers_frame_by_frame():
 
 def test_a_suite_about_something_else_opens_as_ever():
     rows = every()
-    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())), [])
-    assert text.startswith("# An example\n\n4 cases")
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
+    assert text.startswith("# An example\n\n**The fastest and the leanest**")

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from harness.report.sections import closing
 from harness.report.summary import summarise
-from harness.report.terminal import Closing, _cut, closing, lines_of
+from harness.report.terminal import Closing, _cut, lines_of
 from harness.results import folder as folders
 from harness.settings import ROOT
 from harness.suites import suite_files

@@ -17,7 +17,7 @@ UP_TO = 1.2 * FACTOR
 
 def of(*rows):
     every = [*FASTEST, *WHOLE, *rows]
-    return no_contenders(WANTED, every, summarise(every, ()))
+    return no_contenders(WANTED, summarise(every, ()))
 
 
 def ids(*rows):

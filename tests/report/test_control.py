@@ -58,5 +58,5 @@ def test_without_a_control_nothing_is_said():
 
 def test_the_report_has_the_line():
     rows = pair([1.0, 1.1, 1.2], [1.25, 1.3, 1.35])
-    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())), ())
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
     assert "## What this run shows\n\n- A/A CONTROL FAILED, postgres.made.read" in text

@@ -10,7 +10,7 @@ from harness.report.answers import leaders
 from harness.report.charts import _bounds
 from harness.report.figures import quantity
 from harness.report.marks import cases_of, chosen
-from harness.report.rankings import text_tables
+from harness.report.rankings import rankings
 from harness.report.summary import summarise
 from tests.report.cases import changed, environment, row, run_folder, suite
 from tests.report.cluster_run import BOUND, PARTS, PICTURES, ROWS, STREAMS, bound, counted, curve, measured, of_engine
@@ -52,14 +52,14 @@ def test_what_one_process_does_comes_first_in_every_table_whatever_it_takes():
     fast = [of_engine(PARTS, 2, 1.0, experiment="engines"), of_engine(PARTS, 2, 10.0, 10_000_000, "engines")]
     rows = [*fast, *(measured(way, 50.0, parameters="workers=2") for way in STREAMS)]
     for some in (rows, [run for run in rows if run.rows == 1_000_000]):
-        for table in text_tables(summarise(some, ())):
+        for table in rankings(summarise(some, ())):
             names = [line[table.head.index("transport")] for line in table.rows]
             assert names.index(PARTS) == len(names) - 1 or names == [PARTS] * len(names), table.title
 
 
 def test_a_ranking_says_how_many_workers_and_counts_their_memory():
     rows = [of_engine(PARTS, 2, 10.0, experiment="engines"), measured(next(iter(STREAMS)), 8.0, parameters="workers=2")]
-    ranking, _ = text_tables(summarise(rows, ()))
+    ranking, _ = rankings(summarise(rows, ()))
     place = {name: ranking.head.index(name) for name in ("transport", "workers", "peak MB")}
     lines = {line[place["transport"]]: (line[place["workers"]], line[place["peak MB"]]) for line in ranking.rows}
     assert lines == {PARTS: ("2", "1,400"), "postgres.psycopg.load_copy": ("", "180")}

@@ -7,7 +7,7 @@ from tests.report.cases import row, scan
 
 
 def lines(rows):
-    return [dict(zip(NOT_OK, line, strict=True)) for line in not_ok(rows)]
+    return [dict(zip(NOT_OK, line, strict=True)) for table in not_ok(rows) for line in table.rows]
 
 
 def test_every_run_that_is_not_ok_is_in_a_line_with_its_passes():

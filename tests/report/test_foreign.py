@@ -10,9 +10,10 @@ from rich.console import Console
 
 from harness.cli.app import echo
 from harness.model import Status
+from harness.report.rankings import rankings
 from harness.report.sections import write
 from harness.report.summary import summarise, write_summaries
-from harness.report.terminal import tables
+from harness.report.terminal import printable
 from harness.results import runs_csv
 from tests.report.cases import environment, row, run_folder, suite
 
@@ -58,8 +59,8 @@ def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a
 def test_what_is_printed_of_foreign_rows_has_nothing_for_a_terminal_to_obey(capsys: pytest.CaptureFixture[str]) -> None:
     summaries = summarise([row(f"a{EVIL}", seconds=0.5), row("b", Status.ERROR, error=EVIL)], ())
     shown = io.StringIO()
-    for table in tables(summaries, 200):
-        Console(file=shown, width=200).print(table)
+    for table in rankings(summaries):
+        Console(file=shown, width=200).print(printable(table, 200))
     echo(f"error\t{EVIL}\nnext")
     said = shown.getvalue() + capsys.readouterr().out
     assert r"\x1b]0;owned" in said

@@ -10,9 +10,9 @@ import pytest
 from harness.model import Status
 from harness.report.answers import leaders
 from harness.report.charts import chart
-from harness.report.page import facts, headline, page
+from harness.report.page import facts, page
 from harness.report.rankings import every_case
-from harness.report.sections import sections
+from harness.report.sections import headline, sections
 from harness.report.summary import summarise
 from harness.report.table import Table
 from harness.suites.suite import Picture, PublishedFigure
@@ -64,11 +64,11 @@ class Elements(HTMLParser):
 
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     about = suite(*published, pictures=pictures)
-    drawn = {one: one.svg() for picture in pictures if (one := chart(picture, rows, published, tmp_path))}
+    drawn = [one.drawing() for picture in pictures if (one := chart(picture, rows, published, tmp_path))]
     summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
     known = environment() if facts is None else facts
-    return page(about, known, rows, summaries, sections(about, known, rows, summaries), drawn, files)
+    return page(about, known, rows, sections(about, known, rows, summaries, charts=drawn), files)
 
 
 def table(elements_or_text, title):
@@ -114,9 +114,8 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known["data"] = [{"name": NASTY}]
     known["measurement"] = {NASTY: NASTY}
     one = chart(replace(TIMES, title=NASTY), rows, (), tmp_path)
-    drawn = {one: one.svg()}
-    summaries = summarise(rows, ())
-    text = page(about, known, rows, summaries, sections(about, known, rows, summaries), drawn, ["runs.csv"])
+    found = sections(about, known, rows, summarise(rows, ()), charts=[one.drawing()])
+    text = page(about, known, rows, found, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []
     assert html.count("script") == html.count("style") == 1
@@ -135,7 +134,7 @@ def test_the_headline_counts_cases_runs_and_endings():
 def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
     rows = [row("a", seconds=1.0)] * 3
     assert headline(environment(), rows, summarise(rows, ())) == ["1 case in 3 passes of size default: 3 runs (3 ok)."]
-    assert "Every run there is ended ok" in made(tmp_path, rows)
+    assert "All 3 runs are ok." in made(tmp_path, rows)
 
 
 def test_every_run_that_is_not_ok_is_listed_with_its_reason(tmp_path):
@@ -232,16 +231,16 @@ def test_pictures_stand_in_the_page_with_their_captions_and_what_was_not_drawn_i
     html = Elements(text)
     assert html.count("svg") == html.count("figure") == html.count("figcaption") == 2
     assert html.count("svg", **{"aria-label": "Time by size"}) == 1
-    assert "Not drawn, as no ok run fits: What nobody ran." in text
+    assert "Not drawn, because no ok run fits them: What nobody ran." in text
     assert "Without a mark: parquet.dead.scan at 200 MB (killed)." in html.text()
 
 
 def test_the_published_figures_and_their_source_stand_in_the_page(tmp_path):
     text = made(tmp_path, ROWS, PublishedFigure("The slow way", "many_files", bytes=10**12, mean_seconds=60.0))
     html = Elements(text)
-    assert "The published figures beside ours" in text
+    assert "The published figures next to ours" in text
     assert 'A. Uthor, "The way", 2026-01-01' in html.text()
-    assert "The published figures beside ours" not in made(tmp_path)
+    assert "The published figures next to ours" not in made(tmp_path)
 
 
 def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):

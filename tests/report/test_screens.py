@@ -18,10 +18,11 @@ from harness.lab import labs as opened
 from harness.lab.doctor import Diagnosis
 from harness.report.answers import answers, opening
 from harness.report.figures import route
-from harness.report.rankings import text_tables
+from harness.report.rankings import rankings
+from harness.report.sections import closing
 from harness.report.summary import summarise
 from harness.report.table import Table
-from harness.report.terminal import LINES, _fitted, closing, lines_of, printable
+from harness.report.terminal import LINES, _fitted, lines_of, printable
 from harness.results import folder as folders
 from harness.settings import ROOT, Settings
 from harness.suites import suite_files
@@ -60,7 +61,7 @@ def test_no_table_of_a_reference_run_is_wider_and_none_has_a_broken_word(name: s
     known = suite_files.load(ROOT / "suites", name)
     run = folders.read(ROOT / "results" / "reference" / name)
     summaries = summarise(run.rows, known.published)
-    for table in (*text_tables(summaries), *opening(known, run.rows, summaries)):
+    for table in (*rankings(summaries), *opening(known, summaries)):
         console = terminal(width)
         console.print(printable(table, width), crop=False)
         assert parts(table, width) <= set(re.findall(r"[^\s._]+", read(console, width)))
@@ -79,7 +80,7 @@ def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) 
     shown = read(console, width, last)
     assert LONG in shown
     assert known.answers
-    for one in answers(known.answers, run.rows, summaries):
+    for one in answers(known.answers, summaries):
         for word in route(one).split():
             assert word in shown
     assert shown.count("×") >= 8

@@ -134,7 +134,9 @@ def test_a_report_that_cannot_be_written_is_refused_in_one_line(tmp_path):
 @pytest.mark.long
 @pytest.mark.process
 def test_the_command_line_starts_without_the_plotting_library():
-    code = "import sys, harness.cli, harness.report.tables; print('vl_convert' in sys.modules, 'jinja2' in sys.modules)"
+    code = (
+        "import sys, harness.cli, harness.report.terminal; print('vl_convert' in sys.modules, 'jinja2' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]
 
