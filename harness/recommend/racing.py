@@ -18,7 +18,7 @@ from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan

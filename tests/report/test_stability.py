@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.model import texts
-from harness.report.stability import note, reasons
-from harness.report.summary import Summary
+from harness.report.summary import Summary, summarise, unstable_note
 from tests.report.cases import row
 
 
@@ -14,25 +13,30 @@ def runs(*seconds, **more):
     return [row("a", seconds=value, **({"pass": place} | more)) for place, value in enumerate(seconds, start=1)]
 
 
+def unstable_reasons(rows):
+    (case,) = summarise(rows, ())
+    return case.unstable.split("; ") if case.unstable else []
+
+
 STEADY = (1.0, 1.01, 1.02)
 
 
 def test_steady_runs_are_not_unstable():
-    assert reasons(runs(*STEADY)) == []
-    assert reasons(runs(*STEADY, steal_seconds=0.0, throttled_seconds=0.0)) == []
-    assert reasons(runs(1.0)) == []
+    assert unstable_reasons(runs(*STEADY)) == []
+    assert unstable_reasons(runs(*STEADY, steal_seconds=0.0, throttled_seconds=0.0)) == []
+    assert unstable_reasons(runs(1.0)) == []
 
 
 @pytest.mark.parametrize(("column", "reason"), [("steal_seconds", "steal"), ("throttled_seconds", "throttled")])
 def test_one_run_of_which_others_took_more_than_2_percent_is_enough(column, reason):
     steady = runs(*STEADY)
-    assert reasons([*steady, *runs(1.0, **{column: 0.05, "pass": 4})]) == [reason]
-    assert reasons([*steady, *runs(1.0, **{column: 0.03, "pass": 4})]) == []  # a hundredth may be rounding
+    assert unstable_reasons([*steady, *runs(1.0, **{column: 0.05, "pass": 4})]) == [reason]
+    assert unstable_reasons([*steady, *runs(1.0, **{column: 0.03, "pass": 4})]) == []  # a hundredth may be rounding
 
 
 def test_one_tick_of_a_short_call_may_be_rounding():
-    assert reasons(runs(0.02, 0.02, 0.02, steal_seconds=0.01)) == []
-    assert reasons(runs(0.02, 0.02, 0.02, steal_seconds=0.02)) == ["steal"]
+    assert unstable_reasons(runs(0.02, 0.02, 0.02, steal_seconds=0.01)) == []
+    assert unstable_reasons(runs(0.02, 0.02, 0.02, steal_seconds=0.02)) == ["steal"]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +52,11 @@ def test_one_tick_of_a_short_call_may_be_rounding():
     ],
 )
 def test_a_slow_first_pass_is_an_outlier_by_the_rule_of_hyperfine(seconds, slow):
-    assert ("slow first pass" in reasons(runs(*seconds))) == slow
+    assert ("slow first pass" in unstable_reasons(runs(*seconds))) == slow
 
 
 def test_where_the_first_pass_has_no_ok_run_there_is_no_slow_first_pass():
-    assert reasons([replace(one, pass_number=one.pass_number + 1) for one in runs(1.05, 1.0, 1.0)]) == []
+    assert unstable_reasons([replace(one, pass_number=one.pass_number + 1) for one in runs(1.05, 1.0, 1.0)]) == []
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,7 @@ def test_where_the_first_pass_has_no_ok_run_there_is_no_slow_first_pass():
     ],
 )
 def test_the_spread_is_that_of_which_pyperf_warns(seconds, uneven):
-    assert ("spread" in reasons(runs(*seconds))) == uneven
+    assert ("spread" in unstable_reasons(runs(*seconds))) == uneven
 
 
 def test_the_most_frequent_reasons_are_said_once_and_others_with_their_cases():
@@ -85,6 +89,8 @@ def test_the_most_frequent_reasons_are_said_once_and_others_with_their_cases():
         )
     ]
     names = {"files=1": "1 file", "files=2": "2 files"}
-    assert note(cases, names) == ("! unstable (spread | throttled: c at 1 file; 2 files | steal; spread: b at 1 file)",)
-    assert note(cases[:2]) == ("! unstable (spread)",)
-    assert note(cases[-1:]) == ()
+    assert unstable_note(cases, names) == (
+        "! unstable (spread | throttled: c at 1 file; 2 files | steal; spread: b at 1 file)",
+    )
+    assert unstable_note(cases[:2]) == ("! unstable (spread)",)
+    assert unstable_note(cases[-1:]) == ()
