@@ -218,16 +218,16 @@ def _own(address: str) -> ObjectStore:
 
 @contextmanager
 def object_store(
-    settings: Settings, users: Sequence[str], run_id: str, say: Callable[[str], None]
+    settings: Settings, users: Sequence[str], run_id: str, say: Callable[[str], None], with_links: bool = False
 ) -> Iterator[tuple[Objects | str, str]]:
     """Yield the S3 server and a bucket on it, or the reason why there is none.
 
     `users` are the ids of the transports that need it and can run; without any, no server is compiled or started.
     """
     if not users:
-        yield "no transport that can run here uses an S3 server", ""
+        yield "no case that can run here uses one", ""
         return
-    with opened(settings, False, say, users) as objects:
+    with opened(settings, with_links, say, users) as objects:
         if isinstance(objects, str):
             yield objects, ""
             return

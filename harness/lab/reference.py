@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import psutil
 
@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.1
 # Connections that a call did not release: closing or collecting one that C code uses crashes the process.
 _ABANDONED: list[Connection] = []
 _Answer = TypeVar("_Answer")
-_Socket = tuple[Any, Any]
+_Socket = tuple[object, object]
 
 
 class NoAnswer(LabError):
@@ -54,7 +54,7 @@ def within(
     It then calls `cut` to close the connection, even if a signal ends the waiting. `began` receives the thread.
     """
     seconds = stopping.seconds_left(seconds)
-    answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+    answers: SimpleQueue[tuple[_Answer | None, BaseException | None]] = SimpleQueue()
     waited_for: SimpleQueue[bool] = SimpleQueue()
 
     def work() -> None:
@@ -81,7 +81,7 @@ def within(
         raise
     if error is not None:
         raise error
-    return answer
+    return cast(_Answer, answer)
 
 
 def _first(answers: SimpleQueue[_Answer], seconds: float) -> _Answer:

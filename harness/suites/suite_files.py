@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from pydantic import (
     AfterValidator,
@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, Facts, LabError, Origin, texts, unknown
+from harness.model import Experiment, Facts, LabError, Origin, Scalar, texts, unknown
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import (
     AnswersWanted,
@@ -52,7 +52,7 @@ def load(folder: Path, name: str) -> Suite:
         raise LabError(f"{path}: {error}") from None
 
 
-def _expanded(values: Any) -> Any:
+def _expanded(values: Scalar) -> Scalar:
     """Return `1..cores` as 1, 2, 4 and so on, the number of cores and twice that; `cores` as the number."""
     if values == "cores":
         return [cores()]
@@ -62,26 +62,26 @@ def _expanded(values: Any) -> Any:
     return [*powers, cores(), 2 * cores()]
 
 
-def _different(values: list[Any]) -> list[Any]:
+def _different(values: list[Scalar]) -> list[Scalar]:
     if any(value in values[:place] for place, value in enumerate(values)):
         raise ValueError(f"expected different values, found {values!r}")
     return values
 
 
-def _numbers_of_rows(parameters: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _numbers_of_rows(parameters: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:
     if not all(type(value) is int and value > 0 for value in parameters.get("rows", ())):
         raise ValueError(f"expected rows to be whole numbers above 0, found {parameters['rows']!r}")
     return parameters
 
 
-def _differently_named(parts: list[Any]) -> list[Any]:
+def _differently_named(parts: list[Scalar]) -> list[Scalar]:
     names = [part.name for part in parts]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f'expected different names, found "{twice[0]}" twice')
     return parts
 
 
-def _which_comparison(entries: Any) -> str:
+def _which_comparison(entries: Scalar) -> str:
     """Return the type of comparison of some entries, by the entry that only this type has."""
     given = entries if isinstance(entries, dict) else {}
     return "sweep" if "parameter" in given else "versus" if "transport" in given else "points"

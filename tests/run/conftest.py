@@ -11,7 +11,8 @@ from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import runner
 from harness.run.execution import execute
-from harness.run.rigs.rig import Checked, NothingLeft
+from harness.run.rigs.rig import Checked
+from harness.run.rigs.rig import Rig as AnyRig
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
 from tests.run.one_liners import Call, Descendant
@@ -48,7 +49,7 @@ def greedy(connection, files):
 NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
 
-class Rig(NothingLeft):
+class Rig(AnyRig):
     """Everything that a rig offers; writes down what it is asked, and says or raises what a test wants."""
 
     lab_name, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""

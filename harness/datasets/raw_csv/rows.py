@@ -86,7 +86,7 @@ def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
     def below(limit: int) -> np.ndarray:
         return (source.random_raw(rows) % limit).astype(np.int64)
 
-    def one_of(values: list) -> pa.Array:
+    def one_of(values: list[str] | list[int]) -> pa.Array:
         return pa.array(values).take(pa.array(below(len(values))))
 
     columns = {

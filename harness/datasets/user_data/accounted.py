@@ -6,13 +6,17 @@ import csv
 import io
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
 from harness.datasets.user_data.dialect import Dialect, refuse
 from harness.model import LabError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _QUOTE, _LINE_FEED = ord('"'), ord("\n")
 
@@ -46,7 +50,7 @@ def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
     return dialect
 
 
-def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
+def require_same(table: pa.Table, raw: bytes, dialect: Dialect, where: str) -> None:
     """Raise LabError if Python's reader finds other cells than pyarrow's in any row."""
     reader, records = dialect.reader(io.StringIO(raw.decode(), newline="")), []
     try:
@@ -62,7 +66,7 @@ def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
         raise LabError(f"{where}, row {row}: two readers of CSV read it differently; double the quotes in fields")
 
 
-def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
+def require_all_bytes(table: pa.Table, raw: bytes, dialect: Dialect, where: str) -> None:
     """Raise LabError if cells, separators, line ends and quotes do not add up to all bytes of a file."""
     quotes = raw.count(b'"')
     names = [name.encode() for name in table.column_names]
@@ -76,12 +80,12 @@ def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> N
         refuse(raw, dialect, where, "not all of its bytes are in the cells that were read; it is no regular CSV")
 
 
-def total(numbers: Any) -> int:
+def total(numbers: pa.Array) -> int:
     """Return the sum of an Arrow column."""
     return int(pc.sum(numbers).as_py() or 0)
 
 
-def count(names: list[bytes], table: Any, mark: bytes) -> int:
+def count(names: list[bytes], table: pa.Table, mark: bytes) -> int:
     """Return how often a character is in the names and the cells of a table of strings."""
     return sum(name.count(mark) for name in names) + sum(
         total(pc.count_substring(column, mark.decode())) for column in table.columns

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -18,7 +17,7 @@ from harness.model import LabError
 OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
 
 
-def of_arrow(table: Any) -> pl.DataFrame:
+def of_arrow(table: pa.Table) -> pl.DataFrame:
     """Return an Arrow table as a frame. Raises LabError with a column that polars cannot hold."""
     arrow_types.require_known(table.schema)
     require_zones(table.schema)
@@ -26,7 +25,7 @@ def of_arrow(table: Any) -> pl.DataFrame:
     return with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
 
 
-def require_zones(schema: Any) -> None:
+def require_zones(schema: pa.Schema) -> None:
     """Raise LabError with a column whose time zone polars does not know."""
     for field in schema:
         for part in arrow_types.parts(field.type):
@@ -39,7 +38,7 @@ def require_zones(schema: Any) -> None:
                 raise LabError(f'column "{field.name}": the time zone "{zone}" is unknown; cast it to UTC') from None
 
 
-def _in_utc(table: Any) -> Any:
+def _in_utc(table: pa.Table) -> pa.Table:
     """Return an Arrow table with offset zones converted to UTC, because polars knows zones only by name."""
     if not (offsets := arrow_types.with_offsets(table.schema)):
         return table
@@ -47,7 +46,7 @@ def _in_utc(table: Any) -> Any:
     return table.cast(pa.schema(utc))
 
 
-def with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
+def with_uuids(frame: pl.DataFrame, schema: pa.Schema) -> pl.DataFrame:
     """Return a frame in which an Arrow schema's UUIDs keep their type: polars treats them as bytes."""
     known = [frame[name] for name in arrow_types.with_uuids(schema)]
     made = [one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from harness.model import LabError
 UUID, JSON = "extension<arrow.uuid>", "extension<arrow.json>"
 _A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 # Arrow types on which polars aborts -> advice.
-_NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
+_NOT_IN_POLARS: dict[Callable[[pa.DataType], bool], str] = {
     pa.types.is_union: "make a column of each of its types",
     pa.types.is_run_end_encoded: "decode it (pyarrow.compute.run_end_decode)",
     pa.types.is_list_view: "cast it to a list",
@@ -30,7 +29,7 @@ _PLAIN += [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(
 _PLAIN_IDS = {of.id for of in _PLAIN}
 
 
-def odd(schema: Any) -> Any:
+def odd(schema: pa.Schema) -> pa.Schema:
     """Return the columns of a schema whose types readers may not know, or read differently."""
     return pa.schema([one for one in zip(schema.names, schema.types, strict=True) if one[1].id not in _PLAIN_IDS])
 
@@ -40,12 +39,12 @@ def is_offset(zone: object) -> bool:
     return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
 
 
-def with_offsets(schema: Any) -> list[str]:
+def with_offsets(schema: pa.Schema) -> list[str]:
     """Return the columns whose zone is an offset such as +05:30 instead of a name."""
     return [field.name for field in schema if is_offset(getattr(field.type, "tz", None))]
 
 
-def for_polars(schema: Any) -> bool:
+def for_polars(schema: pa.Schema) -> bool:
     """Return whether polars reads all columns of a schema unchanged, whatever their values.
 
     It keeps one entry per key of a map, turns times of 24:00 into nulls, and JSON into bytes.
@@ -56,7 +55,7 @@ def for_polars(schema: Any) -> bool:
     return not json and not with_offsets(schema) and not any(is_odd(part) for part in found for is_odd in odd)
 
 
-def require_known(schema: Any) -> None:
+def require_known(schema: pa.Schema) -> None:
     """Raise LabError for a column of a type on which polars aborts, without naming the column."""
     for field in schema:
         for of in parts(field.type):
@@ -64,7 +63,7 @@ def require_known(schema: Any) -> None:
                 raise LabError(f'column "{field.name}": {found}')
 
 
-def _unknown(of: Any) -> str:
+def _unknown(of: pa.DataType) -> str:
     """Describe the fault of an Arrow type that polars cannot read, with advice; empty for other types."""
     if pa.types.is_interval(of):
         return f"expected a type that a frame has, found {of}; cast it to a duration, or to text"
@@ -79,7 +78,7 @@ def _unknown(of: Any) -> str:
     return ""
 
 
-def _inside(of: Any, column: Any) -> str:
+def _inside(of: pa.DataType, column: pa.ChunkedArray) -> str:
     """Describe the fault of a type within a column's type that is fine for a whole column."""
     if of == column:
         return ""
@@ -97,24 +96,24 @@ def _inside(of: Any, column: Any) -> str:
     return ""
 
 
-def _in_lists(column: Any) -> bool:
+def _in_lists(column: pa.ChunkedArray) -> bool:
     """Return whether a type is UUID, or a list of such."""
     while pa.types.is_list(column) or pa.types.is_large_list(column):
         column = column.value_type
     return str(column) == UUID
 
 
-def with_uuids(schema: Any) -> list[str]:
+def with_uuids(schema: pa.Schema) -> list[str]:
     """Return the columns of UUIDs, and of lists of these, which polars reads as bytes."""
     return [field.name for field in schema if _in_lists(field.type)]
 
 
-def with_wide(schema: Any) -> list[str]:
+def with_wide(schema: pa.Schema) -> list[str]:
     """Return the columns of decimals with so many digits that polars aborts on them."""
     return [field.name for field in schema if pa.types.is_decimal256(field.type)]
 
 
-def narrowed(table: Any) -> Any:
+def narrowed(table: pa.Table) -> pa.Table:
     """Return a table whose wide decimals have 38 digits if that is enough, and are strings otherwise.
 
     The strings have the opaque type of Postgres's numbers.
@@ -125,19 +124,19 @@ def narrowed(table: Any) -> Any:
     return table
 
 
-def _narrow(column: Any, scale: int) -> Any:
+def _narrow(column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
     if scale <= MOST_DIGITS:
         with suppress(pa.ArrowInvalid):
             return column.cast(pa.decimal128(MOST_DIGITS, scale))
     return pa.ExtensionArray.from_storage(pa.opaque(pa.large_string(), "numeric", "Arrow"), texts_of(column))
 
 
-def with_times(schema: Any) -> list[str]:
+def with_times(schema: pa.Schema) -> list[str]:
     """Return the columns that contain times of day."""
     return [field.name for field in schema if any(map(pa.types.is_time, parts(field.type)))]
 
 
-def require_times(table: Any) -> None:
+def require_times(table: pa.Table) -> None:
     """Raise LabError for a time of day that polars would read as a null: 24:00 or later, or before 0:00."""
     for name in with_times(table.schema):
         for part in (part for chunk in table[name].chunks for part in leaves(chunk) if pa.types.is_time(part.type)):
@@ -146,7 +145,7 @@ def require_times(table: Any) -> None:
                 raise LabError(f'column "{name}": expected times of day before 24:00, found others; leave them out')
 
 
-def leaves(values: Any) -> Iterator[Any]:
+def leaves(values: pa.Array) -> Iterator[pa.Array]:
     """Yield the non-nested arrays within an Arrow array of lists, maps or structs."""
     if pa.types.is_nested(values.type):
         for part in _inner(values):
@@ -155,7 +154,7 @@ def leaves(values: Any) -> Iterator[Any]:
         yield values
 
 
-def _inner(values: Any) -> list[Any]:
+def _inner(values: pa.Array) -> list[pa.Array]:
     """Return the child arrays of an Arrow array of lists, maps or structs; empty for other arrays."""
     if pa.types.is_map(values.type):
         return [values.keys, values.items]
@@ -164,7 +163,7 @@ def _inner(values: Any) -> list[Any]:
     return [values.flatten()] if pa.types.is_nested(values.type) else []
 
 
-def parts(of: Any) -> list[Any]:
+def parts(of: pa.DataType) -> list[pa.DataType]:
     """Return an Arrow type and all types within it."""
     inside = [of.field(number).type for number in range(of.num_fields)]
     return [of, *(part for one in inside for part in parts(one))]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -16,14 +16,18 @@ from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, compared
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly, require_zones, with_uuids
-from harness.model import LabError
+from harness.model import LabError, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
     "parquet": lambda path: pl.read_parquet(path, glob=False, memory_map=False, hive_partitioning=False),
     "arrow": lambda path: pl.scan_ipc(path, glob=False).collect(),
     "arrow_stream": pl.read_ipc_stream,
 }
-_TABLES: dict[str, Callable[[Path], Any]] = {
+_TABLES: dict[str, Callable[[Path], pa.Table]] = {
     "parquet": lambda path: parquet.read_table(path, memory_map=False, partitioning=None),
     "arrow": lambda path: ipc.open_file(path.read_bytes()).read_all(),
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
@@ -41,7 +45,8 @@ _ARROW = {
 _BUFFER = 1 << 16
 _INT96 = "INT96"
 _FAR = 2**63 // 1_000  # microseconds that nanoseconds of 64 bits do not count
-_NUMBERS: dict[Any, Any] = {pl.Date: pa.int32(), pl.Datetime: pa.int64()}  # what a footer has for a column's ends
+# What a footer has for the ends of a column.
+_NUMBERS: dict[object, pa.DataType] = {pl.Date: pa.int32(), pl.Datetime: pa.int64()}
 _NUMBERS |= {pl.Int8: pa.int8(), pl.Int16: pa.int16(), pl.Int32: pa.int32(), pl.Int64: pa.int64()}
 _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
 
@@ -100,7 +105,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     return OfFile(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
 
 
-def _require_parquet(file: Any, odd: Any) -> None:
+def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:
     """Raise LabError with a column whose Parquet type Arrow reads as another."""
     nested = any(of.num_fields for of in odd.types)
     if nested and (variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema))):
@@ -113,14 +118,14 @@ def _require_parquet(file: Any, odd: Any) -> None:
         )
 
 
-def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
+def _of_leaves(file: pq.ParquetFile, what: str, wanted: str) -> Iterator[str]:
     """Yield the columns of a Parquet file that have a leaf whose attribute `what` is the wanted one."""
     schema = file.schema
     leaves = map(schema.column, range(len(schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
 
 
-def _require_no_zone(file: Any, old: set[str]) -> None:
+def _require_no_zone(file: pq.ParquetFile, old: set[str]) -> None:
     """Raise LabError with an INT96 column that had a time zone in Arrow: polars keeps it, pyarrow drops it."""
     written = (file.metadata.metadata or {}).get(b"ARROW:schema", b"")
     for field in ipc.read_schema(pa.BufferReader(base64.b64decode(written))) if written else ():
@@ -154,20 +159,20 @@ def _int96(path: Path, columns: list[str] | None) -> str:
     return _INTO_MICROSECONDS
 
 
-def _in_unit(path: Path, columns: list[str] | None, unit: str) -> Any:
+def _in_unit(path: Path, columns: list[str] | None, unit: str) -> pa.Table:
     return parquet.read_table(
         path, columns=columns, memory_map=False, partitioning=None, coerce_int96_timestamp_unit=unit
     )
 
 
-def _numbers(column: Any) -> Iterator[pl.Series]:
+def _numbers(column: pa.ChunkedArray) -> Iterator[pl.Series]:
     """Yield the timestamps in an Arrow column, at any depth, as numbers."""
     for leaf in arrow_types.leaves(column.combine_chunks()):
         if pa.types.is_timestamp(leaf.type):
             yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
 
 
-def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any, where: str) -> str:
+def _compare(frame: pl.DataFrame, path: Path, form: str, file: pq.ParquetFile, schema: pa.Schema, where: str) -> str:
     """Compare polars' values with pyarrow's; return how much was compared."""
     rows, width = frame.shape
     if file is None:
@@ -194,7 +199,7 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any,
     return f"{wanted[0][1]:,} of {rows:,} rows of {of}, and the nulls and ends of {ends}"
 
 
-def _other_ends(frame: pl.DataFrame, leaves: list[list[Any]]) -> tuple[list[str], int]:
+def _other_ends(frame: pl.DataFrame, leaves: list[list[pq.ColumnChunkMetaData]]) -> tuple[list[str], int]:
     """Return the columns to decode again, and how many are not compared as a whole.
 
     The nulls or ends of the former differ from the footer's. Where it has none, they are a small part of the file.
@@ -220,7 +225,7 @@ def _other_ends(frame: pl.DataFrame, leaves: list[list[Any]]) -> tuple[list[str]
     return found, unknown
 
 
-def _ends(column: pl.Series, numbers: Any) -> tuple[Any, Any]:
+def _ends(column: pl.Series, numbers: pa.DataType) -> tuple[Scalar, Scalar]:
     """Return a column's smallest and largest number, also for times; asking polars takes longer."""
     if column.dtype.is_temporal():
         column = pl.Series(column.to_arrow().view(numbers))
@@ -244,7 +249,7 @@ def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> st
     return "every value" if whole else f"{seen:,} of {rows:,} rows"
 
 
-def _groups(rows: int, file: Any, where: str) -> list[int]:
+def _groups(rows: int, file: pq.ParquetFile, where: str) -> list[int]:
     """Return the sizes of a file's row groups. Raises LabError if they do not match the rows read."""
     groups = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
     if sum(groups) != rows:
@@ -252,7 +257,7 @@ def _groups(rows: int, file: Any, where: str) -> list[int]:
     return groups
 
 
-def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
+def _compare_with_polars(table: pa.Table, path: Path, file: pq.ParquetFile, where: str) -> None:
     """Compare Arrow's values of a Parquet file with polars', except for columns that polars reads differently.
 
     For a large file it compares the first rows, so that polars decodes as little as possible.
@@ -266,7 +271,7 @@ def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
 
 
-def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
+def _compare_table(frame: pl.DataFrame, table: pa.Table, where: str) -> str:
     """Compare a frame with the Arrow table that it was made from; return how much was compared."""
     for first, size in compared.pieces(*frame.shape):
         compared.require_same(frame.slice(first, size), table.slice(first, size), first, where)
@@ -292,7 +297,7 @@ def require_different(names: list[str], where: str) -> None:
         raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
 
 
-def _schema(path: Path, form: str) -> Any:
+def _schema(path: Path, form: str) -> pa.Schema:
     """Return the Arrow schema of an Arrow file."""
     with pa.OSFile(str(path)) as file:
         return (ipc.open_file if form == "arrow" else ipc.open_stream)(file).schema

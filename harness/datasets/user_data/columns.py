@@ -22,16 +22,14 @@ database table holds them. A database's tables refuse types that it lacks.
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, is_wide, map_of, nested, plain, polars_dtype
+from harness.check.logical_types import FLOATS, INTEGERS, Dtype, is_wide, map_of, nested, plain, polars_dtype
 from harness.datasets.user_data import decimals
 from harness.datasets.user_data import nested as inside
 from harness.model import LabError
 
-_NAMED: dict[Any, str] = {
+_NAMED: dict[Dtype, str] = {
     pl.Boolean: "boolean",
     pl.Int8: "int8",
     pl.Int16: "int16",
@@ -118,11 +116,11 @@ def _logical_type(series: pl.Series) -> str:
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
 
-def _uuids(dtype: Any) -> str:
+def _uuids(dtype: Dtype) -> str:
     return f"array({_uuids(dtype.inner)})" if isinstance(dtype, pl.List) else "uuid"
 
 
-def _of_flat(dtype: Any) -> str:
+def _of_flat(dtype: Dtype) -> str:
     """Return the logical type of a non-nested column; empty if no table holds it."""
     if isinstance(dtype, pl.Datetime):
         return "timestamp_tz" if dtype.time_zone else "timestamp"
@@ -131,7 +129,7 @@ def _of_flat(dtype: Any) -> str:
     return _NAMED.get(dtype.base_type(), "")
 
 
-def _of_nested(dtype: Any) -> str:
+def _of_nested(dtype: Dtype) -> str:
     """Return the logical type of lists, structs and maps of any depth; empty for all other types."""
     if isinstance(dtype, pl.Struct):
         logical_types = {field.name: _inside(field.dtype) for field in dtype.fields}
@@ -144,7 +142,7 @@ def _of_nested(dtype: Any) -> str:
     return of_items and f"array({of_items})"
 
 
-def _inside(dtype: Any) -> str:
+def _inside(dtype: Dtype) -> str:
     """Return the logical type of a list's, struct's or map's items; empty if no table holds it there."""
     logical = _of_nested(dtype) or _of_flat(dtype)
     logical = "text" if logical == "category" else logical

@@ -7,14 +7,19 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
+from harness.check.canonical_values import texts_of
 from harness.datasets.user_data import arrow_types
 from harness.datasets.user_data.arrow_frames import OF_POLARS
-from harness.model import LabError
+from harness.model import LabError, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 
 WHOLE = 200_000  # up to this many values, all are compared
 _PART = 24  # beyond that, one row in this many
@@ -44,7 +49,7 @@ def said(rows: int, width: int) -> str:
     return f"{sum(size for _, size in pieces(rows, width)):,} of {rows:,} rows"
 
 
-def require_same(found: Iterable[pl.Series], table: Any, first: int, where: str) -> None:
+def require_same(found: Iterable[pl.Series], table: pa.Table, first: int, where: str) -> None:
     """Raise LabError with the column and row of a value that differs in Arrow; a frame is its columns."""
     for column in found:
         name, expected = column.name, table.column(column.name)
@@ -59,7 +64,7 @@ def require_same(found: Iterable[pl.Series], table: Any, first: int, where: str)
             )
 
 
-def different(column: pl.Series, expected: Any) -> int | None:
+def different(column: pl.Series, expected: pa.ChunkedArray) -> int | None:
     """Return the first row in which a column differs from Arrow's, even in a zero's sign; None without one.
 
     The column is converted to Arrow, because a wrong conversion from Arrow to polars could be wrong in the same way
@@ -69,7 +74,7 @@ def different(column: pl.Series, expected: Any) -> int | None:
     if isinstance(column.dtype, pl.BaseExtension):
         column = column.ext.storage()
         is_wide = pa.types.is_decimal256(expected.type)
-        expected = arrow_types.texts_of(expected) if is_wide else getattr(expected, "storage", expected)
+        expected = texts_of(expected) if is_wide else getattr(expected, "storage", expected)
     try:
         given = column.to_arrow(compat_level=pl.CompatLevel.newest())
     except OF_POLARS:
@@ -90,7 +95,7 @@ def different(column: pl.Series, expected: Any) -> int | None:
     return next((row for row, (one, other) in pairs if not same(one, other)), None)
 
 
-def _decoded(values: Any) -> Any:
+def _decoded(values: pa.Array) -> pa.Array:
     if not pa.types.is_dictionary(values.type):
         return values
     words = values.dictionary
@@ -99,12 +104,12 @@ def _decoded(values: Any) -> Any:
     return values.dictionary_decode()
 
 
-def _zoned(of: Any) -> list[bool]:
+def _zoned(of: pa.DataType) -> list[bool]:
     """Set for all timestamps of a type whether they have a zone."""
     return [part.tz is not None for part in arrow_types.parts(of) if pa.types.is_timestamp(part)]
 
 
-def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
+def _as_integers(of: pa.DataType, known: Callable[[pa.DataType], bool]) -> pa.DataType:
     """Return a type with integers instead of the mapped types, at any depth of lists and structs."""
     if pa.types.is_struct(of):
         return pa.struct([field.with_type(_as_integers(field.type, known)) for field in of])
@@ -114,7 +119,7 @@ def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
     return _INTEGERS[of.bit_width] if known(of) else of
 
 
-def _objects(values: Any) -> list[Any]:
+def _objects(values: pa.Array) -> list[Scalar]:
     """Return values as Python objects; dates and times, which Python cannot represent in full, as numbers."""
     try:
         return list(values.view(_as_integers(values.type, pa.types.is_temporal)).to_pylist())
@@ -122,7 +127,7 @@ def _objects(values: Any) -> list[Any]:
         return list(values)  # as Arrow's own
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Scalar, other: Scalar) -> bool:
     """Return whether two Python values are the same, at any depth."""
     if isinstance(one, float) and isinstance(other, float):
         return (one == other and math.copysign(1, one) == math.copysign(1, other)) or (one != one and other != other)
@@ -135,13 +140,13 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def share(leaves: Sequence[Sequence[Any]]) -> float:
+def share(leaves: Sequence[Sequence[pq.ColumnChunkMetaData]]) -> float:
     """Return how many bytes of a Parquet file, whose columns have these chunks, may be decoded again."""
     whole = sum(chunk.total_uncompressed_size for leaf in leaves for chunk in leaf)
     return max(whole / _SHARE - _ENDS * len(leaves), 0.0)
 
 
-def chosen(leaves: Sequence[Sequence[Any]], schema: Any) -> list[str]:
+def chosen(leaves: Sequence[Sequence[pq.ColumnChunkMetaData]], schema: pa.Schema) -> list[str]:
     """Return the columns of a large Parquet file whose rows are compared, in order; `leaves` have their chunks.
 
     To read one row, a reader decodes a page of the column, which is most of a file of a few MB. So one column of each
@@ -165,7 +170,7 @@ def chosen(leaves: Sequence[Sequence[Any]], schema: Any) -> list[str]:
     return [name for name in schema.names if name in names]
 
 
-def _cost(leaf: Any) -> float:
+def _cost(leaf: pq.ColumnChunkMetaData) -> float:
     """Return how many bytes a reader decodes for the first rows of part of a column; uncompressed data are copied."""
     size = leaf.total_uncompressed_size
     if size > _PAGE:
@@ -173,7 +178,9 @@ def _cost(leaf: Any) -> float:
     return float(_SMALLEST + size / (3 if leaf.total_compressed_size >= 0.99 * leaf.total_uncompressed_size else 1))
 
 
-def batches(file: Any, names: list[str], wanted: list[tuple[int, int]], groups: list[int]) -> Iterator[tuple[int, Any]]:
+def batches(
+    file: pq.ParquetFile, names: list[str], wanted: list[tuple[int, int]], groups: list[int]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of rows of a Parquet file, with the first row; `groups` are the sizes of its row groups.
 
     Each column is read in one of the wanted pieces, at the start of its row group: three pieces of all columns would

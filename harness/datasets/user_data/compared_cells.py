@@ -13,15 +13,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from harness.check.logical_types import Dtype
 from harness.datasets.user_data.dialect import Cells
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.steps import Call
-from harness.model import LabError
+from harness.model import LabError, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 WHOLE = 50_000  # up to this many cells, all are compared
 _SAMPLE = 16_000  # cells compared beyond that
@@ -33,7 +39,7 @@ _ISO = re.compile(
 )
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}
-_Made = Callable[[str, Any], bool]
+_Made = Callable[[str, Scalar], bool]
 
 
 def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence[Call]], options: Options) -> str:
@@ -58,7 +64,7 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
     return f"{compared}, and of every column the nulls, the smallest, the largest and the longest"
 
 
-def _starts(cells: Cells) -> Any:
+def _starts(cells: Cells) -> npt.NDArray[np.int64] | None:
     """Return where the non-blank lines start; None if quotes or line ends are unusual."""
     raw, dialect = cells.raw, cells.dialect
     if dialect.escape or raw.count(b"\r") != raw.count(b"\r\n"):
@@ -112,7 +118,7 @@ def _require_ends(cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], op
                 _refuse(cells, name, int(row), cell, frame)  # type: ignore[arg-type]
 
 
-def written_lengths(written: Any) -> Any:
+def written_lengths(written: pa.Array) -> pa.Array:
     """Return how many bytes each cell of an Arrow column has."""
     import pyarrow.compute as pc
 
@@ -127,12 +133,12 @@ def _refuse(cells: Cells, name: str, row: int, cell: str, frame: pl.DataFrame) -
     )
 
 
-def _values(column: pl.Series) -> list[Any]:
+def _values(column: pl.Series) -> list[Scalar]:
     """Return values as Python objects, times as numbers, because Python has no nanoseconds."""
     return (column.to_physical() if column.dtype.is_temporal() else column).to_list()
 
 
-def _same(cell: str, value: Any, holds: _Made, options: Options) -> bool:
+def _same(cell: str, value: Scalar, holds: _Made, options: Options) -> bool:
     null = cell == "" or cell in options.null_values
     if value is None or null:
         return null and (value is None or value == cell == "")
@@ -168,7 +174,7 @@ def _float(cell: str, value: float) -> bool:
     return _number(float(cell), value) if cell[-1:] in "nNf" else Decimal(cell) == Decimal(repr(value))
 
 
-def _temporal(dtype: Any, written: str) -> _Made:
+def _temporal(dtype: Dtype, written: str) -> _Made:
     unit = {pl.Date: _DAY, pl.Time: 1}.get(dtype.base_type()) or _UNITS[dtype.time_unit]
     return lambda cell, value: value * unit == (_iso(cell) if _of_iso(written) else _as_written(cell, written))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -17,7 +16,7 @@ from harness.datasets.store import content_hash
 from harness.datasets.user_data import columns, mark, memory, nested, reading, values
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.reading import Program
-from harness.model import Dataset, LabError, unknown
+from harness.model import Dataset, Frame, LabError, unknown
 
 NAME = "own"  # name of the dataset and of its tables
 _SEED = 20260407
@@ -161,7 +160,7 @@ def from_file(
     )
 
 
-def from_memory(frame: Any, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> UserData:
+def from_memory(frame: Frame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> UserData:
     """Take a frame in memory from any library; see `from_frame`."""
     made = reading.of_memory(frame)
     how = memory.said(frame, made)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,7 +90,7 @@ def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
     return names
 
 
-def _read(raw: bytes, dialect: Dialect, where: str) -> Any:
+def _read(raw: bytes, dialect: Dialect, where: str) -> pa.Table:
     """Return the cells as a table of strings."""
     for block in (1 << 22, min(len(raw) + 1, (1 << 31) - 1)):
         try:
@@ -106,7 +105,9 @@ def _read(raw: bytes, dialect: Dialect, where: str) -> Any:
     raise LabError(f"{where}: a line longer than 2 GB, which no reader takes; is a quote open?")
 
 
-def options_of_arrow(dialect: Dialect, names: list[str], block: int) -> tuple[Any, Any, Any]:
+def options_of_arrow(
+    dialect: Dialect, names: list[str], block: int
+) -> tuple[arrow_csv.ReadOptions, arrow_csv.ParseOptions, arrow_csv.ConvertOptions]:
     """Return pyarrow's options for reading all cells as strings."""
     return (
         arrow_csv.ReadOptions(block_size=block),
@@ -126,7 +127,7 @@ def options_of_arrow(dialect: Dialect, names: list[str], block: int) -> tuple[An
     )
 
 
-def _notes(table: Any, raw: bytes, dialect: Dialect, where: str) -> Iterator[str]:
+def _notes(table: pa.Table, raw: bytes, dialect: Dialect, where: str) -> Iterator[str]:
     first = dialect.skip_rows + 1
     if dialect.escape:
         yield f"{where}: quotes in fields are escaped by \\, and read so"
@@ -151,7 +152,7 @@ def _notes(table: Any, raw: bytes, dialect: Dialect, where: str) -> Iterator[str
         yield f"{where}: {rows:,} row{'s' if rows > 1 else ''} of nothing but nulls, the first is {said}"
 
 
-def _blank_lines(table: Any, raw: bytes) -> int:
+def _blank_lines(table: pa.Table, raw: bytes) -> int:
     lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
     if b'"' in raw:
         lines -= count([name.encode() for name in table.column_names], table, b"\n")

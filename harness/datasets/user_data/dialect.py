@@ -9,9 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.model import LabError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 UTF8 = "utf-8"
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
@@ -51,7 +55,7 @@ class Dialect:
 class Cells:
     """A file's cells as strings, its bytes in UTF-8 without skipped ones, and notes for the user."""
 
-    table: Any
+    table: pa.Table
     raw: bytes
     dialect: Dialect
     where: str

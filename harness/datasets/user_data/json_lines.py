@@ -6,13 +6,12 @@ import io
 import json
 import re
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
-from harness.model import LabError
+from harness.model import Facts, LabError, Scalar
 
 _WHOLE = 100_000  # up to this many values, all are compared
 _LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not represent
@@ -59,7 +58,7 @@ def _require_json(raw: bytes, where: str) -> None:
                 raise LabError(f"{where}, line {number}: no object of JSON; write one object a line, {{...}}")
 
 
-def _require_same(made: dict[str, Any], line: bytes, row: int, where: str) -> None:
+def _require_same(made: Facts, line: bytes, row: int, where: str) -> None:
     written = json.loads(line, parse_float=Decimal, object_pairs_hook=_once)
     for name in {*written, *made}:
         if not _same(written.get(name), made.get(name)):
@@ -69,14 +68,14 @@ def _require_same(made: dict[str, Any], line: bytes, row: int, where: str) -> No
             )
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Scalar]]) -> Facts:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise LabError(f"a name is twice in one object of JSON: {', '.join(name for name, _ in pairs)}; rename one")
     return found
 
 
-def _same(written: Any, made: Any) -> bool:
+def _same(written: Scalar, made: Scalar) -> bool:
     if isinstance(written, dict):
         return isinstance(made, dict) and all(_same(written.get(name), made.get(name)) for name in {*written, *made})
     if isinstance(written, list):

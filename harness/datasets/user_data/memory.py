@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ import pyarrow as pa
 from harness.datasets.user_data import compared
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.user_data.columnar import require_different
-from harness.model import LabError
+from harness.model import Frame, LabError, Scalar
 
 _OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
 _TAKEN = (
@@ -21,7 +20,7 @@ _TAKEN = (
 )
 
 
-def of_memory(data: Any) -> pl.DataFrame:
+def of_memory(data: Frame) -> pl.DataFrame:
     """Return a frame in memory as a polars frame. Raises LabError for other objects, or if a value would change."""
     library, name = type(data).__module__.partition(".")[0], type(data).__name__
     with quietly():
@@ -36,19 +35,19 @@ def of_memory(data: Any) -> pl.DataFrame:
         return _of_arrow(data)
 
 
-def said(data: Any, made: pl.DataFrame) -> str:
+def said(data: Frame, made: pl.DataFrame) -> str:
     """Describe how much of a frame was compared with its source; empty for a polars frame, which is not converted."""
     return "" if isinstance(data, pl.DataFrame | pl.LazyFrame) else compared.said(*made.shape)
 
 
-def _collected(frame: Any) -> pl.DataFrame:
+def _collected(frame: Frame) -> pl.DataFrame:
     try:
         return frame.collect()
     except OF_POLARS as error:
         raise LabError(f"the LazyFrame cannot be collected: {str(error).partition(chr(10))[0]}") from None
 
 
-def _of_arrow(data: Any) -> pl.DataFrame:
+def _of_arrow(data: Frame) -> pl.DataFrame:
     try:
         table = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
         require_different(table.column_names, "the frame")
@@ -59,7 +58,7 @@ def _of_arrow(data: Any) -> pl.DataFrame:
         raise _not_taken("", error) from None
 
 
-def _compare(frame: pl.DataFrame, table: Any) -> None:
+def _compare(frame: pl.DataFrame, table: pa.Table) -> None:
     for first, size in compared.pieces(*frame.shape):
         compared.require_same(frame.slice(first, size), table.slice(first, size), first, "the frame")
 
@@ -72,7 +71,7 @@ def _not_taken(which: str, error: BaseException) -> LabError:
     )
 
 
-def _with_index(frame: Any) -> Any:
+def _with_index(frame: Frame) -> Frame:
     """Return a pandas frame with the named parts of its index as columns. Raises LabError for values in others."""
     names = list(frame.index.names)
     if len(names) == 1 and names[0] is None:
@@ -97,7 +96,7 @@ def _with_index(frame: Any) -> Any:
     return kept
 
 
-def _of_pandas(frame: Any) -> pl.DataFrame:
+def _of_pandas(frame: Frame) -> pl.DataFrame:
     require_different(list(map(str, frame.columns)), "the frame")
     try:
         named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
@@ -108,7 +107,7 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         raise _not_taken(_not_of_arrow(frame), error) from None
 
 
-def _table(named: Any) -> Any:
+def _table(named: Frame) -> pa.Table:
     """Return a pandas frame as an Arrow table. Raises LabError if that would change objects of mixed types."""
     zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
     table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
@@ -123,7 +122,7 @@ def _table(named: Any) -> Any:
     return table
 
 
-def _require_aware_or_naive(name: str, objects: Any) -> None:
+def _require_aware_or_naive(name: str, objects: Frame) -> None:
     """Raise LabError if only some timestamps have a zone."""
     zoned = [one.tzinfo is not None for one in objects if isinstance(one, datetime) and one == one]
     if any(zoned) and not all(zoned):
@@ -136,7 +135,7 @@ def _require_aware_or_naive(name: str, objects: Any) -> None:
         )
 
 
-def _not_of_arrow(frame: Any) -> str:
+def _not_of_arrow(frame: Frame) -> str:
     """Name the first column of a pandas frame that has no Arrow type."""
     for place, name in enumerate(map(str, frame.columns)):
         try:
@@ -146,7 +145,7 @@ def _not_of_arrow(frame: Any) -> str:
     return ""
 
 
-def _require_same(made: pl.DataFrame, frame: Any) -> None:
+def _require_same(made: pl.DataFrame, frame: Frame) -> None:
     """Raise LabError with the column and row of a value that differs from the pandas frame's."""
     for first, size in compared.pieces(*made.shape):
         for name in made.columns:
@@ -158,14 +157,14 @@ def _require_same(made: pl.DataFrame, frame: Any) -> None:
                 )
 
 
-def _told(values: Any, row: int) -> str:
+def _told(values: Frame, row: int) -> str:
     try:
         return repr(str(values[row])[:40])
     except (*OF_POLARS, ArithmeticError, ValueError):
         return "a value that Python does not have"
 
 
-def _different(column: pl.Series, piece: Any) -> int | None:
+def _different(column: pl.Series, piece: Frame) -> int | None:
     missing = piece.isna().to_numpy()
     if isinstance(column.dtype, pl.Datetime | pl.Duration) and piece.dtype.kind in "mM":
         given = piece.dt.tz_convert("UTC").dt.tz_localize(None) if hasattr(piece.dtype, "tz") else piece
@@ -185,7 +184,7 @@ def _different(column: pl.Series, piece: Any) -> int | None:
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def _same(made: Any, given: Any, missing: Any) -> bool:
+def _same(made: Scalar, given: Scalar, missing: Scalar) -> bool:
     if made is None or missing is True:
         return missing is True and (made is None or made != made)
     if isinstance(made, bool) or isinstance(given, bool):
@@ -195,7 +194,7 @@ def _same(made: Any, given: Any, missing: Any) -> bool:
     return _other_dtype(made, given) or compared.same(made, given)
 
 
-def _other_dtype(made: Any, given: Any) -> bool:
+def _other_dtype(made: Scalar, given: Scalar) -> bool:
     """Return whether a value that Python objects represent in another form is the same."""
     import uuid
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
 from harness.check.canonical_lists import entries_of
+from harness.check.logical_types import Dtype
 
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -34,7 +34,7 @@ def _look(level: pl.DataFrame, found: dict[str, int]) -> None:
     """Examine the values of rows, none of which is null."""
     if isinstance(level["value"].dtype, pl.Map):
         level = level.with_columns(level["value"].map.entries())
-    dtype: Any = level["value"].dtype
+    dtype: Dtype = level["value"].dtype
     if isinstance(dtype, pl.Struct):
         for field in level["value"].struct.unnest():
             if _is_nested(field.dtype):
@@ -58,7 +58,7 @@ def _note(found: dict[str, int], what: str, rows: pl.DataFrame) -> None:
         found[what] = min(found.get(what, first), first)
 
 
-def _is_nested(dtype: Any) -> bool:
+def _is_nested(dtype: Dtype) -> bool:
     return isinstance(dtype, pl.List | pl.Struct | pl.Map)
 
 
@@ -66,7 +66,7 @@ def days(series: pl.Series) -> pl.DataFrame:
     """Return the dates in lists and structs of a column with their rows, as the columns `row` and `value`."""
     found = [pl.DataFrame(schema={"row": pl.Int64, "value": pl.Date})]
     for level in leaves(series) if _is_nested(series.dtype) else ():
-        dtype: Any = level["value"].dtype
+        dtype: Dtype = level["value"].dtype
         if dtype == pl.Date:
             found.append(level)
         elif isinstance(dtype, pl.Datetime):
@@ -79,7 +79,7 @@ def not_counted(series: pl.Series) -> int | None:
     """Return the first row with a timestamp in its lists and structs that 64-bit microseconds cannot hold, if any."""
     found: dict[str, int] = {}
     for level in leaves(series) if series.dtype.is_nested() else ():
-        dtype: Any = level["value"].dtype
+        dtype: Dtype = level["value"].dtype
         if isinstance(dtype, pl.Datetime) and dtype.time_unit != "us":
             counted = level["value"].cast(pl.Datetime("us", dtype.time_zone), strict=False).cast(dtype, strict=False)
             _note(found, "first", level.filter(counted.ne_missing(level["value"])))
@@ -90,7 +90,7 @@ def repeated(series: pl.Series) -> int | None:
     """Return the first row with a map that has a key twice, if any: polars accepts them from Arrow unchanged."""
     found: dict[str, int] = {}
     for level in _levels(_with_rows(series)) if series.dtype.is_nested() else ():
-        values: Any = level["value"]
+        values: Dtype = level["value"]
         if isinstance(values.dtype, pl.Map):
             keys = values.map.keys()
             _note(found, "first", level.filter(keys.list.n_unique() < keys.list.len()))
@@ -111,7 +111,7 @@ def _with_rows(series: pl.Series) -> pl.DataFrame:
 def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield values with their rows, then those inside them, at any depth."""
     yield level
-    values: Any = level["value"]
+    values: Dtype = level["value"]
     if isinstance(values.dtype, pl.Map):
         values = values.map.entries()
     elif isinstance(values.dtype, pl.Array):
@@ -124,7 +124,7 @@ def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
             yield from _levels(level.with_columns(field.alias("value")))
 
 
-def renamed(series: pl.Series, dtype: Any) -> pl.Series:
+def renamed(series: pl.Series, dtype: Dtype) -> pl.Series:
     """Return a column whose struct fields, at any depth, have the names of another dtype."""
     if not _has_structs(series.dtype):
         return series
@@ -132,7 +132,7 @@ def renamed(series: pl.Series, dtype: Any) -> pl.Series:
     return made.alias(series.name)
 
 
-def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
+def _renamed(values: pl.Expr, dtype: Dtype) -> pl.Expr:
     if isinstance(dtype, pl.List):
         return values.list.eval(_renamed(pl.element(), dtype.inner)) if _has_structs(dtype) else values
     if isinstance(dtype, pl.Map):
@@ -146,7 +146,7 @@ def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
     return pl.when(values.is_not_null()).then(made)
 
 
-def _has_structs(dtype: Any) -> bool:
+def _has_structs(dtype: Dtype) -> bool:
     if isinstance(dtype, pl.Map):
         return _has_structs(dtype.key) or _has_structs(dtype.value)
     return _has_structs(dtype.inner) if isinstance(dtype, pl.List) else isinstance(dtype, pl.Struct)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from harness.lab.packages import not_installed
 from harness.model import Case
-from harness.run.rigs.rig import Checked, NothingToRevive
+from harness.run.rigs.rig import Checked, Rig
 from harness.worker.messages import Answer, AnyJob
 
 
 @dataclass(frozen=True)
-class AbsentRig(NothingToRevive):
+class AbsentRig(Rig[AnyJob, Answer]):
     """A rig without data, which needs the modules in `requires`; see `harness.run.rigs.rig.Rig`."""
 
     requires: Sequence[str]

@@ -31,7 +31,6 @@ from harness.run.rigs import networks, server_parameters
 from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
     Checked,
-    NothingLeft,
     Rig,
     RunRequest,
     dataset_facts,
@@ -51,7 +50,7 @@ OPTIONAL = (
 
 
 @dataclass(frozen=True)
-class DatabaseRig(NothingLeft):
+class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
     """Servers, tables by dataset name and rows, and the S3 server (or why there is none); see `Rig`.
 
     `named` is the cluster that the user named, in suites with workers. `configured` has the settings of whole servers.

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from harness.check import row_sums
 from harness.datasets import raw_csv
 from harness.datasets.raw_csv import Tree
-from harness.lab import object_stores, s3
+from harness.lab import s3
 from harness.lab.availability import missing_package
-from harness.lab.object_stores import Objects
+from harness.lab.object_stores import Objects, object_store
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk
 from harness.model import Case, LabError, ObjectStore
@@ -201,8 +201,8 @@ def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
     sizes = sorted({int(case.parameters["rows"]) for case in request.cases} | {_WARMUP_ROWS})
     building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, request.plan.seed) for rows in sizes)
     on_s3 = [case for case in request.cases if "s3" in _places(case) and not missing_package(case.transport)]
-    with_s3, users = bool(on_s3), sorted({case.transport.id for case in on_s3})
-    user_store = with_s3 and settings.s3_endpoint is None
+    users = sorted({case.transport.id for case in on_s3})
+    user_store = bool(on_s3) and settings.s3_endpoint is None
     running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
     running += sum(raw_csv.most_bytes(rows) for rows in sizes) * user_store
     require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
@@ -213,14 +213,9 @@ def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        if not with_s3:
-            yield EltRig(trees, "no case that can run here uses one", "", folder)
-            return
         with_links = any(case.parameters["network"] != "direct" for case in on_s3)
-        objects = stack.enter_context(object_stores.opened(settings, with_links, request.say, users))
-        bucket = ""
+        objects, bucket = stack.enter_context(object_store(settings, users, request.run_id, request.say, with_links))
         if not isinstance(objects, str):
-            bucket = stack.enter_context(objects.bucket(request.run_id, request.say))
             read = {int(c.parameters["rows"]) for c in on_s3 if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
             for rows in sorted(read):
                 s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")

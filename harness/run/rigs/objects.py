@@ -1,14 +1,14 @@
 """Code that rigs on an object store share: the store, or the reason why there is none, and its description."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from harness.lab.object_stores import Objects
 from harness.model import Case, ObjectStore
-from harness.run.rigs.rig import NothingLeft, stopping_where_not_ours
+from harness.run.rigs.rig import AnyRig, stopping_where_not_ours
 
 
-class OnObjectStore(NothingLeft, ABC):
+class OnObjectStore(AnyRig):
     """A rig with a field `objects` that knows which cases are `on_s3`; see `harness.run.rigs.rig.Rig`."""
 
     objects: Objects | str

@@ -15,7 +15,7 @@ from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import available_memory, filesystem
 from harness.model import Case, LabError
-from harness.run.rigs.rig import Checked, NothingToRevive, Rig, RunRequest, Unavailable, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, Unavailable, only_parameters
 from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
 REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # makes the files
@@ -27,7 +27,7 @@ _RESIDENT_AFTER_DROP = 0.05  # share of pages that may remain in a dropped cache
 
 
 @dataclass(frozen=True)
-class ParquetRig(NothingToRevive):
+class ParquetRig(Rig[ParquetJob, ParquetAnswer]):
     """The files of every layout that the cases use; see `harness.run.rigs.rig.Rig`."""
 
     files: dict[Layout, LineitemFile]

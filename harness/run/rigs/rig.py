@@ -80,7 +80,10 @@ class Checked:
 
 
 class Rig(Protocol[_Job, _Answer]):
-    """A rig that is ready; it builds its contract's jobs and checks their answers."""
+    """A rig that is ready; it builds its contract's jobs and checks their answers.
+
+    Some methods have a default: of a rig without servers, repeated calls or leftovers.
+    """
 
     @property
     def lab_name(self) -> str:
@@ -105,6 +108,7 @@ class Rig(Protocol[_Job, _Answer]):
 
     def described(self) -> Mapping[str, Described]:
         """Return known facts about datasets' values, by name, which exclude transports that lose some of them."""
+        return {}
 
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot run here, in one line, or None if it can."""
@@ -114,21 +118,26 @@ class Rig(Protocol[_Job, _Answer]):
 
     def between(self, case: Case, job: _Job) -> None:
         """Undo the effect of a worker's call before its next call."""
+        return
 
     def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
         """Compare every value that a run wrote or returned with the known data."""
 
     def left(self, case: Case, job: _Job) -> Numbers:
         """Return facts about what a failed run left; empty if the case does not ask for it."""
+        return {}
 
     def died(self, case: Case) -> bool:
         """Return whether the server of a case has died; must be fast, because it is called many times a second."""
+        return False
 
     def revive(self) -> list[str]:
         """Restart our servers that have died or did not answer, and return their names."""
+        return []
 
     def disturbed(self, case: Case) -> str:
         """Describe interference with a case's server since the last call; empty without any."""
+        return ""
 
     def settle(self, case: Case) -> None:
         """Bring everything to rest after a run, however it ended. Raises NoAnswer if a server hangs."""
@@ -146,37 +155,6 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
         if lab_name == "embedded":
             raise
         raise Stop(f"{error}; nothing can be measured on it") from None
-
-
-class NothingLeft:
-    """Defaults for a rig that has no facts of values, no repeated calls, no leftovers and no interference to report."""
-
-    def described(self) -> Mapping[str, Described]:
-        """See `Rig`."""
-        return {}
-
-    def between(self, case: Case, job: AnyJob) -> None:
-        """See `Rig`."""
-
-    def left(self, case: Case, job: AnyJob) -> Numbers:
-        """See `Rig`."""
-        return {}
-
-    def disturbed(self, case: Case) -> str:
-        """See `Rig`."""
-        return ""
-
-
-class NothingToRevive(NothingLeft):
-    """Default methods of a rig without servers to watch."""
-
-    def died(self, case: Case) -> bool:
-        """See `Rig`."""
-        return False
-
-    def revive(self) -> list[str]:
-        """See `Rig`."""
-        return []
 
 
 def only_parameters(of: Sequence[Case], known: frozenset[str]) -> None:

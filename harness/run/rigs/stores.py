@@ -22,7 +22,7 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Transport
 from harness.run.execution import execute
-from harness.run.rigs.rig import Checked, NothingToRevive, Rig, RunRequest, dataset_facts, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, dataset_facts, only_parameters
 from harness.worker.contracts.stores import StoreAnswer, StoreJob
 from harness.worker.messages import Failed
 
@@ -36,14 +36,14 @@ _MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 6_500}
 
 
 @dataclass(frozen=True)
-class StoreRig(NothingToRevive):
+class StoreRig(Rig[StoreJob, StoreAnswer]):
     """Datasets by number of rows, and a folder for the stores; see `harness.run.rigs.rig.Rig`."""
 
     spec: Specification
     datasets: dict[int, Dataset]
     folder: Path
     time_limit: float
-    expected: dict[tuple[int, bool], pl.DataFrame] = field(default_factory=dict)
+    expected: dict[tuple[int, bool], pl.DataFrame | OrderedColumns] = field(default_factory=dict)
 
     lab_name = "local"
     secrets: Sequence[str] = ()
@@ -133,7 +133,7 @@ class StoreRig(NothingToRevive):
         frame, _ = canonicalise(table, self.spec.logical_types)
         return differences(self._expected(rows, filtered=False), frame, self.spec.row_key)
 
-    def _expected(self, rows: int, filtered: bool) -> pl.DataFrame:
+    def _expected(self, rows: int, filtered: bool) -> pl.DataFrame | OrderedColumns:
         if (rows, filtered) not in self.expected:
             if filtered:
                 frame = load_frame(self.datasets[rows].path, "polars", self.spec.logical_types).filter(*_QUERY)

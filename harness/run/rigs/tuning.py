@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness.datasets import benchmark_input
 from harness.datasets.benchmark_input import InputFiles
-from harness.lab import object_stores, s3
+from harness.lab import s3
 from harness.lab.availability import missing_package
-from harness.lab.object_stores import Objects
+from harness.lab.object_stores import Objects, object_store
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
@@ -271,13 +271,10 @@ def _objects(
 ) -> tuple[Objects | str, str]:
     """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
     on_s3 = _can_run_on_s3(request)
-    if not on_s3:
-        return "no case that can run here uses one", ""
     users = sorted({case.transport.id for case in on_s3})
-    objects = stack.enter_context(object_stores.opened(request.settings, False, request.say, users))
+    objects, bucket = stack.enter_context(object_store(request.settings, users, request.run_id, request.say))
     if isinstance(objects, str):
         return objects, ""
-    bucket = stack.enter_context(objects.bucket(request.run_id, request.say))
     requests = s3.client(objects.store, read_seconds=60.0)
     for key in sorted({_WARMUP} | _keys(filter(_from_s3, on_s3))):
         for path in tables[key].paths:

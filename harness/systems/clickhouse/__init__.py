@@ -1,7 +1,7 @@
 """ClickHouse: https://clickhouse.com/docs"""
 
-from harness.address import Tls
-from harness.systems.system import Address, Place, System
+from harness.address import Address, Tls
+from harness.systems.system import Place, System
 
 SYSTEM = System(
     name="clickhouse",

@@ -83,5 +83,5 @@ def marks(client: Client) -> dict[str, str]:
     select = (
         f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{namespace()}'"
     )
-    found: list[list[Scalar]] = client.query(select).result_rows
+    found: Scalar = client.query(select).result_rows
     return dict(found)

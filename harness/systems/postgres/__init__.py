@@ -1,7 +1,7 @@
 """Postgres: https://www.postgresql.org/docs/current/"""
 
-from harness.address import Tls
-from harness.systems.system import Address, Place, System
+from harness.address import Address, Tls
+from harness.systems.system import Place, System
 
 # A client requests TLS with a special message, and the answer S means that it may begin:
 # https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL

@@ -53,7 +53,10 @@ def connected(uri: str) -> Connection:
     query = dict(parse_qsl(parts.query)) | {"client_encoding": "UTF8", "connect_timeout": str(address.CONNECT_SECONDS)}
     address.reach(parts, _ADDRESS)
     try:
-        return dbapi.connect(urlunsplit(parts._replace(query=urlencode(query, quote_via=quote))), autocommit=True)
+        opened: Connection = dbapi.connect(
+            urlunsplit(parts._replace(query=urlencode(query, quote_via=quote))), autocommit=True
+        )
+        return opened
     except Error as error:
         reason = address.redact(said(error), [uri])
         if "unsupported startup parameter" in reason:

@@ -38,7 +38,7 @@ def configure(connection: Connection, parameters: Mapping[str, Value]) -> bool:
     Returns whether the server must restart for that. Raises LabError for an unknown level, and if the server does not
     apply a setting in time.
     """
-    usual = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
+    usual: dict[str, str] = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
     wanted = {name: usual[name] for name in ("wal_level", "max_wal_senders", "max_wal_size")} | _asked(parameters)
     for name, value in wanted.items():
         asked = f"RESET {name}" if value == usual[name] else f"SET {name} = {literal(value)}"
