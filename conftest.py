@@ -23,7 +23,7 @@ from tests import fuzzing
 from tests.commands import Command, addresses_of, environment_below, in_own_process, in_process
 from tests.scripts import Scripts
 from tests.scripts import opened as running_scripts
-from tests.shared_lab import Owner, ask
+from tests.shared_lab import Owner, allow_two_phases, ask
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -169,6 +169,7 @@ def _lock_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs in the process of a test take no notice of others on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_LOCK_DIR", str(tmp_path_factory.mktemp("lock")))
+        patch.setenv("LAB_CALIBRATION", "0")
         yield
 
 
@@ -199,6 +200,7 @@ def embedded_lab(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
         yield ask(where)
         return
     with EmbeddedLab(tmp_path_factory.mktemp("lab")) as lab:
+        allow_two_phases(lab)
         yield lab
 
 

@@ -79,6 +79,9 @@ class _Settings(BaseSettings):
     )
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")
+    calibration: bool = Field(
+        True, description="Whether a fixed job of two seconds measures the machine before and after a run"
+    )
     seed: int = Field(20260407, ge=0, description="Seed of the generated data")
     time_limit: float | None = Field(
         None,

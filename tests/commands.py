@@ -49,6 +49,7 @@ def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
         "LAB_STATE_DIR": str(folder / "state"),
         "LAB_NAMESPACE": namespace(),
         "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
+        "LAB_CALIBRATION": "0",  # two seconds before and after each run
         "LAB_PICTURES": "0",  # tests/report draws them
         "PYTHONFAULTHANDLER": "1",  # a crash says where
     }

@@ -7,12 +7,14 @@ controller ends, however that comes, the keepers of the servers end them.
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
 from harness.lab.embedded import EmbeddedLab
+from harness.systems.postgres import client as postgres
+from harness.systems.postgres import settings
 
 Where = tuple[str, int, bytes]
 
@@ -74,9 +76,17 @@ class Owner:
                 try:
                     self._lab = EmbeddedLab(self._folder())
                     self._lab.start()
+                    allow_two_phases(self._lab)
                 except Exception as error:  # which the process that asks is to raise
                     self._lab, self._failure = None, f"{type(error).__name__}: {error}"
             asking.send((self._lab.folder, self._lab.endpoints) if self._lab else self._failure)
+
+
+def allow_two_phases(lab: EmbeddedLab) -> None:
+    """Have Postgres prepare transactions, for tests of tuned writes; the lab itself leaves it at 0, the default."""
+    with closing(postgres.open_connection(lab.endpoints)) as connection:
+        assert settings.configure(connection, {"max_prepared_transactions": 16})
+    lab.restart("postgres")
 
 
 def ask(where: Where) -> SharedLab:

@@ -279,8 +279,7 @@ def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") 
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder
     found.append(f"all tables: {command_line()} report {run} --tables")
-    if report.unread:
-        found.append(report.unread)
+    found += [line for line in (report.unread, *report.machine) if line]
     if report.again:
         found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from harness import registry
-from harness.docs import reference
+from harness.docs import reference, sources
 from harness.lab.packages import from_pypi
 from harness.model import LabError, Status
 from harness.report import markdown
@@ -142,7 +142,21 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):
         page = "docs/explanation/arrow-wire.md"
-        yield f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it."
+        yield (
+            f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
+            "key, may use several connections, and builds the index of an empty Postgres table afterwards, in a lock."
+        )
+        yield _changed_since(found)
+
+
+def _changed_since(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+    """Name the transports in the table whose code is not that of their figures; empty if all is."""
+    shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
+    changed = sources.changed(dict.fromkeys(case.transport for case in shown), reference.folder(SUITE))
+    if not changed:
+        return ""
+    names = ", ".join(f"`{name}`" for name in changed)
+    return f"Changed since this run, so that their figures are of older code: {names}."
 
 
 def _few_rows() -> str:

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from harness import report
+from harness.docs import sources
 from harness.docs.words import COMMENT
 from harness.model import LabError
 from harness.report import markdown
@@ -37,7 +38,13 @@ def adopt(folder: Path) -> Path:
     report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # with the current code
     place = ROOT / "results" / "reference" / asked["suite"]
     folders.adopt(folder, place)
+    sources.write(place, dict.fromkeys(row.transport for row in folders.read(place).rows))
     return place
+
+
+def folder(name: str) -> Path:
+    """Return the folder of a suite's reference run."""
+    return ROOT / "results" / "reference" / name
 
 
 @cache

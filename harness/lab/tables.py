@@ -22,7 +22,7 @@ from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
 _BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # suffixes of tables that transports create
-MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of this many, to cover any interrupted run
+MOST = 12  # sizes of a dataset in one run: `claim` drops the tables of this many, to cover any interrupted run
 
 
 def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:

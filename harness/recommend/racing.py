@@ -223,7 +223,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     plan = _plan(settings, asked, race, bounds)
     # Where the servers refuse the data, more time is of no help.
     request = RunRequest(
-        settings=settings,
+        # A race is about its order, within a budget.
+        settings=settings.model_copy(update={"calibration": False}),
         plan=plan,
         rig="databases",
         lab=asked.lab,

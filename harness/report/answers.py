@@ -21,14 +21,12 @@ from harness.report.summary import (
     COMPETING,
     EXACT,
     FRAMES,
-    UNSTABLE,
     Summary,
     case_name,
     is_bound,
     is_exact,
     is_slower,
     points,
-    unstable_note,
 )
 from harness.report.table import Table, ever_smaller
 from harness.suites.suite import AnswersWanted, Suite
@@ -189,7 +187,7 @@ def _answer_table(
     rows = [row for one in found for row in _answer_rows(one, roles, ids)]
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
-    notes = [*_answer_notes(shown, roles), *unstable_note(shown)]
+    notes = [*_answer_notes(shown, roles)]
     if explained:
         notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
     return Table(
@@ -234,7 +232,7 @@ def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tu
             route(one),
             ", ".join(names),
             marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
-            significant(case.median_seconds) + (UNSTABLE if case.unstable else ""),
+            significant(case.median_seconds),
             span(case.interval),
             *(("", ties) if case is one.fastest else factor(rival)),
             megabytes(case.peak_rss_bytes),

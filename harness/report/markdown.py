@@ -25,9 +25,6 @@ _HOW_TO_READ = """\
   the other transports of the run scatter (docs/explanation/statistics.md says how often it holds the truth).
 - A rank is 1 plus the number of transports that are shown to be faster, corrected for the size of the table. One that
   scatters widely may share the rank (=) of one above it. A question mark says that there were too few runs to tell.
-- An exclamation mark says that figures are unstable; nothing is left out for that. `steal`, `throttled`: the host or a
-  CPU limit took more than 2 % of a call. `slow first pass`: an outlier. `spread`: the standard deviation is 10 % of the
-  mean or more, or a run is 50 % away from it.
 - An A/A control is one transport under a second id: the two differ by chance alone.
 - Seconds are wall time of the call alone; connecting and a warm-up call are outside.
 - Peak memory is the worker's resident memory above what it had when the clock started; the memory of a server is not in

@@ -36,14 +36,12 @@ from harness.report.figures import (
 from harness.report.summary import (
     BOUNDED_BY,
     SHARED,
-    UNSTABLE,
     Point,
     Summary,
     case_name,
     points,
     rank_notes,
     rank_shown,
-    unstable_note,
     with_interval,
 )
 from harness.report.table import Table
@@ -174,7 +172,6 @@ def _ranking(title: str, group: list[Summary], point: Point) -> Table:
             *((f"parameters: {others}",) if others else ()),
             *_bounds_and_engines(group),
             *rank_notes(group),
-            *unstable_note(group),
             *_marked(group),
             *reasons(group),
         ),
@@ -199,7 +196,7 @@ def _marked(group: Sequence[Summary]) -> list[str]:
 def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
     """Return a table of the medians of each transport at each point, and others of what else there is."""
     grid = _Grid(group, where)
-    shared, names = in_common([point.parameters for point in where]), {point.label: point.name for point in where}
+    shared = in_common([point.parameters for point in where])
     converted: dict[str, dict[str, None]] = {}
     for case in group:
         if case.fidelity not in ("", "exact"):
@@ -209,15 +206,14 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
         *_marked(group),
         *(("* not every run is ok",) if any(case.n and case.status != Status.OK for case in group) else ()),
         *((_SET_OFF,) if any(case.rank == 1 and case.tie == SHARED for case in group) else ()),
-        *unstable_note(group, names),
         *(f"{fidelity} ({', '.join(transports)})" for fidelity, transports in converted.items()),
         *reasons(group, where),
     )
     quick = max((case.took for case in group if case.n), default=1) < 1
 
     def median(case: Summary) -> str:
-        marks = ("" if case.status == Status.OK else "*") + (UNSTABLE if case.unstable else "")
-        return significant(case.took * (1e3 if quick else 1)) + marks if case.n else _unless_ok(case)
+        mark = "" if case.status == Status.OK else "*"
+        return significant(case.took * (1e3 if quick else 1)) + mark if case.n else _unless_ok(case)
 
     time = f"{title}, median {'milliseconds' if quick else 'seconds'} of {_samples(group)}"
     found = [grid.table(time, median, best="rank", notes=notes)]
@@ -343,13 +339,11 @@ def _all_figures(title: str, cases: list[Summary]) -> Table:
     figures = [column for column in _EVERY if any(getattr(case, column[1]) is not None for case in cases)]
     if len({case.bytes for case in cases}) > 1:
         figures.insert(0, ("data", "bytes", volume))
-    unstable = ["unstable"] if any(case.unstable for case in cases) else []
     head = (
         "#",
         "transport",
         *(name.replace("_", " ") for name in varying),
         *(of[0] for of in figures),
-        *unstable,
         "values",
     )
     first, numeric = 2 + len(varying), [all(_is_number(label.get(name)) for label in labels) for name in varying]
@@ -362,9 +356,7 @@ def _all_figures(title: str, cases: list[Summary]) -> Table:
         cells = [_cell(case, *column[1:]) for column in figures]
         known = enumerate((getattr(case, column[1]) for column in figures), first)
         sorts |= {(place, at): value for at, value in known if value is not None}
-        rows.append(
-            (rank_shown(case), case_name(case), *parameters, *cells, *[case.unstable] * len(unstable), _values(case))
-        )
+        rows.append((rank_shown(case), case_name(case), *parameters, *cells, _values(case)))
         columns = case.fidelity.partition(":")[2] if case.status == Status.OK else case.error
         more |= {(place, 1): case.transport if case.published_row else "", (place, len(head) - 1): columns.strip()}
     words = {place for place, number in enumerate(numeric, 2) if not number}
@@ -373,7 +365,7 @@ def _all_figures(title: str, cases: list[Summary]) -> Table:
         head=head,
         rows=tuple(rows),
         notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),
-        wide=frozenset({1, *words, *range(len(head) - 1 - len(unstable), len(head))}),
+        wide=frozenset({1, *words, len(head) - 1}),
         more=more,
         sorts=sorts,
         quiet=frozenset(place for place, case in enumerate(cases) if not case.n),

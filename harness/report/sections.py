@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import LabError, Status
-from harness.report import markdown, recommendation
+from harness.report import machine, markdown, recommendation
 from harness.report.answers import opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
 from harness.report.crossings import crossing_tables, curves
@@ -80,7 +80,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
     if short := sum(count < passes for count in Counter(row.case for row in rows).values()):
         few = f"{numbered(short, 'case')} of those below have fewer than {numbered(passes, 'run')}"
         found.append(f"This run is not complete: {few}.")
-    return found
+    return [*found, *machine.said(environment, rows, summaries)]
 
 
 def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
@@ -110,8 +110,8 @@ def ever_smallest(tables: Sequence[Table]) -> list[Table]:
 class Report:
     """What was written: the files, and the rows and summaries they were made from.
 
-    `again` is the number of runs that are still to be run again. `unread` says why the
-    recommendation of a race is not in it.
+    `again` is the number of runs that are still to be run again. `unread` says why the recommendation of a race is not
+    in it. `machine` are sentences about it.
     """
 
     folder: Path
@@ -119,6 +119,7 @@ class Report:
     rows: list[Row]
     summaries: list[Summary]
     sections: list[Section]
+    machine: tuple[str, ...] = ()
     again: int = 0
     unread: str = ""
 
@@ -153,4 +154,5 @@ def write(folder: Path, suite: Suite) -> Report:
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     paths = [folder / name for name in ("summary.csv", "report.md", "report.html", *(one.path for one in drawn))]
-    return Report(folder, tuple(paths), rows, summaries, parts, run.again, unread)
+    said = tuple(machine.said(environment, rows, summaries))
+    return Report(folder, tuple(paths), rows, summaries, parts, said, run.again, unread)

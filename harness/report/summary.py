@@ -1,4 +1,4 @@
-"""What the runs of one case come to: its figures, its rank and whether they can be relied on; one line of summary.csv.
+"""What the runs of one case come to: its figures and its rank; one line of summary.csv.
 
 The rank of a case is 1 plus the number of other cases of its table that are shown to be faster: whose ratio to it has
 an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
@@ -29,41 +29,22 @@ from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
 
-
-def _unstable() -> dict[str, pl.Expr]:
-    """Return why the ok runs of a case are unstable, as expressions over its runs."""
-    seconds, first = pl.col("seconds"), pl.col("seconds").filter(pl.col("pass_number") == 1).first()
-    off = pl.max_horizontal(seconds.mean() - seconds.min(), seconds.max() - seconds.mean())
-    deviation = (seconds - seconds.median()).abs().median()
-    lost = {
-        reason: ((pl.col(f"{reason}_seconds") - _TICK_SECONDS) > LOST_SHARE * seconds).any()
-        for reason in ("steal", "throttled")
-    }
-    return lost | {
-        # Of two runs each is as far from their median as the other.
-        "slow first pass": (first - seconds.median() > OUTLIER * deviation) & (pl.len() > 2),
-        "spread": (pl.len() > 1) & ((seconds.std() >= SPREAD * seconds.mean()) | (off >= OUTERMOST * seconds.mean())),
-    }
-
-
-_SECONDS = ("seconds", "connect_seconds", "cpu_seconds", "steal_seconds", "throttled_seconds", "rows_per_s")
-
-
+_SECONDS = ("seconds", "connect_seconds", "cpu_seconds", "rows_per_s")
 _PEAKS = ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes")
 
 
 def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
     """Return the results frame: a line for each run, with the place of its case among all and what was measured."""
     cases: dict[tuple[str, ...], int] = {}
-    schema = {"case": pl.Int64, "pass_number": pl.Int64, "ok": pl.Boolean}
-    schema |= dict.fromkeys(_SECONDS, pl.Float64) | dict.fromkeys(_PEAKS, pl.Int64)
-    measured = ("pass_number", "ok", *_SECONDS, *_PEAKS)
+    schema = {"case": pl.Int64, "ok": pl.Boolean} | dict.fromkeys(_SECONDS, pl.Float64)
+    schema |= dict.fromkeys(_PEAKS, pl.Int64)
+    measured = ("ok", *_SECONDS, *_PEAKS)
     lines = ((cases.setdefault(row.case, len(cases)), *(getattr(row, name) for name in measured)) for row in rows)
     return pl.DataFrame(list(lines), schema=schema, orient="row")
 
 
 def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """Return the figures of each case that has ok runs, and why they are unstable."""
+    """Return the figures of each case that has ok runs."""
     both = pl.col("seconds", "rows_per_s")
     found = (
         frame.filter(pl.col("ok"))
@@ -76,14 +57,12 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
             both.max().name.prefix("max_"),
             pl.col("seconds").std(ddof=0).alias("std_seconds"),
             pl.col(*_PEAKS).max(),
-            *(holds.alias(reason) for reason, holds in _unstable().items()),
         )
     )
     figures, spread = {}, spread_of(found["runs"].to_list())
     for line in found.iter_rows(named=True):
-        place, unstable = line.pop("case"), "; ".join(reason for reason in _unstable() if line.pop(reason))
         known = _certainty(line.pop("runs"), line["median_seconds"], spread)
-        figures[place] = line | {"unstable": unstable} | known
+        figures[line.pop("case")] = line | known
     return figures
 
 
@@ -117,9 +96,8 @@ def in_words(case: Summary) -> str:
 
 
 def with_interval(summary: Summary) -> str:
-    """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
-    mark = UNSTABLE if summary.unstable else ""
-    return f"{significant(summary.median_seconds)}{mark}" + (f" ({span(summary.interval)})" if summary.interval else "")
+    """Return the median seconds with their interval: `0.48 (0.46-0.60)`."""
+    return significant(summary.median_seconds) + (f" ({span(summary.interval)})" if summary.interval else "")
 
 
 @dataclass(frozen=True)
@@ -213,10 +191,6 @@ class Summary:
         "",
         "= others have the same rank; ? a place by the median alone, where the run says nothing of its scatter; "
         "empty: a rank of its own",
-    )
-    unstable: str = _column(
-        "",
-        "why these figures are not to be relied on: steal, throttled, slow first pass, spread; joined by ;",
     )
     share_of_limit: float | None = _column(
         None,
@@ -395,42 +369,6 @@ def rank_notes(cases: Sequence[Summary]) -> tuple[str, ...]:
     """Return a line for each mark that is among the ranks of these cases."""
     marks = {case.tie for case in cases}
     return tuple(note for mark, note in NOTES.items() if mark in marks)
-
-
-UNSTABLE = "!"
-# Of the time of a call, taken by the host or by a CPU limit. No published threshold is known; with 2 % a difference of
-# 5 % between two transports is still mostly their own.
-LOST_SHARE = 0.02
-# /proc/stat counts in hundredths of a second (USER_HZ): so much may be rounding.
-_TICK_SECONDS = 0.01
-# pyperf warns of an unstable benchmark from these on: pyperf/_cli.py, format_checks.
-SPREAD = 0.10  # sample standard deviation, of the mean
-OUTERMOST = 0.50  # distance of the smallest and the largest from the mean, of the mean
-# hyperfine warns of a slow first run above this distance from the median in median absolute deviations, where 1.4826
-# makes a standard deviation of one: src/outlier_detection.rs.
-OUTLIER = 1.4826 * 10
-
-
-def unstable_note(cases: Sequence[Summary], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a line with the reasons among these cases, or none: the most frequent alone, others with their cases.
-
-    `names` are those of the points of a grid by their labels: then the points are named, too.
-    """
-    found: dict[str, dict[str, list[str]]] = {}
-    for case in cases:
-        if case.unstable:
-            places = found.setdefault(case.unstable, {}).setdefault(case.transport, [])
-            places.append((names or {}).get(case.label, ""))
-    if not found:
-        return ()
-    first, *others = sorted(found, key=lambda reasons: -sum(map(len, found[reasons].values())))
-    named = [f"{reasons}: {', '.join(_unstable_at(*item) for item in found[reasons].items())}" for reasons in others]
-    return (f"{UNSTABLE} unstable ({first}{''.join(f' | {text}' for text in named)})",)
-
-
-def _unstable_at(transport: str, places: list[str]) -> str:
-    named = "; ".join(filter(None, places))
-    return f"{transport} at {named}" if named else transport
 
 
 PLACES = {name: system.place for name, system in SYSTEMS.items()}

@@ -95,6 +95,17 @@ def begin(folder: Path, run_id: str, facts: Facts) -> None:
         raise LabError(f"cannot write results to {folder}: {error.strerror}; set LAB_RESULTS_DIR") from None
 
 
+def amend(folder: Path, fact: str, more: object) -> None:
+    """Add an item to a list among the facts of a run. Raises LabError."""
+    facts = environment(folder)
+    try:
+        text = json.dumps({**facts, fact: [*facts.get(fact, ()), more]}, indent=2)
+        (folder / f"{ENVIRONMENT}.new").write_text(text + "\n", encoding="utf-8")
+        (folder / f"{ENVIRONMENT}.new").replace(folder / ENVIRONMENT)
+    except OSError as error:
+        raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
 def environment(folder: Path) -> Facts:
     """Read environment.json. Raises LabError."""
     path = folder / ENVIRONMENT

@@ -15,6 +15,7 @@ from harness.datasets.user_data.data import NAME
 from harness.datasets.user_data.losses import ruled_out
 from harness.lab.packages import not_installed
 from harness.machine import scratch
+from harness.machine.calibration import calibrate
 from harness.machine.stopping import on_signals
 from harness.model import LabError
 from harness.results import folder as folders
@@ -74,7 +75,7 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
                 {**facts, **compared, "shuffled_by": request.run_id, "runs": len(chosen) * plan.passes},
             )
         described = {**rig.described(), **({NAME: user_data} if user_data else {})}
-        yield SuiteRun(
+        suite_run = SuiteRun(
             request=request,
             rig=rig,
             fingerprint=facts["fingerprint"],
@@ -85,6 +86,20 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
             ),
             ahead=Ahead() if settings.ahead else None,
         )
+        _calibrate(settings, folder)
+        yield suite_run
+        _calibrate(settings, folder)
+
+
+def _calibrate(settings: Settings, folder: Path) -> None:
+    """Note in the environment of a run how fast the machine is now, and was at its best. Raises LabError."""
+    if not settings.calibration:
+        return
+    try:
+        now, best = calibrate(settings.state_dir)
+    except OSError as error:
+        raise LabError(f"cannot calibrate in {settings.state_dir}: {error.strerror or error}") from None
+    folders.amend(folder, "calibrations", {"now": now, "best": best})
 
 
 def _rig(request: RunRequest) -> AbstractContextManager[AnyRig]:

@@ -150,6 +150,7 @@ class _SuiteFile(_Entries):
     pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
     comparisons: list[_Comparison] = []
     answers: AnswersWanted | None = None
+    contenders_of: str = ""  # the suite whose contenders these are, if another one's
     crossings: CrossingsWanted | None = None
 
 
@@ -170,7 +171,7 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         traces=file.traces,
         answers=_answers(file),
         crossings=_crossings(file),
-        left_out=left_out(path.parent, file.name),
+        left_out=left_out(path.parent, file.contenders_of or file.name),
     )
 
 

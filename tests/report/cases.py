@@ -25,6 +25,7 @@ def row(transport, status=Status.OK, seconds=None, **more):
         "operation": "write",
         "rows": 1_000,
         "pass_number": 1,
+        "order": 1,
         "status": status,
     }
     if status is Status.OK:

@@ -133,7 +133,9 @@ def test_the_headline_counts_cases_runs_and_endings():
 
 def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
     rows = [row("a", seconds=1.0)] * 3
-    assert headline(environment(), rows, summarise(rows, ())) == ["1 case in 3 passes of size default: 3 runs (3 ok)."]
+    found = headline(environment(), rows, summarise(rows, ()))
+    assert found[0] == "1 case in 3 passes of size default: 3 runs (3 ok)."
+    assert [line.partition(":")[0] for line in found[1:]] == ["The machine"]
     assert "All 3 runs are ok." in made(tmp_path, rows)
 
 

@@ -42,15 +42,6 @@ def test_an_interval_holds_the_median_and_a_single_run_has_one_where_others_say_
     assert (alone.interval, alone.estimate, alone.tie) == (None, None, "?")
 
 
-def test_an_unstable_case_says_why_and_keeps_its_figures_and_its_rank():
-    rows = [row("a", seconds=value, **{"pass": number}) for number, value in enumerate((9.0, 1.0, 1.01), start=1)]
-    rows += [row("b", seconds=20.0)] * 3
-    unstable, quiet = summarise(rows, ())
-    assert unstable.unstable == "slow first pass; spread"
-    assert (unstable.n, unstable.rank, unstable.median_seconds) == (3, 1, 1.01)
-    assert (quiet.unstable, quiet.rank) == ("", 2)
-
-
 def test_the_deviation_is_that_of_the_population():
     (summary,) = summarise([row("a", seconds=value) for value in (1.0, 3.0)], ())
     assert summary.std_seconds == 1.0  # of a sample it would be the root of 2

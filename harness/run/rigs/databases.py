@@ -166,8 +166,9 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a written table or a returned frame; for a bound its result."""
         details = server_parameters.details(case, job, self._of(case))  # before the table is read
+        lost = server_parameters.lost_before(case, job, self._of(case))
         compared = self._compared(case, job, answer)
-        return replace(compared, details=compared.details | details)
+        return replace(compared, wrong=[*lost, *compared.wrong], details=compared.details | details)
 
     def _compared(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         entry, tables = case.transport, self._of(case)

@@ -24,7 +24,15 @@ from harness.worker.messages import Numbers
 
 AFTER_WARMUP = "warmup"
 _OF_WORKERS = frozenset({"call", "clients"})
-_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1, "max_wal_mb": 32}  # and their minimum
+_NUMBERS = {
+    "call": 1,
+    "clients": 1,
+    "indexes": 0,
+    "insert_block_rows": 1,
+    "max_wal_mb": 32,
+    "max_prepared_transactions": 0,
+    "rows_before": 1,
+}  # and their minimum
 SETTINGS = {name: one.settings.NAMES for name, one in SYSTEMS.items() if not one.lacks("settings")}
 OF_WHOLE_SERVER = {name: SYSTEMS[name].settings.OF_WHOLE_SERVER for name in SETTINGS}
 PARAMETERS = _OF_WORKERS.union(*SETTINGS.values())
@@ -106,9 +114,32 @@ def _with_settings(case: Case, job: DatabaseJob, tables: Tables) -> DatabaseJob:
         return job
     settings = SYSTEMS[system].settings
     if case.transport.operation is Operation.WRITE:
-        for statement in settings.statements(tables.spec, job.table, case.parameters):
+        for statement in [*_filling(case, job, tables), *settings.statements(tables.spec, job.table, case.parameters)]:
             tables.say(system, statement)
     return replace(job, addresses=replace(job.addresses, uri=settings.address(job.addresses.uri, case.parameters)))
+
+
+def _filling(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
+    """Return the statements that give a table the rows that it has before a write. Raises LabError."""
+    rows = int(case.parameters.get("rows_before", 0))
+    if not rows:
+        return []
+    if rows > tables.dataset.rows:
+        raise LabError(
+            f"experiment {case.experiment}: expected rows_before of at most {tables.dataset.rows:,}, found {rows:,}"
+        )
+    source, _ = tables.for_copying(case.transport.system, in_key_order=False)
+    return SYSTEMS[case.transport.system].settings.filled(tables.spec, job.table, source, rows)
+
+
+def lost_before(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
+    """Remove the rows that a table had before a write, so that the written ones remain; report those that are gone."""
+    rows = int(case.parameters.get("rows_before", 0))
+    if not rows or case.transport.operation is not Operation.WRITE:
+        return []
+    system = case.transport.system
+    found = tables.references.ask(system, SYSTEMS[system].settings.remove_rows_before, job.table, once=True)
+    return [] if found == rows else [f"expected the {rows:,} rows that were there before, found {found:,}"]
 
 
 def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:

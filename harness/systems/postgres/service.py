@@ -9,7 +9,6 @@ The server runs with its default settings, which the lab measures. These are all
 | listen_addresses        | 127.0.0.1 | nothing outside this machine may connect                                |
 | port                    | a free one| several labs run on one machine                                         |
 | unix_socket_directories | (none)    | the port is the only access                                             |
-| max_prepared_transactions | 16   | transports over several connections commit in two phases; 0 allows none |
 | hba_file                | one of ours | the password for all; initdb's rejects the lab's links                 |
 | initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
 | initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
@@ -183,7 +182,6 @@ def described(
         "listen_addresses=127.0.0.1",
         f"port={ports[0]}",
         "unix_socket_directories=",
-        "max_prepared_transactions=16",
         f"hba_file={folder / _HBA_FILE}",
     )
     for setting in settings:

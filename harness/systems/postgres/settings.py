@@ -2,12 +2,13 @@
 
 `synchronous_commit` (on, off): whether a commit waits until its log is on disk. It is set per session, in the options
 of its address (https://www.postgresql.org/docs/current/runtime-config-wal.html). `indexes`: the number of additional
-indexes on the table during the write, each on the next column after the first.
+indexes on the table during the write, each on the next column after the first. `rows_before`: the number of rows that
+the table has before the write, with other keys; they are removed again before the written rows are compared.
 
 ALTER SYSTEM sets these for the whole server; later users get the defaults again. `wal_level` (minimal, replica,
 logical): how much the log records. The server restarts for it; `minimal` also turns off log senders. `max_wal_mb`: the
 log size before a checkpoint (max_wal_size; default 1,024, minimum 32). A write of more than half of that meets
-checkpoints.
+checkpoints. `max_prepared_transactions` (default 0): how many connections but one may commit together, in two phases.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from harness.model import Connection, LabError, Value
 from harness.systems.postgres.client import query, say
 from harness.transports.postgres.sql import identifier, literal
 
-OF_WHOLE_SERVER = frozenset({"wal_level", "max_wal_mb"})
-NAMES = frozenset({"synchronous_commit", "indexes"}) | OF_WHOLE_SERVER
+OF_WHOLE_SERVER = frozenset({"wal_level", "max_wal_mb", "max_prepared_transactions"})
+NAMES = frozenset({"synchronous_commit", "indexes", "rows_before"}) | OF_WHOLE_SERVER
+_AT_START = ("wal_level", "max_prepared_transactions")  # the server restarts for these
 _LEVELS = ("minimal", "replica", "logical")
 _RELOAD_SECONDS = 10.0
 # Stored in settings of the reference connection for `left`; no tables or statistics of others are touched.
 _WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
+_LAST_BEFORE = "lab.last_before"  # the place of the last row of `filled`
 # Since Postgres 17.
 _CHECKPOINTS = ("lab.checkpoints_began", "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)")
 
@@ -39,11 +42,11 @@ def configure(connection: Connection, parameters: Mapping[str, Value]) -> bool:
     apply a setting in time.
     """
     usual: dict[str, str] = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
-    wanted = {name: usual[name] for name in ("wal_level", "max_wal_senders", "max_wal_size")} | _asked(parameters)
+    wanted = {name: usual[name] for name in (*_AT_START, "max_wal_senders", "max_wal_size")} | _asked(parameters)
     for name, value in wanted.items():
         asked = f"RESET {name}" if value == usual[name] else f"SET {name} = {literal(value)}"
         say(connection, f"ALTER SYSTEM {asked}")
-    if _is(connection, "wal_level") != wanted["wal_level"]:
+    if any(_is(connection, name) != wanted[name] for name in _AT_START):
         return True
     say(connection, "SELECT pg_reload_conf()")
     deadline = time.monotonic() + _RELOAD_SECONDS
@@ -59,6 +62,8 @@ def _asked(parameters: Mapping[str, Value]) -> dict[str, str]:
     asked = {}
     if "max_wal_mb" in parameters:
         asked["max_wal_size"] = str(parameters["max_wal_mb"])  # pg_settings counts it in MB
+    if "max_prepared_transactions" in parameters:
+        asked["max_prepared_transactions"] = str(parameters["max_prepared_transactions"])
     if "wal_level" in parameters:
         asked["wal_level"] = level = str(parameters["wal_level"])
         if level not in _LEVELS:
@@ -95,6 +100,32 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
         kept = ", ".join(f"set_config({literal(name)}, {now}::text, false)" for name, now in (_WAL, _CHECKPOINTS))
         made.append(f"SELECT {kept}")
     return made
+
+
+def filled(spec: Specification, table: str, source: str, rows: int) -> list[str]:
+    """Return the statements that put so many rows of another table into an empty one, with other keys.
+
+    Raises LabError for a dataset whose rows have no key that can be made another one.
+    """
+    (key, *more) = spec.row_key or ("",)
+    if more or spec.logical_types.get(key) != "uuid":
+        raise LabError(f"rows_before: expected a dataset with a uuid as its key, found {spec.name}; leave it out")
+    names = {name: identifier(name) for name in spec.logical_types}
+    values = [f"md5({of}::text || 'before')::uuid" if name == key else of for name, of in names.items()]
+    into = identifier(table)
+    return [
+        f"INSERT INTO {into} ({', '.join(names.values())}) "
+        f"SELECT {', '.join(values)} FROM {identifier(source)} LIMIT {rows}",
+        f"VACUUM (ANALYZE) {into}",
+        "CHECKPOINT",
+        f"SELECT set_config({literal(_LAST_BEFORE)}, max(ctid)::text, false) FROM {into}",
+    ]
+
+
+def remove_rows_before(connection: Connection, table: str) -> int:
+    """Remove the rows that `filled` put into a table, which come first in it; return how many were still there."""
+    gone = f"DELETE FROM {identifier(table)} WHERE ctid <= current_setting({literal(_LAST_BEFORE)})::tid RETURNING 1"
+    return int(query(connection, f"WITH gone AS ({gone}) SELECT count(*) FROM gone")[0][0])
 
 
 def left(connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:

@@ -63,7 +63,7 @@ def test_only_the_documented_settings_differ_from_the_servers_defaults(lab):
         query(lab, "SELECT name, source FROM pg_settings WHERE source NOT IN ('default', 'override', 'client')")
     )
     ours = {name for name, source in found.items() if source == "command line"}
-    assert ours == {"listen_addresses", "port", "unix_socket_directories", "max_prepared_transactions"}
+    assert ours == {"listen_addresses", "port", "unix_socket_directories"}
     assert found.keys() - ours == set(INITDB_CHOOSES.split())
     assert query(lab, "SHOW fsync") == query(lab, "SHOW synchronous_commit") == query(lab, "SHOW data_checksums")
 

@@ -6,6 +6,7 @@ published recipes instead mark a null with \N and let the reader guess types. Th
 
 import csv
 import io
+from contextlib import contextmanager
 
 from harness.registry import phase, transport
 from harness.transports.postgres.psycopg.client import received, types_of
@@ -114,6 +115,51 @@ def write_pandas_copy_csv_slices(connection, frame, table):
         for start in range(0, len(frame), SLICE_ROWS):
             part = frame.iloc[start : start + SLICE_ROWS]
             copy.write(part.to_csv(index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null))
+
+
+@contextmanager
+def _key_remade(connection, table):
+    """Drop a table's primary key, and add it again at the end, all in one transaction; until then nobody can read it.
+
+    https://www.postgresql.org/docs/current/populate.html
+    """
+    from psycopg import sql
+
+    named = sql.Identifier(table)
+    asked = (
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
+    )
+    with connection.transaction():
+        keys = connection.execute(asked, [named.as_string(connection)]).fetchall()
+        for name, _ in keys:
+            connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(named, sql.Identifier(name)))
+        yield
+        for name, definition in keys:
+            added = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
+            connection.execute(added.format(named, sql.Identifier(name), sql.SQL(definition)))
+
+
+@transport("COPY FROM STDIN, index afterwards", "delimited text")
+def write_polars_copy_csv_index_remade(connection, frame, table):
+    """Like write_polars_copy_csv_lossless, but drop the primary key first and add it again at the end, as by hand."""
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_csv(buffer, include_header=False, quote_style="non_numeric")
+    statement = _copy_from_stdin(table, frame.columns)
+    with phase("send"), _key_remade(connection, table), connection.cursor().copy(statement) as copy:
+        copy.write(buffer.getbuffer())
+
+
+@transport("COPY FROM STDIN, index afterwards", "delimited text")
+def write_pandas_copy_csv_index_remade(connection, frame, table):
+    """Like write_pandas_copy_csv_lossless, but drop the primary key first and add it again at the end, as by hand."""
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame, null = _writable(frame)
+        frame.to_csv(buffer, index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null)
+    statement = _copy_from_stdin(table, frame.columns, null)
+    with phase("send"), _key_remade(connection, table), connection.cursor().copy(statement) as copy:
+        copy.write(buffer.getbuffer())
 
 
 @transport("COPY TO STDOUT", "delimited text")
