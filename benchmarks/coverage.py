@@ -20,8 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.report.comparing import LEVEL, holm
-from harness.report.costs import fitted
-from harness.report.crossings import crossing
+from harness.report.crossings import crossing, fitted
 from harness.report.intervals import (
     Estimate,
     Interval,

@@ -30,7 +30,7 @@ from harness.recommend.eligible import Asked, divided
 from harness.recommend.race import stages
 from harness.recommend.racing import EXPERIMENT, SUITE
 from harness.report import recommendation
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan

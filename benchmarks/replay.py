@@ -27,7 +27,7 @@ from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, bounds_of
 from harness.recommend.race import USUAL_SPREAD, Race
 from harness.recommend.racing import Racing, Track
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 from harness.results import folder as folders
 from harness.results.row import Row
 

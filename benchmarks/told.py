@@ -28,7 +28,7 @@ def parent() -> None:
     """Be `lab`, with phases told by the rig and by the writing of the report."""
     from harness import cli
     from harness.lab import interpreters
-    from harness.report import writing
+    from harness.report import sections
     from harness.run.rigs.databases import DatabaseRig
 
     def told(method: str, phase: str) -> None:
@@ -42,13 +42,13 @@ def parent() -> None:
 
     for method, phase in (("prepare", "prepare"), ("check", "verify"), ("settle", "settle")):
         told(method, phase)
-    write = writing.write
+    write = sections.write
 
     def telling(*arguments: Any) -> Any:
         tell("report")
         return write(*arguments)
 
-    writing.write = telling
+    sections.write = telling
     command = (sys.executable, __file__, "worker")
     interpreters.command_of = lambda entry: command
     cli.main()

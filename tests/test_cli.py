@@ -17,7 +17,7 @@ import pytest
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
-from harness.report.closing import LINES
+from harness.report.terminal import LINES
 from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT

@@ -13,7 +13,7 @@ import pytest
 
 from harness import registry
 from harness.model import Origin, Status
-from harness.report.closing import LINES
+from harness.report.terminal import LINES
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, ok_rows
 from harness.settings import ROOT

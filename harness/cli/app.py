@@ -61,7 +61,7 @@ def say(console: Console, text: str) -> None:
     A word that is longer than a line, such as a path, is alone on its line. Elsewhere a sentence is one line.
     """
     if console.is_terminal:
-        from harness.report.tables import Sentence
+        from harness.report.terminal import Sentence
 
         put(console, Sentence(text))
     else:

@@ -19,7 +19,7 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
         return
-    from harness.report.tables import Sentence
+    from harness.report.terminal import Sentence
 
     console = new_console()
     for entry in registry.select(pattern):

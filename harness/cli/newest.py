@@ -13,8 +13,7 @@ from harness.model import LabError, Operation
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.report.at_rows import AtRows
-    from harness.report.curves import Direction
+    from harness.report.crossings import AtRows, Direction
     from harness.report.summary import Summary
     from harness.results.folder import StoredRun
     from harness.suites.suite import Suite
@@ -32,16 +31,17 @@ def show(chosen: settings.Settings, console: Console) -> None:
 
     Raises LabError where there is none.
     """
-    from harness.report import closing
     from harness.report.answers import answers
+    from harness.report.sections import closing
+    from harness.report.terminal import LINES, lines_of
     from harness.suites import suite_files
 
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
     run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
-    room = closing.LINES - closing.lines(last, console.width)
-    for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
+    room = LINES - lines_of(last, console.width)
+    for one in closing(suite, run.rows, summaries, console.width, room, short=True).tables:
         put(console, one)
     for line in last:
         say(console, line)
@@ -61,9 +61,8 @@ def show_at(
     Over a network, if one is named by its parameters; without rows, at the most that were run over it. Raises NoRun
     where there is no run of such cases, or it has none of the directions.
     """
-    from harness.report.at_rows import at_rows, table
-    from harness.report.curves import directions
-    from harness.report.tables import printable
+    from harness.report.crossings import at_rows, at_rows_table, directions
+    from harness.report.terminal import printable
     from harness.suites import suite_files
 
     if rows is not None and rows < 1:
@@ -73,13 +72,13 @@ def show_at(
     experiments = (wanted.networks if network else wanted.experiments) if wanted else []
 
     def answered(run: StoredRun, summaries: list[Summary]) -> list[AtRows]:
-        every = directions(run.rows, summaries, experiments)
+        every = directions(summaries, experiments)
         over = [one for one in every if not network or one.parameters == network]
         asked = [one for one in over if one.frame == frame and _wanted(one, to, of)]
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
     run, _, found = _found(chosen, suite, answered)
-    put(console, printable(table(found, rows, network or {}), console.width))
+    put(console, printable(at_rows_table(found, rows, network or {}), console.width))
     for line in [*_said(chosen, suite, run, experiments), _your_own()]:
         say(console, line)
 
@@ -97,7 +96,7 @@ def _found(
     With its summaries and what `answered` makes of both, which is empty where a run has no answer.
     """
     from harness.machine.inventory import describe_machine
-    from harness.report.summarising import summarise
+    from harness.report.summary import summarise
     from harness.results import folder as folders
     from harness.results.environment import made_on
 

@@ -121,10 +121,10 @@ def recommend(
     last = _written(found, scripts, user_data, data, table)
     show(console, found, [*last, f"Report: {_short(folder / 'report.html')}"])
     if share:
-        from harness.report import sharing
+        from harness.report.recommendation import share_lines
         from harness.results import folder as folders
 
-        for line in ["", *sharing.lines(found, folders.environment(folder))]:
+        for line in ["", *share_lines(found, folders.environment(folder))]:
             echo(line)
 
 
@@ -191,10 +191,10 @@ def _bytes(text: str | None) -> int | None:
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
     """Print a recommendation on one screen: the answer, its table, what else to know, and what is said at last."""
-    from harness.report import closing
+    from harness.report.terminal import LINES, lines_of, recommended
 
     last = [f"Code: lab show {found.taken.transport}", *last]
-    ending = closing.recommended(found, console.width, closing.LINES - closing.lines(last, console.width) - 1)
+    ending = recommended(found, console.width, LINES - lines_of(last, console.width) - 1)
     put(console, *ending.tables)
     for line in [*ending.sentences, "", *last]:
         say(console, line)
@@ -227,9 +227,9 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
         task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
 
         def bar(row: "Row") -> None:
-            from harness.report.cells import called
+            from harness.report.figures import short_name
 
-            spent, name = time.monotonic() - asked.started, called(row.transport)
+            spent, name = time.monotonic() - asked.started, short_name(row.transport)
             whole = told(row, name)
             description = whole if len(whole) <= console.width - _FIGURES else name
             progress.update(task, completed=spent, description=description, eta=clock(racing.eta))

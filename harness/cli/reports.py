@@ -17,7 +17,8 @@ def report(
 ) -> None:
     """Print the answers of a run, and write its report again."""
     from harness.cli import recommend, runs
-    from harness.report import recommendation, writing
+    from harness.report import recommendation
+    from harness.report.sections import write
     from harness.results import folder as folders
     from harness.suites import suite_files
 
@@ -26,7 +27,7 @@ def report(
     suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
     recommended, _ = recommendation.kept(folder)
     if recommended:
-        writing.write(folder, suite)
+        write(folder, suite)
         recommend.show(console, recommended)
     else:
         runs.report(console, folder, suite, chosen.pictures, tables)
@@ -69,7 +70,8 @@ def compare(
 
     Says of each factor whether it is a difference that so many runs show.
     """
-    from harness.report import comparing, tables
+    from harness.report import comparing
+    from harness.report.terminal import printable
     from harness.results import folder as folders
     from harness.suites import suite_files
 
@@ -77,6 +79,6 @@ def compare(
     one, other = (folders.read(folders.find(chosen.results_dir, run)) for run in (run_a, run_b))
     suite = suite_files.load(chosen.suites_dir, one.suite)
     found = comparing.compared(suite, one, other, anyway)
-    put(console, tables.printable(comparing.table(found), console.width))
+    put(console, printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():
         echo(path)

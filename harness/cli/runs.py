@@ -18,8 +18,8 @@ from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from harness.report.closing import Closing
-    from harness.report.writing import Report
+    from harness.report.sections import Report
+    from harness.report.terminal import Closing
     from harness.results.row import Row
     from harness.run.estimate import Judge
     from harness.run.plan import Plan
@@ -37,6 +37,7 @@ _BESIDE_RESUME = (
     "names",
     *user_data_options.CSV_OPTIONS,
 )  # own data are not kept: they are read again
+_ELSEWHERE = ("not-ok", "cases")  # sections of a report whose tables are not printed
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
 
@@ -232,17 +233,18 @@ def _after_pass_1(plan: "Plan") -> str:
 
 def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:
     """Print the answers that the rows so far give, as they are printed at the end; nothing where there are none."""
-    from harness.report import closing, summarising
+    from harness.report.sections import closing
+    from harness.report.summary import summarise
+    from harness.report.terminal import LINES, lines_of
     from harness.results import folder as folders
 
     if not (folder / folders.RUNS).exists():
         return
     run = folders.read(folder)
-    summaries = summarising.summarise(run.rows, suite.published)
+    summaries = summarise(run.rows, suite.published)
     if any(one.n for one in summaries):
-        room = closing.LINES - closing.lines([said], console.width)
-        cores = run.environment["machine"]["cores"]
-        _print(console, closing.closing(suite, run.rows, summaries, console.width, room, cores=cores), [said])
+        room = LINES - lines_of([said], console.width)
+        _print(console, closing(suite, run.rows, summaries, console.width, room), [said])
 
 
 def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
@@ -256,17 +258,17 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report import closing, shown, tables, writing
+    from harness.report.sections import closing, write
+    from harness.report.terminal import LINES, lines_of, printable
 
-    report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
+    report = write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
-        put(console, *tables.tables(report.summaries, console.width, suite.published))
-        for others in shown.tables(suite, report.rows, report.summaries, report.cores):
-            put(console, tables.printable(others, console.width))
+        every = (table for one in report.sections[1:] if one.name not in _ELSEWHERE for table in one.tables)
+        put(console, *(printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, bad)
-    room = closing.LINES - closing.lines(last, console.width)
-    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table, report.cores)
+    room = LINES - lines_of(last, console.width)
+    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
     _print(console, ending, last)
     return not bad and not report.again
 

@@ -17,7 +17,7 @@ from harness.lab.packages import packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
 from harness.report.answers import competing, usual_among
-from harness.report.cells import marks, megabytes, significant, times
+from harness.report.figures import loss_marks, megabytes, significant, times
 from harness.report.markdown import table
 from harness.report.summary import Summary
 from harness.systems import SYSTEMS
@@ -144,7 +144,7 @@ def _figures(entries: Iterable[Transport]) -> Iterator[str]:
 def _figure(case: Summary, default: Summary | None) -> tuple[str, ...]:
     name = case.transport.rpartition(".")[2]
     factor = times(readme.factor(case, default)) if default else ""
-    marked = f"[{name}](#{name}) {marks(case.lossy)}".rstrip()
+    marked = f"[{name}](#{name}) {loss_marks(case.lossy)}".rstrip()
     return marked, significant(case.median_seconds), factor, megabytes(case.peak_rss_bytes), case.fidelity
 
 
@@ -190,7 +190,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
 def _loses(entry: Transport) -> str:
     """Return a transport's declared losses with their marks, or that there are none; empty if it moves no frame."""
     if entry.lossy:
-        return f"{marks(entry.lossy)} {fidelity.loses(entry.lossy)}"
+        return f"{loss_marks(entry.lossy)} {fidelity.loses(entry.lossy)}"
     return "nothing that `lab verify` tries" if entry.moves_a_frame and entry.system in SYSTEMS else ""
 
 

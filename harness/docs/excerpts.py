@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from harness.docs import reference
 from harness.model import LabError
-from harness.settings import ROOT
+from harness.report import markdown
 
 PAGES = ("docs/findings.md", "docs/how-to/choose-by-hand.md")
 _MARKED = re.compile(r"(<!-- table of (\w+): (.+?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
@@ -17,8 +18,8 @@ def page(path: Path) -> str:
 
 def _copied(found: re.Match[str]) -> str:
     begin, suite, title, end = found.groups()
-    report = (ROOT / "results" / "reference" / suite / "report.md").read_text(encoding="utf-8")
-    table = re.search(rf"^\*\*{re.escape(title)}.*?\*\*\n\n((?:\|.*\n)+)", report, re.MULTILINE)
+    table = next((one for one in reference.tables(suite) if one.title.startswith(title)), None)
     if table is None:
         raise LabError(f'no table "{title}" in the report of {suite}: name another after "table of {suite}:"')
-    return f"{begin}\n{table[1]}\n{end}"
+    lines = [line for line in markdown.text_table(table).splitlines() if line.startswith("|")]
+    return "\n".join([begin, *lines, "", end])

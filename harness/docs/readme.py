@@ -13,12 +13,10 @@ from harness.docs import reference, sources
 from harness.lab.packages import from_pypi
 from harness.model import LabError, Status
 from harness.report import markdown
-from harness.report.answer_tables import route
-from harness.report.answers import EXACT, Leaders, answers, competing, is_exact
-from harness.report.cells import apart, legend, marks, significant, spelled
-from harness.report.crossing_tables import Curves, curves, many
-from harness.report.crossings import Winners
-from harness.report.summary import Summary
+from harness.report.answers import Leaders, answers, competing
+from harness.report.crossings import Curves, Winners, curves, many
+from harness.report.figures import apart, legend, loss_marks, route, significant, spelled
+from harness.report.summary import EXACT, Summary, is_exact
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts
 from harness.settings import ROOT
@@ -105,7 +103,7 @@ def _against(case: Summary | None, usual: Summary | None) -> str:
 
 def _cell(case: Summary, named: str) -> str:
     """Return a transport with its marks, its median and a note on its values."""
-    marked = f"{named}{_JOINED}{marks(case.lossy)}".rstrip(_JOINED)
+    marked = f"{named}{_JOINED}{loss_marks(case.lossy)}".rstrip(_JOINED)
     if not case.n:
         return f"{marked} {case.status}"
     converted = f", {_CONVERTED}" if case.fidelity != EXACT else ""
@@ -165,8 +163,8 @@ def _few_rows() -> str:
     """State below how many rows others win, from that suite's reference run; empty without such a run."""
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
         return ""
-    suite, run, summaries = reference.of(CROSSINGS)
-    return few_rows(curves(suite, run.rows, summaries))
+    suite, _, summaries = reference.of(CROSSINGS)
+    return few_rows(curves(suite, summaries))
 
 
 def few_rows(found: Curves) -> str:

@@ -8,9 +8,11 @@ from harness import report
 from harness.docs import sources
 from harness.docs.words import COMMENT
 from harness.model import LabError
-from harness.report import contenders, markdown
-from harness.report.summarising import summarise
-from harness.report.summary import Summary
+from harness.report import markdown
+from harness.report.answers import NoContender, no_contenders
+from harness.report.sections import sections
+from harness.report.summary import Summary, summarise
+from harness.report.table import Table
 from harness.results import folder as folders
 from harness.results.folder import StoredRun
 from harness.results.runs_csv import as_text
@@ -53,6 +55,13 @@ def of(name: str) -> tuple[Suite, StoredRun, list[Summary]]:
     return suite, run, summarise(run.rows, suite.published)
 
 
+@cache
+def tables(name: str) -> list[Table]:
+    """Return all tables of the report of a reference run."""
+    suite, run, summaries = of(name)
+    return [table for one in sections(suite, run.environment, run.rows, summaries) for table in one.tables]
+
+
 def results() -> str:
     """Return the index of the reference runs; each has a report with its tables and pictures."""
     parts = [f"# Reference runs\n\n{COMMENT}\n"]
@@ -73,8 +82,8 @@ def left_out(name: str) -> str:
     """Return as CSV the transports of a suite that are not contenders, according to its reference run."""
     suite, _, summaries = of(name)
     assert suite.answers
-    names = [field.name for field in fields(contenders.NoContender)]
+    names = [field.name for field in fields(NoContender)]
     lines = [",".join(names)]
-    for one in contenders.left_out(suite.answers, summaries):
+    for one in no_contenders(suite.answers, summaries):
         lines.append(",".join(as_text(getattr(one, column)) for column in names))
     return "\n".join([*lines, ""])

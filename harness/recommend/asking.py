@@ -12,9 +12,10 @@ from harness.model import LabError, Operation
 from harness.recommend import judging, racing
 from harness.recommend.eligible import Asked
 from harness.recommend.racing import Racing
-from harness.report import recommendation, writing
-from harness.report.answers import FRAMES
+from harness.report import recommendation
 from harness.report.recommendation import Recommendation
+from harness.report.sections import write
+from harness.report.summary import FRAMES
 from harness.results import folder as folders
 from harness.results.row import Row
 from harness.settings import LONGEST_SECONDS, Settings
@@ -81,7 +82,7 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
         folder = under_way.track.folder
     found = judging.recommendation(under_way, time.monotonic() - one.started)
     recommendation.write(folder, found)
-    writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
+    write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
     if stopped:
         raise Stopped(found, folder)
     return found, folder

@@ -18,9 +18,9 @@ from harness.model import LabError, Origin, Transport
 from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
-from harness.report.answers import EXACT
 from harness.report.intervals import Interval, Spread, around, estimate, ratio
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run.redaction import of_server
 

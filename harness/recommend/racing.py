@@ -18,7 +18,7 @@ from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
@@ -222,9 +222,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # Where the servers refuse the data, more time is of no help.
-    calm = settings.model_copy(update={"calibration": False})  # a race is about its order, within a budget
     request = RunRequest(
-        settings=calm,
+        # A race is about its order, within a budget.
+        settings=settings.model_copy(update={"calibration": False}),
         plan=plan,
         rig="databases",
         lab=asked.lab,

@@ -17,7 +17,7 @@ from harness.lab.packages import PROJECT, asked_for, beyond_pypi, package_of
 from harness.machine.inventory import describe_machine
 from harness.model import LabError, Operation, Transport, printable
 from harness.recommend.loading import Source, load
-from harness.report.cells import significant
+from harness.report.figures import significant
 from harness.report.markdown import machine
 from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS

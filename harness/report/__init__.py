@@ -1,5 +1,5 @@
 """Reports: everything here reads results/ and writes files or text; it touches no service."""
 
-from harness.report.writing import Report, write
+from harness.report.sections import Report, write
 
 __all__ = ["Report", "write"]

@@ -8,21 +8,28 @@ found among. `ties` says how many others are not shown to be slower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import groupby
 from operator import attrgetter
 
 from harness.model import Origin, Status
+from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, times, titled
 from harness.report.intervals import Interval, around, leaves_out_one, ratio
-from harness.report.points import points
-from harness.report.ranks import is_slower
-from harness.report.summary import Summary
-from harness.suites.suite import AnswersWanted
-
-FRAMES = ("pandas", "polars")
-EXACT = "exact"
-_COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
+from harness.report.summary import (
+    COMPETING,
+    EXACT,
+    FRAMES,
+    Summary,
+    case_name,
+    is_bound,
+    is_exact,
+    is_slower,
+    points,
+)
+from harness.report.table import Table, ever_smaller
+from harness.suites.suite import AnswersWanted, Suite
 
 
 @dataclass(frozen=True)
@@ -77,32 +84,26 @@ def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple
     cells: dict[tuple[str, str, str], list[Summary]] = {}
     for frame in FRAMES:
         for case in summaries:
-            if case.experiment == wanted.experiment and case.frame == frame and case.origin in _COMPETING:
+            if case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING:
                 cells.setdefault((frame, case.system, case.operation), []).append(case)
-    return {key: _at_the_largest(cases) for key, cases in cells.items()}
-
-
-def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
-    largest = points(cases)[-1].label
-    return [case for case in cases if case.label == largest]
+    return {key: [case for case in cases if case.label == points(cases)[-1].label] for key, cases in cells.items()}
 
 
 def _answer(cases: Sequence[Summary], usual: Sequence[str]) -> Leaders:
     exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
-    lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
+    measured = [case for case in exact if case.peak_rss_bytes is not None]
+    lean = min(measured, key=lambda case: case.peak_rss_bytes or 0, default=None)
     among = max(len(exact) - 1, 1)
     return Leaders(
-        cases[0].system,
-        cases[0].operation,
-        cases[0].frame,
+        *(cases[0].system, cases[0].operation, cases[0].frame),
         next((case.rows for case in cases if case.rows is not None), None),
         fastest,
         sum(not is_slower(case, fastest, among) for case in exact[1:]) if fastest else 0,
-        _beside(whole, fastest, among) if whole and whole is not fastest else None,
-        tuple(_beside(case, fastest, among) for case in usual_among(cases, usual)),
-        _beside(lean, fastest, among) if lean else None,
+        _rival(whole, fastest, among) if whole and whole is not fastest else None,
+        tuple(_rival(case, fastest, among) for case in usual_among(cases, usual)),
+        _rival(lean, fastest, among) if lean else None,
     )
 
 
@@ -112,19 +113,232 @@ def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]
     return list(named.values())
 
 
-def is_exact(case: Summary) -> bool:
-    """Say whether every run of a case was ok and every value came back exact."""
-    return case.status == Status.OK and case.fidelity == EXACT
-
-
-def _peak(case: Summary) -> int:
-    return case.peak_rss_bytes or 0
-
-
-def _beside(case: Summary, fastest: Summary | None, among: int) -> Rival:
+def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
     if not case.n or fastest is None:
         return Rival(case, None, None)
     factor = case.took / fastest.took
     if case is fastest or case.estimate is None or fastest.estimate is None:
         return Rival(case, factor, None)
     return Rival(case, factor, around(factor, ratio(case.estimate, fastest.estimate, among)))
+
+
+FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
+ROLES = (FASTEST, WHOLE, USUAL, ALSO, LEANEST)
+NO_DIFFERENCE = "no difference shown"
+_TITLE = "the fastest transport whose values came back exact, and the usual one"
+_HEAD = (
+    "from, to",
+    "which",
+    "transport",
+    "median s",
+    "95 %",
+    "times as long",
+    "interval",
+    "peak MB",
+    "of limit",
+    "values",
+)
+_WIDE = frozenset({0, 1, 2, 6, 9})
+_DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
+_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its 95 % interval for so many rivals"
+_LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
+_MARKED = "{}: these data have none of them"
+_NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
+_CONVERTED = "converted: values came back in other dtypes, which is work left to you"
+
+
+_FEWER_ROLES = (ROLES, (FASTEST, WHOLE, USUAL), (FASTEST, USUAL))
+
+
+def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
+    """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles."""
+    found = answers(suite.answers, summaries) if suite.answers else []
+    sizes = ((roles, ids) for roles in _FEWER_ROLES for ids in (True, False)) if found else ()
+    return [one for roles, ids in sizes for one in ever_smaller(in_one(found, roles, ids))]
+
+
+def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
+    """Return the tables that a report opens with, frame by frame; what a suite is about that asks for no answers."""
+    if suite.answers:
+        return by_frame(answers(suite.answers, summaries))
+    return [found] if (found := leaders(summaries)) else []
+
+
+def by_frame(found: Sequence[Leaders]) -> list[Table]:
+    """Return a table for each frame; what all of them need to be read stands below the last one."""
+    frames = list(dict.fromkeys(one.frame for one in found))
+    parts = [[one for one in found if one.frame == frame] for frame in frames]
+    return [_answer_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
+
+
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
+    """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
+    return _answer_table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
+
+
+def _answer_table(
+    found: Sequence[Leaders],
+    title: str,
+    roles: Collection[str] = ROLES,
+    explained: bool = True,
+    ids: bool = True,
+) -> Table:
+    """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
+    rows = [row for one in found for row in _answer_rows(one, roles, ids)]
+    shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
+    sizes = sorted({one.rows for one in found if one.rows is not None})
+    notes = [*_answer_notes(shown, roles)]
+    if explained:
+        notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
+    return Table(
+        title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
+        head=_HEAD,
+        rows=tuple(rows),
+        notes=tuple(notes),
+        wide=_WIDE,
+        droppable=_DROPPABLE,
+    )
+
+
+def factor(rival: Rival) -> tuple[str, str]:
+    """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
+    if rival.factor is None:
+        return "", ""
+    if rival.interval is None:
+        return times(rival.factor), "too few runs to tell"
+    return times(rival.factor), span(rival.interval, digits=2) + ("" if rival.differs else f", {NO_DIFFERENCE}")
+
+
+def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
+    """Return by id the transports of an answer with their roles."""
+    fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
+    played = [(FASTEST, fastest), (WHOLE, one.whole), *((USUAL, each) for each in one.usual[:1])]
+    played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
+    found: dict[str, tuple[Rival, list[str]]] = {}
+    for role, beside in played:
+        if beside and role in roles:
+            found.setdefault(beside.case.transport, (beside, []))[1].append(role)
+    return found
+
+
+def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
+    if one.fastest is None:
+        yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
+    for rival, names in _in_roles(one, roles).values():
+        case = rival.case
+        # The interval of a factor has no place in the row of the fastest: there is said who may be as fast.
+        ties = f"{one.ties} not shown slower" if one.ties else ""
+        yield (
+            route(one),
+            ", ".join(names),
+            marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
+            significant(case.median_seconds),
+            span(case.interval),
+            *(("", ties) if case is one.fastest else factor(rival)),
+            megabytes(case.peak_rss_bytes),
+            "" if case.share_of_limit is None else f"{case.share_of_limit:.0%}",
+            case.values,
+        )
+
+
+def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
+    if said := legend(case.lossy for case in cases):
+        yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
+    if any(case.fidelity not in ("", EXACT) for case in cases):
+        yield _CONVERTED
+
+
+FACTOR = 1.25
+
+
+@dataclass(frozen=True)
+class NoContender:
+    """A transport that is no contender: how its values came back or how it ended, and how much slower it is at least.
+
+    `at_least` is the lower end of the interval of how many times as long it takes; None where its values are not exact.
+    """
+
+    transport: str
+    values: str
+    at_least: float | None
+
+
+def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
+    """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
+
+    A contender's values came back exact, and it is not shown to take more than FACTOR times as long as the fastest or,
+    where it is not declared to lose anything, as the fastest such. The leanest and the usual transport are contenders
+    too, and so is one that the lab of that run had no means to run.
+    """
+    cells = competing(wanted, summaries)
+    found: list[NoContender] = []
+    for one in answers(wanted, summaries):
+        kept = {rival.case.transport for rival in (one.whole, *one.usual[:1], one.leanest) if rival}
+        cases = cells[one.frame, one.system, one.operation]
+        among = max(sum(map(is_exact, cases)) - 1, 1)
+        for case in cases:
+            at_least = _at_least(one, case, among)
+            could = case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status or case.transport in kept
+            if not could and (at_least is None or at_least > FACTOR):
+                found.append(NoContender(case.transport, case.values, at_least))
+    return sorted(found, key=lambda case: case.transport)
+
+
+def _at_least(one: Leaders, case: Summary, among: int) -> float | None:
+    """Return how many times as long as the fastest a case takes at least; None of one that is not exact."""
+    if not is_exact(case) or one.fastest is None:
+        return None
+    best = one.whole.case if one.whole and not case.lossy else one.fastest
+    if case.estimate is None or best.estimate is None:
+        return case.took / best.took
+    return ratio(case.estimate, best.estimate, among)[0]
+
+
+def leaders(summaries: Sequence[Summary]) -> Table | None:
+    """Return the fastest and the leanest transport of each experiment, system and operation at its largest point."""
+    several = len({case.experiment for case in summaries}) > 1
+    rows = []
+    for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
+        cases = list(group)
+        # Of bounds none is a transport; where rows are counted after a disturbance, nobody asks who was fast.
+        if all(map(is_bound, cases)) or any("expected_rows" in case.details for case in cases):
+            continue
+        largest = points(cases)[-1]
+        ranked = sorted((c for c in cases if c.label == largest.label and c.rank), key=attrgetter("took"))
+        where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
+        rows.append((titled(experiment if several else "", *key), where, *_lead(ranked)))
+    head = (
+        "what",
+        "at its largest point",
+        "fastest",
+        "median s",
+        "second",
+        "slower by",
+        "least memory",
+        "peak MB",
+    )
+    title, words, names = "The fastest and the leanest", frozenset({0, 1, 2, 4, 6}), frozenset({2, 4, 6})
+    return Table(title, head, tuple(rows), wide=words, names=names, droppable=((6, 7), (4, 5))) if rows else None
+
+
+def _lead(ranked: list[Summary]) -> tuple[str, ...]:
+    if not ranked:
+        return ("none is ok", *[""] * 5)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
+    measured = [case for case in ranked if case.peak_of_all_bytes is not None]
+    lean = min(measured, key=lambda case: case.peak_of_all_bytes or 0, default=None)
+    slower = ""
+    if second:
+        slower = f"{second.took / first.took - 1:.0%}"
+        if first.estimate is None or second.estimate is None:
+            slower += ", too few runs to tell"
+        elif not leaves_out_one(ratio(second.estimate, first.estimate)):
+            slower += f", {NO_DIFFERENCE}"
+    return (
+        case_name(first),
+        significant(first.median_seconds),
+        case_name(second) if second else "",
+        slower,
+        case_name(lean) if lean else "",
+        megabytes(lean.peak_of_all_bytes) if lean else "",
+    )

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from harness.model import LabError, label
 from harness.report import markdown
-from harness.report.cells import significant, times
+from harness.report.figures import in_order, significant, times
 from harness.report.intervals import CONFIDENCE, Estimate, around, estimate, p_value, ratio, spread_of
 from harness.report.merging import differing, packages
-from harness.report.points import in_order
-from harness.report.text_tables import TextTable
+from harness.report.table import Table
 from harness.results.folder import StoredRun
 from harness.results.row import Row
 from harness.results.runs_csv import as_cell
@@ -182,7 +181,7 @@ def _line(
     )
 
 
-def table(found: Compared) -> TextTable:
+def table(found: Compared) -> Table:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
@@ -190,7 +189,7 @@ def table(found: Compared) -> TextTable:
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
-    return TextTable(
+    return Table(
         title=f"A: {found.names[0]}, B: {found.names[1]}",
         head=head,
         rows=tuple(rows),

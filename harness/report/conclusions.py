@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from harness.report.intervals import Spread, estimate, leaves_out_one, spread_of
+from harness.model import CONTROL, Origin
+from harness.report.crossings import fitted
+from harness.report.figures import described, in_common, in_order, natural, significant
+from harness.report.intervals import Spread, around, draws, draws_of, estimate, leaves_out_one, middle, spread_of
 from harness.report.intervals import ratio as ratio_interval
-from harness.report.points import described, in_order, natural
+from harness.report.summary import Summary
+from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
@@ -158,3 +163,151 @@ def _said(title: str, found: Ratio) -> str:
     percent = abs(found.value - 1) * 100
     word = "longer" if found.value > 1 else "less"
     return f"{title} took {percent:.0f} % {word}: {found.value:.2f} times as long ({interval})"
+
+
+def control_sentences(summaries: Sequence[Summary]) -> list[str]:
+    """Return one line for each control: the ratio of the two with its interval, loudly where that leaves out 1."""
+    cases = {(case.experiment, case.label, case.transport): case for case in summaries}
+    return [
+        _control_line(cases.get((case.experiment, case.label, case.transport.removesuffix(CONTROL))), case)
+        for case in summaries
+        if case.origin == Origin.CONTROL
+    ]
+
+
+def _control_line(one: Summary | None, other: Summary) -> str:
+    where = ", ".join(described(*part) for part in other.parameters.items())
+    subject = f"{other.transport.removesuffix(CONTROL)}{f', {where}' if where else ''}"
+    if one is None or not one.n or not other.n:
+        return f"A/A control of {subject}: not judged, the two do not both have an ok run."
+    figures = f"{significant(one.took)} and {significant(other.took)} s, {one.n} and {other.n} runs"
+    factor = other.took / one.took
+    if one.estimate is None or other.estimate is None:
+        return (
+            f"A/A control of {subject}: {factor:.3f} times as long as itself; no interval of so few runs ({figures})."
+        )
+    found = around(factor, ratio_interval(other.estimate, one.estimate))
+    times = f"{factor:.3f} times as long as itself (95 % interval {found[0]:.3f} to {found[1]:.3f}; {figures})"
+    if not leaves_out_one(found):
+        return f"A/A control of {subject}: {times}."
+    return (
+        f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different, {times}. Do not believe "
+        "differences of this size between transports of this run; chance does this to about every twentieth control."
+    )
+
+
+_FEWEST = 3  # different round trips: through two a line always goes
+_MILLI = 1e3
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How many round trips: the slope, and the ends of its interval; they are None of too few runs."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Trips:
+    """A transport at some rows: round trips of a call and of connecting (None where that is not told)."""
+
+    experiment: str
+    transport: str
+    operation: str
+    system: str
+    parameters: dict[str, str]
+    call: Slope
+    connecting: Slope | None
+
+
+def slope(runs: Mapping[float, Sequence[float]], spread: Spread, name: str) -> Slope:
+    """Return how many round trips the seconds of some runs hold, given by the seconds of a round trip."""
+    import numpy as np
+
+    trips = sorted(runs)
+    value = float(fitted(trips, np.array([statistics.median(runs[trip]) for trip in trips]))[1])
+    known = [found for trip in trips if (found := estimate(runs[trip], spread))]
+    if len(known) < len(trips):
+        return Slope(value, None, None)
+    source = draws_of(name)
+    return Slope(value, *around(value, middle(fitted(trips, np.stack([draws(one, source) for one in known], -1))[1])))
+
+
+def counted(rows: Iterable[Row]) -> list[Trips]:
+    """Return the round trips of every transport that ran over at least _FEWEST different ones without a limit."""
+    curves: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.ok and "rtt_ms" in row.parameters and row.parameters.get("mbit_per_s", "0") == "0":
+            rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
+            curves[row.experiment, row.system, row.operation, row.transport, in_order(rest)].append(row)
+    slopes = _slopes([run for runs in curves.values() for run in runs])
+    found = []
+    for key in sorted(curves, key=str):
+        runs = curves[key]
+        if len({row.parameters["rtt_ms"] for row in runs}) >= _FEWEST:
+            one = runs[0]
+            rest = {name: value for name, value in one.parameters.items() if name not in ("rtt_ms", "mbit_per_s")}
+            taken, connecting = (of(runs, str(key)) for of in slopes)
+            if taken:
+                found.append(Trips(one.experiment, one.transport, one.operation, one.system, rest, taken, connecting))
+    return found
+
+
+def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
+    """Return the table of round trips; none of a run without links."""
+    found = counted(rows)
+    if not found:
+        return []
+    shared = in_common([one.parameters for one in found])
+    varying = [name for name in found[0].parameters if len({one.parameters.get(name) for one in found}) > 1]
+    return [
+        Table(
+            f"Round trips{f', {shared}' if shared else ''}",
+            ("transport", "operation", *varying, "of a call", "95 %", "of connecting", "95 %"),
+            tuple(
+                (
+                    one.transport,
+                    one.operation,
+                    *(one.parameters.get(name, "") for name in varying),
+                    *_slope_cells(one.call),
+                    *_slope_cells(one.connecting),
+                )
+                for one in found
+            ),
+            (
+                "how many round trips the time holds: the slope of seconds over the round trip, of runs without a "
+                "limit of the rate (docs/explanation/suites/networks.md); where its interval holds 0, none is shown",
+            ),
+            wide=frozenset({0, 1}),
+        )
+    ]
+
+
+def _slopes(rows: Sequence[Row]) -> list[Callable[[Sequence[Row], str], Slope | None]]:
+    """Return what counts the round trips of a call, and of connecting, in a run that scatters as these rows do."""
+    return [partial(_slope, figure=of, spread=_trip_spread(rows, of)) for of in ("seconds", "connect_seconds")]
+
+
+def _trip_spread(rows: Sequence[Row], figure: str) -> Spread:
+    cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for row in rows:
+        if taken := getattr(row, figure):
+            cases[row.case].append(taken)
+    return spread_of(cases.values())
+
+
+def _slope(runs: Sequence[Row], name: str, figure: str, spread: Spread) -> Slope | None:
+    taken: dict[float, list[float]] = defaultdict(list)
+    for row in runs:
+        if getattr(row, figure):
+            taken[float(row.parameters["rtt_ms"]) / _MILLI].append(getattr(row, figure))
+    return slope(taken, spread, f"{name}/{figure}") if len(taken) >= _FEWEST else None
+
+
+def _slope_cells(one: Slope | None) -> tuple[str, str]:
+    if one is None:
+        return "", ""
+    sure = one.low is not None and one.high is not None
+    return significant(one.value, 2), f"{one.low:.1f} to {one.high:.1f}" if sure else "too few runs to tell"

@@ -1,26 +1,197 @@
-"""Where the fastest transport of a direction changes with the rows, and how sure that is. Pure.
+"""Where the fastest transport of a direction changes with the rows, and what calls and rows cost.
 
 At each number of rows that was run, those that are not shown to be slower than anybody (rank 1 among the transports
-whose values came back exact; see `ranks`) may be the fastest. A direction is told with the fewest transports that are
-among them wherever they stand for it: so a change that no run shows is none. Between two of them the seconds are taken
-to be straight between the medians of neighbouring sizes, which is exact where a call costs a fixed time and each row
-the same; they cross at the last number of rows where the second one becomes the faster. The interval is the middle of
-the crossings of times drawn within the interval of each size. It may be open: beyond what was run nothing is known.
+whose values came back exact) may be the fastest. A direction is told with the fewest transports that are among them: so
+a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
+neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
+middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond what
+was run nothing is known.
+
+What a call costs is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
+is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
+with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
+8), by iteratively reweighted least squares: an error counts as a share of what the line says. Neither cost is below
+zero. Intervals are the middle of the lines through times drawn in the same way. Where a transport does not cost as a
+straight line says, `off` tells how far it is from it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from harness.report.curves import Curve, Direction
-from harness.report.intervals import Interval, around, draws, draws_of, middle, slower
-from harness.report.ranks import places
-from harness.report.summary import Summary
+from harness.model import label
+from harness.report.figures import described, in_order, legend, marked, route, significant, span, times
+from harness.report.intervals import Estimate, Interval, around, draws, draws_of, middle, slower
+from harness.report.summary import Summary, competes, direction_order, is_exact, places
+from harness.report.table import Table
+from harness.suites.suite import Suite
+
+Curve = Mapping[int, Summary]  # by the number of rows, fewest first
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Where data come from and go to, and the curves (by id) of the transports that compete there.
+
+    `parameters` are what the cases have in common but their rows; `dataset` is what they move.
+    """
+
+    system: str
+    operation: str
+    frame: str
+    dataset: str
+    parameters: Mapping[str, str]
+    curves: Mapping[str, Curve]
+
+    @property
+    def exact(self) -> dict[str, Curve]:
+        """The curves of what brings every value back exact, at the sizes where it does."""
+        kept = {name: {rows: one for rows, one in of.items() if is_exact(one)} for name, of in self.curves.items()}
+        return {name: of for name, of in kept.items() if of}
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its run; the draws of intervals go by it."""
+        return "/".join((self.system, self.operation, self.frame, self.dataset, label(self.parameters)))
+
+
+_Where = tuple[str, str, str, str, tuple[tuple[str, str], ...]]  # system, operation, frame, dataset, other parameters
+
+
+def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list[Direction]:
+    """Return the directions of some experiments: pandas first, databases in their order, writes first.
+
+    Cases of one transport that differ in their rows alone make one curve, whichever of the experiments they are from;
+    bounds and controls are left out, and so is a case without an ok run.
+    """
+    wanted = set(experiments)
+    found: dict[_Where, dict[str, dict[int, Summary]]] = defaultdict(lambda: defaultdict(dict))
+    for case in summaries:
+        if case.experiment in wanted and competes(case):
+            rest = tuple((name, value) for name, value in case.parameters.items() if name != "rows")
+            where = (case.system, case.operation, case.frame, case.dataset, rest)
+            found[where][case.transport][case.rows or 0] = case
+    ordered = sorted(found, key=lambda at: (*direction_order(at[0], at[1], at[2]), at[3], in_order(dict(at[4]))))
+    return [
+        Direction(
+            at[0],
+            at[1],
+            at[2],
+            at[3],
+            dict(at[4]),
+            {name: dict(sorted(of.items())) for name, of in sorted(found[at].items())},
+        )
+        for at in ordered
+    ]
+
+
+STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
+_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
+FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
+
+    Intervals are None where nothing is known of the scatter. `off` is how many times as large as the other the line or
+    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows.
+    """
+
+    transport: str
+    direction: Direction
+    fixed: float
+    marginal: float
+    fixed_interval: Interval | None
+    marginal_interval: Interval | None
+    off: float
+    sizes: tuple[int, ...]
+
+    @property
+    def half_rate_rows(self) -> float | None:
+        """The rows at which half of the largest rate is reached; None where rows cost nothing."""
+        return self.fixed / self.marginal if self.marginal else None
+
+    def seconds(self, rows: float) -> float:
+        """Return the seconds that the line says for so many rows."""
+        return self.fixed + self.marginal * rows
+
+
+def costs(found: Iterable[Direction]) -> list[Cost]:
+    """Return the costs of each transport that has at least FEWEST_SIZES numbers of rows, in the order of directions."""
+    return [
+        _cost(name, direction, curve)
+        for direction in found
+        for name, curve in direction.curves.items()
+        if len(curve) >= FEWEST_SIZES
+    ]
+
+
+def fitted(sizes: Sequence[float], seconds: Any) -> tuple[Any, Any]:
+    """Return fixed and marginal cost of the lines that `seconds` scatter about by the same share at all sizes.
+
+    `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
+    """
+    import numpy as np
+
+    times, rows = np.asarray(seconds, dtype=float), np.asarray(sizes, dtype=float) / max(sizes)
+    line = times
+    for _ in range(_ROUNDS):
+        fixed, slope = _weighted(rows, times, 1 / line**2)
+        # Half of the way: where the line is near zero the weights would make it jump to and fro.
+        line = np.sqrt(line * np.maximum(fixed[..., None] + slope[..., None] * rows, times * _LEAST))
+    return fixed, slope / max(sizes)
+
+
+def _weighted(rows: Any, times: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the two costs, not below zero, by weighted least squares."""
+    import numpy as np
+
+    ones, both, eachs = weights.sum(-1), (weights * rows).sum(-1), (weights * rows * rows).sum(-1)
+    of_one, of_each = (weights * times).sum(-1), (weights * rows * times).sum(-1)
+    spread = ones * eachs - both * both
+    fixed = (eachs * of_one - both * of_each) / spread
+    slope = (ones * of_each - both * of_one) / spread
+    # All entries are above 0, so that both cannot be below 0; where one is, the best line has 0 there.
+    falls, below = slope < 0, fixed < 0
+    return (
+        np.where(below, 0.0, np.where(falls, of_one / ones, fixed)),
+        np.where(falls, 0.0, np.where(below, of_each / eachs, slope)),
+    )
+
+
+def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
+    import numpy as np
+
+    sizes = tuple(curve)
+    medians = np.array([case.took for case in curve.values()])
+    fixed, marginal = map(float, fitted(sizes, medians))
+    line = fixed + marginal * np.asarray(sizes)
+    ends: tuple[Interval | None, Interval | None] = (None, None)
+    known = tuple(case.estimate for case in curve.values() if case.estimate)
+    if len(known) == len(sizes):
+        drawn = _intervals(f"{direction.name}/{name}", sizes, known)
+        # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
+        ends = (around(fixed, drawn[0]), around(marginal, drawn[1]))
+    off = float(np.max(np.maximum(line / medians, medians / line)))
+    return Cost(name, direction, fixed, marginal, *ends, off, sizes)
+
+
+@lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
+def _intervals(name: str, sizes: tuple[int, ...], times: tuple[Estimate, ...]) -> tuple[Interval, Interval]:
+    import numpy as np
+
+    source = draws_of(name)
+    fixed, marginal = fitted(sizes, np.stack([draws(one, source) for one in times], axis=-1))
+    return middle(fixed), middle(marginal)
 
 
 @dataclass(frozen=True)
@@ -154,10 +325,10 @@ def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) ->
     medians = [[curve[rows].took for rows in sizes] for curve in (before, after)]
     at = float(crossing(sizes, *medians))
     interval = None
-    times = [[found for rows in sizes if (found := curve[rows].estimate)] for curve in (before, after)]
-    if all(len(of) == len(sizes) for of in times):
+    known = [[found for rows in sizes if (found := curve[rows].estimate)] for curve in (before, after)]
+    if all(len(of) == len(sizes) for of in known):
         source = draws_of(f"{name}/{one.transport}/{other.transport}")
-        drawn = [np.stack([draws(found, source) for found in of], axis=-1) for of in times]
+        drawn = [np.stack([draws(found, source) for found in of], axis=-1) for of in known]
         interval = around(at, middle(crossing(sizes, *drawn)))
     return Crossing(one.transport, other.transport, at, interval, shown)
 
@@ -167,3 +338,230 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
     if rows not in one or rows not in other:
         return False
     return slower(other[rows].estimate, one[rows].estimate)
+
+
+_SPANS = (
+    "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
+    "either, at some of these rows, stand beside them",
+    "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
+    "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
+)
+_COSTS = (
+    "the straight line through the medians, whose errors count as shares of it, with 95 % intervals "
+    "(docs/explanation/suites/crossings.md)",
+    "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
+    "off by: how many times as large as the other the line or a median is at most; where that is much, the transport "
+    "does not cost as a line says, and neither figure holds at the sizes in between",
+)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the curves of a run come to: the winners of each direction, and the costs of each transport."""
+
+    winners: tuple[Winners, ...]
+    costs: tuple[Cost, ...]
+
+    @property
+    def directions(self) -> list[Direction]:
+        """All directions that something is said of."""
+        return [*(one.direction for one in self.winners), *(one.direction for one in self.costs)]
+
+
+def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
+    """Return what the curves of the experiments come to of which the suite wants crossings; nothing without."""
+    found = directions(summaries, suite.crossings.experiments) if suite.crossings else []
+    return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
+
+
+def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
+    """Return the table of who is fastest at which rows and that of costs, as far as there are any."""
+    return [_fastest(found)] if found.winners else [], [_cost_table(found)] if found.costs else []
+
+
+def many(rows: float, of: Winners) -> str:
+    """Return a number of rows to two digits: `2,300 rows`; beyond what was run only that."""
+    if not rows:
+        return f"below {described('rows', str(of.sizes[0]))}"
+    beyond = math.isinf(rows)
+    words = described("rows", str(of.sizes[-1] if beyond else round(float(f"{rows:.2g}"))))
+    return f"beyond {words}" if beyond else words
+
+
+def ends(interval: Interval, of: Winners) -> str:
+    """Return the interval of a crossing."""
+    low, high = interval
+    if not low or math.isinf(high) or low == high:
+        return f"{many(low, of)} to {many(high, of)}"
+    return f"{many(low, of).removesuffix(' rows').removesuffix(' row')} to {many(high, of)}"
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    *first, last = (f"{rows:,}" for rows in sizes)
+    return (f"{', '.join(first)} and {last}" if first else last) + (" row" if tuple(sizes) == (1,) else " rows")
+
+
+def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
+    """Yield the cells of those who cost least a call and a row in their direction, or are not shown to cost more.
+
+    Of the exact ones that cost as a line says.
+    """
+    told = [one.off <= STRAIGHT and one.sizes == tuple(one.direction.exact.get(one.transport, ())) for one in every]
+    for direction in {id(one.direction): one.direction for one in every}.values():
+        places = [place for place, one in enumerate(every) if told[place] and one.direction is direction]
+        for column, of in ((2, "fixed"), (4, "marginal")):
+            if len(places) > 1:
+                first = min(places, key=lambda place: getattr(every[place], of))
+                interval = getattr(every[first], f"{of}_interval")
+                for place in places:
+                    its = getattr(every[place], f"{of}_interval")
+                    if place == first or (interval and its and its[0] <= interval[1]):
+                        yield place, column
+
+
+def subject(one: Direction, among: Sequence[Direction]) -> str:
+    """Name a direction: where from and where to, and what of data and parameters not all directions share."""
+    words = [route(one)]
+    if len({other.dataset for other in among}) > 1:
+        words.append(one.dataset)
+    for name, value in one.parameters.items():
+        if any(other.parameters.get(name) != value for other in among):
+            words.append(described(name, value))
+    return ", ".join(words)
+
+
+def _fastest(found: Curves) -> Table:
+    rows = []
+    for one in found.winners:
+        for part, crossing in zip(one.spans, [None, *one.crossings], strict=True):
+            at, between = "", ""
+            if crossing and crossing.rows is not None and crossing.interval is not None:
+                at, between = many(crossing.rows, one), ends(crossing.interval, one)
+                between += "" if crossing.shown else ", not shown"
+            elif crossing:
+                at = "not known"
+            ties = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in part.ties.items())
+            name = part.transport + (" ?" if part.unsure else "")
+            ties = ties or ("the only exact one" if one.alone else "")
+            rows.append((subject(one.direction, found.directions), _sizes(part.sizes), name, at, between, ties))
+    unsure = any(part.unsure for one in found.winners for part in one.spans)
+    notes = (*_SPANS, *(["? so few runs of a size show nothing: by the medians alone"] if unsure else []))
+    head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
+    title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
+    return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
+
+
+def _cost_table(found: Curves) -> Table:
+    rows = tuple(
+        (
+            subject(one.direction, found.directions),
+            one.transport,
+            significant(one.fixed * 1e3),
+            span(one.fixed_interval, 1e3),
+            significant(one.marginal * 1e6),
+            span(one.marginal_interval, 1e6),
+            "" if one.half_rate_rows is None else significant(float(f"{one.half_rate_rows:.2g}")),
+            times(one.off),
+        )
+        for one in found.costs
+    )
+    head = ("from, to", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
+    title = "What a call costs, and what each row adds"
+    return Table(
+        *(title, head, rows, _COSTS),
+        wide=frozenset({0, 1}),
+        best=frozenset(_least(found.costs)),
+        droppable=((7,), (6,), (3, 5)),
+    )
+
+
+_AT_ROWS = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
+_LINE = "up to {:,} rows, EXTRAPOLATED"
+_MOST = "{:,} rows, the most; no transport follows a line"
+_NOTE = "the fastest transport whose values all came back exact; could be as fast: at the sizes of these runs"
+
+
+@dataclass(frozen=True)
+class AtRows:
+    """The fastest transport of a direction at some rows: its seconds, the runs they come from, and its equals.
+
+    `seconds` are None if the transport is the fastest at the most rows measured, and nothing is known beyond. `alike`
+    are the transports that are not shown to be slower at the sizes of `runs`; `unsure` says that there were too few
+    runs to show anything.
+    """
+
+    direction: Direction
+    transport: str
+    seconds: float | None
+    runs: str
+    alike: tuple[str, ...]
+    unsure: bool
+
+
+def at_rows(direction: Direction, rows: int) -> AtRows | None:
+    """Return the fastest at so many rows; None if no transport is exact, or if it is not known."""
+    curves = direction.exact
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    if not sizes:
+        return None
+    beside, runs = _sizes_for(rows, sizes)
+    seconds = {
+        name: _between(rows, curve, beside) for name, curve in curves.items() if all(one in curve for one in beside)
+    }
+    if rows > sizes[-1]:
+        lines = _lines_beyond(direction, rows, sizes[-1])
+        runs = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
+        seconds = lines or seconds
+    if not seconds:
+        return None
+    best = min(sorted(seconds), key=seconds.__getitem__)
+    leading = [case for size in beside for case in not_slower([of[size] for of in curves.values() if size in of])]
+    alike = sorted({case.transport for case in leading} - {best})
+    unsure = any(case.estimate is None for case in leading)
+    known = runs != _MOST.format(sizes[-1])
+    return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
+
+
+def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
+    """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
+    lines, losses = [], []
+    for one in found:
+        every = [case.lossy for case in one.direction.curves[one.transport].values()]
+        lossy = {kind: fate for of_size in every for kind, fate in of_size.items()}
+        alike = ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
+        name = marked(one.transport, lossy)
+        lines.append((route(one.direction), name, significant(one.seconds), one.runs, alike))
+        losses.append(lossy)
+    of_rows = described("rows", str(rows)) if rows else "the most rows that were run"
+    over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
+    title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
+    notes = (_NOTE, *filter(None, [legend(losses)]))
+    return Table(title, _AT_ROWS, tuple(lines), notes, wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
+
+
+def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
+    """Return the one or two sizes that some rows are read from, and how."""
+    if rows in sizes:
+        return [rows], "this size"
+    after = bisect_right(sizes, rows)
+    if not after:
+        return [sizes[0]], f"{sizes[0]:,} rows, the fewest"
+    if after == len(sizes):
+        return [sizes[-1]], ""
+    low, high = sizes[after - 1], sizes[after]
+    return [low, high], f"{low:,} and {high:,} rows, interpolated"
+
+
+def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, float]:
+    """Return the seconds of those who are exact at all of their sizes, up to the largest, and cost as a line says."""
+    return {
+        one.transport: one.seconds(rows)
+        for one in costs([direction])
+        if one.off <= STRAIGHT and one.sizes == tuple(direction.exact.get(one.transport, ())) and largest in one.sizes
+    }
+
+
+def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
+    low, high = beside[0], beside[-1]
+    first, last = curve[low].took, curve[high].took
+    return first if low == high else first + (last - first) * (rows - low) / (high - low)

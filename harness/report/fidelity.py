@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from harness.model import Fate, Finding, LabError
-from harness.report.html import templates
 from harness.report.markdown import table
+from harness.report.page import templates
 
 COLUMNS = ("transport", "kind", "outcome", "declared", "detail")
 _MARKS = {

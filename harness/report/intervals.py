@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Interval = tuple[float, float]
-
 CONFIDENCE = 0.95
 DRAWS = 9_999
 _FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.machine.calibration import slower
-from harness.report.summarising import summarise
-from harness.report.summary import Summary
+from harness.report.summary import Summary, summarise
 from harness.results.folder import Facts
 from harness.results.row import Row
 
@@ -23,10 +22,7 @@ Key = tuple[str, str, str, int]
 # 5 % between two transports is still mostly their own.
 LOST_SHARE = 0.02
 _TICK_SECONDS = 0.01  # /proc/stat counts in hundredths of a second (USER_HZ): so much may be rounding
-SPELL, SLOWER = (
-    8,
-    1.15,
-)  # so many runs one after the other that take so many times as long as their cases, at the median
+SPELL, SLOWER = 8, 1.15  # so many runs one after the other that take so many times as long as their cases
 _NAMED = 5
 
 

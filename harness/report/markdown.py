@@ -1,22 +1,21 @@
 """A run as Markdown: report.md, and the parts of it that stand in pages of the repository."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.model import printable
-from harness.report import failures
-from harness.report.answer_tables import opening
-from harness.report.beside import beside
-from harness.report.losses import losses
-from harness.report.page_facts import headline
-from harness.report.shown import sentences
-from harness.report.shown import tables as shown_tables
-from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.table import Section, Table
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
-from harness.results.row import Row
-from harness.suites.suite import PublishedFigure, Suite
+from harness.suites.suite import Suite
+
+_LONGEST, _FIRST = 40, 10  # rows of a table that is there whole; and so many of a longer one
+
+
+_ROOM, _SAID = 30_000, 40  # characters of the tables of one section, and its sentences
+
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
 _HOW_TO_READ = """\
@@ -34,56 +33,45 @@ _HOW_TO_READ = """\
   lab lacks something) or `unsupported` (the transport cannot do it)."""
 
 
-def report(
-    suite: Suite,
-    environment: Facts,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    pictures: Sequence[tuple[str, str, str]],
-    answers: Sequence[TextTable] | None = None,
-) -> str:
-    """Return report.md of one run; `pictures` are (title, caption, path beside the report).
-
-    It opens with `answers`; without, with those of its suite.
-    """
-    authors = published(summaries, suite.published)
-    drawn = {title for title, *_ in pictures}
-    cores = environment["machine"]["cores"]
-    shown = sentences(suite, rows, summaries, cores)
-    others = shown_tables(suite, rows, summaries, cores)
-    missing = [plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
+def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
+    """Return report.md of one run from its sections. What is long is in the page and summary.csv, and it says so."""
+    opened, *others = found
     parts = [
         f"# {plain(suite.title)}",
-        *map(text_table, opening(suite, rows, summaries) if answers is None else answers),
-        " ".join(map(plain, headline(environment, rows, summaries))),
+        *_tables(opened),
+        " ".join(map(plain, opened.sentences)),
         conditions(environment),
-        "## What did not run, and why",
-        _not_ok(rows),
-        *(("## What this run shows", "\n".join(f"- {plain(line)}" for line in shown)) if shown else ()),
-        "## Results",
-        *map(text_table, others),
-        tables(summaries) or "No run is there yet.",
-        *(("## The published figures beside ours", authors) if authors else ()),
-        *(("## Pictures", *(_picture(*picture) for picture in pictures)) if suite.pictures else ()),
-        *((f"Not drawn, because no ok run fits them: {'; '.join(missing)}.",) if missing else ()),
-        "## How to read this",
-        _HOW_TO_READ,
-        *((f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}.",) if suite.citation else ()),
-        "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
-        "machine, versions and settings: [environment.json](environment.json).",
     ]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    for one in others:
+        if one.folded or not (one.tables or one.sentences or one.charts):
+            continue
+        said = [f"- {plain(line)}" for line in one.sentences[:_SAID]]
+        more = len(one.sentences) - len(said)
+        said += [f"- {more} more sentences are in the page (report.html)."] if more else []
+        parts += [f"## {plain(one.title)}", "\n".join(said), *_tables(one)]
+        parts += [
+            f"### {plain(of.title)}\n\n![{plain(of.title)}]({of.path})\n\n{plain(of.caption)}" for of in one.charts
+        ]
+    parts += ["## How to read this", _HOW_TO_READ]
+    if suite.citation:
+        parts.append(f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}.")
+    parts.append(
+        "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
+        "machine, versions and settings: [environment.json](environment.json)."
+    )
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def tables(summaries: Sequence[Summary], best: int | None = None) -> str:
-    """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
-    all_of_them = losses(summaries) if best is None else []
-    return "\n".join(text_table(table, best) for table in (*text_tables(summaries), *all_of_them))
-
-
-def published(summaries: Sequence[Summary], figures: Iterable[PublishedFigure]) -> str:
-    """Return the tables of the author's figures at the author's sizes beside ours; empty where there are none."""
-    return "\n".join(text_table(table) for table in beside(summaries, figures))
+def _tables(one: Section) -> Iterator[str]:
+    """Yield the tables of a section as long as there is room, and say how many are in the page alone."""
+    room = _ROOM
+    for place, given in enumerate(one.tables):
+        text = text_table(given, _FIRST if len(given.rows) > _LONGEST else None)
+        room -= len(text)
+        if room < 0 < place:
+            yield f"{len(one.tables) - place} more tables are in the page (report.html); all figures: summary.csv."
+            return
+        yield text
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
@@ -120,19 +108,12 @@ def _asked(plan: Facts) -> str:
     return f"Suite {plan['suite']}, {size}{plan['passes']} {'pass' if plan['passes'] == 1 else 'passes'}, "
 
 
-def _not_ok(rows: Sequence[Row]) -> str:
-    lines = failures.not_ok(rows)
-    if not lines:
-        return f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
-    bad = sum(1 for row in rows if not row.ok)
-    text = table(failures.HEAD, [tuple(map(plain, line)) for line in lines])
-    return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
-
-
-def text_table(given: TextTable, best: int | None = None) -> str:
+def text_table(given: Table, best: int | None = None) -> str:
     """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
-    left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""
+    left_out = (
+        f" (the first {len(shown)} of {len(given.rows)}; all: report.html)" if len(shown) < len(given.rows) else ""
+    )
     rows = [
         tuple(
             f"**{plain(cell)}**" if cell and (number, place) in given.best else plain(cell)
@@ -144,10 +125,6 @@ def text_table(given: TextTable, best: int | None = None) -> str:
     text = table(head, rows, right=set(range(len(head))) - given.wide)
     notes = "".join(f"- {plain(note)}\n" for note in given.notes)
     return f"**{plain(given.title)}**{left_out}\n\n{text}" + (f"\n{notes}" if notes else "")
-
-
-def _picture(title: str, caption: str, path: str) -> str:
-    return f"### {plain(title)}\n\n![{plain(caption)}]({path})\n\n{plain(caption)}"
 
 
 def plain(text: str) -> str:

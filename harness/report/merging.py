@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model import LabError
-from harness.report import cells, markdown
-from harness.report.summarising import summarise
-from harness.report.summary import Summary
-from harness.report.text_tables import titled
+from harness.report import markdown
+from harness.report.figures import significant, titled, volume
+from harness.report.summary import Summary, case_name, summarise
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts, StoredRun
 from harness.results.runs_csv import as_cell
@@ -114,16 +113,16 @@ def figures(runs: Sequence[MergedRun]) -> Iterator[dict[str, str]]:
         yield {
             "environment": run.name,
             "experiment": titled(one.experiment),
-            "transport": cells.name(one),
+            "transport": case_name(one),
             "parameters": one.label,
             "n": str(one.n),
-            "median s": cells.significant(one.median_seconds),
-            "min": cells.significant(one.min_seconds),
-            "max": cells.significant(one.max_seconds),
+            "median s": significant(one.median_seconds),
+            "min": significant(one.min_seconds),
+            "max": significant(one.max_seconds),
             "rows": f"{one.rows:,}" if one.rows else "",
-            "MB/s": cells.significant(one.mb_per_s),
-            "source": cells.volume(one.bytes) if one.bytes else "",
-            "output": cells.volume(output) if output else "",
+            "MB/s": significant(one.mb_per_s),
+            "source": volume(one.bytes) if one.bytes else "",
+            "output": volume(output) if output else "",
             "differs": "; ".join(run.differs) or ("" if one.n else one.status),
         }
 

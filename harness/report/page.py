@@ -1,79 +1,156 @@
-"""report.html: one self-contained page of a run, to be opened from disk without a network."""
+"""The page of a run, report.html: one self-contained file, to be opened from disk without a network."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from markupsafe import Markup
+import jinja2
+from markupsafe import Markup, escape
 
-from harness.report.answer_tables import opening
-from harness.report.beside import beside
-from harness.report.failures import HEAD, not_ok
-from harness.report.html import templates
-from harness.report.losses import losses
-from harness.report.page_facts import facts, headline, pinned
-from harness.report.page_tables import PageTable, every_case, from_texts, leaders
-from harness.report.shown import sentences, tables
-from harness.report.summary import Summary
-from harness.report.text_tables import TextTable, text_tables
+from harness.report.figures import numbered, volume
+from harness.report.table import Section
+from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
-if TYPE_CHECKING:
-    from harness.report.pictures import Drawn
 
-
-def page(
-    suite: Suite,
-    environment: Facts,
-    rows: Sequence[Row],
-    summaries: Sequence[Summary],
-    drawn: Sequence[Drawn],
-    files: Sequence[str],
-    answers: Sequence[TextTable] | None = None,
-) -> str:
-    """Return the page of one run as HTML text.
-
-    `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summary.summarise`, `drawn`
-    the pictures in the suite's order, `files` the names of the files beside the page to link to. It opens with
-    `answers`; without, with those of its suite.
-    """
-    shown = {one.name for one in drawn}
-    cores = environment["machine"]["cores"]
-    opened_with = opening(suite, rows, summaries) if answers is None else answers
+def page(suite: Suite, environment: Facts, rows: Sequence[Row], found: Sequence[Section], files: Sequence[str]) -> str:
+    """Return the page of one run as HTML from its sections, with links to `files`."""
     return (
         templates()
         .get_template("report.html")
         .render(
             suite=suite,
             run=environment["run_id"],
-            headline=headline(environment, rows, summaries),
-            answers=[from_texts(table) for table in opened_with],
-            leaders=leaders(summaries),
-            conclusions=sentences(suite, rows, summaries, cores),
+            sections=[one for one in found if one.tables or one.sentences or one.charts],
             facts=facts(environment),
             pinned=pinned(rows),
-            failures=_failures(rows),
-            tables=_every_table(suite, rows, summaries, cores),
-            published=[from_texts(table) for table in beside(summaries, suite.published)],
-            every_case=every_case(summaries),
-            pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
-            not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
             files=files,
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
         )
     )
 
 
-def _every_table(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[PageTable]:
-    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
-    return [from_texts(table) for table in every]
+def _following(svg: str) -> Markup:
+    """Return an SVG whose greys are those of the page, in its light scheme and in its dark one."""
+    for colour, name in (("#1f2328", "ink"), ("#59636e", "quiet"), ("#d1d9e0", "line"), ("#ffffff", "ground")):
+        svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
+    return Markup(svg)
 
 
-def _failures(rows: Sequence[Row]) -> PageTable | None:
-    lines = not_ok(rows)
-    table = TextTable("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
-    return from_texts(table) if lines else None
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def templates() -> jinja2.Environment:
+    """Return the templates, in which everything is escaped but what is marked as HTML."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["whole_arrows"] = _whole_arrows
+    found.filters["breakable"] = _breakable
+    found.filters["following"] = _following
+    return found
+
+
+def _whole_arrows(text: str) -> Markup:
+    """Return a text as HTML in which no line is broken within an arrow."""
+    return escape(text).replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
+
+
+def _breakable(text: str) -> Markup:
+    """Return a text as HTML whose identifiers may be broken after a dot or underscore; a copy of it has no break."""
+    return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
+
+
+Fact = tuple[str, str]
+_FILES = 3  # as many are described one by one
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
+
+
+def facts(environment: Facts) -> list[Fact]:
+    """Return where and how a run was made, as names and texts; what environment.json does not say is left out."""
+    machine = environment["machine"]
+    found = [
+        ("Run", environment["run_id"]),
+        ("Plan", _plan(environment["plan"])),
+        ("Data", _all_data(environment.get("data", []))),
+        ("Lab", environment["lab"]),
+        *((f"Server {name}", _server(server)) for name, server in environment.get("servers", {}).items()),
+        (
+            "Machine",
+            f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}, "
+            f"{machine['memory_bytes'] / 2**30:.0f} GiB of memory",
+        ),
+        ("System", f"{machine['system']} {machine['kernel']}, {machine['architecture']}"),
+        ("Filesystem of the data", environment.get("server_filesystem") or ""),
+        ("Python", environment["python"]),
+        ("Libraries", _libraries(environment.get("packages", {}))),
+        ("Code", code(environment)),
+        *(
+            (name.replace("_", " ").capitalize(), str(text))
+            for name, text in environment.get("measurement", {}).items()
+        ),
+        ("Load average at the start", ", ".join(map(str, environment.get("load_average_at_start", ())))),
+    ]
+    return [(name, text) for name, text in found if text]
+
+
+def pinned(rows: Sequence[Row]) -> list[Fact]:
+    """Return the settings that transports set themselves, and which do."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        if row.pinned:
+            found.setdefault(row.pinned, set()).add(row.transport)
+    return [(settings, ", ".join(sorted(names))) for settings, names in sorted(found.items())]
+
+
+def _plan(plan: Facts) -> str:
+    experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
+    parts = [
+        f"suite {plan['suite']}",
+        f"size {plan['size']}" if "size" in plan else "",
+        numbered(plan["passes"], "pass", "passes"),
+        f"experiments {experiments}" if experiments else "",
+        f"transports {plan['select']}" if plan.get("select") else "",
+        f"data of seed {plan['seed']}" if "seed" in plan else "",
+        f"time limit {plan['time_limit']:g} s a run" if "time_limit" in plan else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _all_data(files: Sequence[Facts]) -> str:
+    """Say what the data are, one by one or, where they are many files, in all."""
+    if len(files) <= _FILES:
+        return "; ".join(map(_data, files))
+    names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))
+    size = volume(sum(file.get("bytes") or 0 for file in files))
+    return f"{names}: {len(files)} files, {size} in all, each described in the environment below"
+
+
+def _data(data: Facts) -> str:
+    """Say what a file or dataset is: its name, extent, seed and the beginning of the hash of its content."""
+    parts = [
+        str(data.get("name", "data")),
+        f"{data['rows']:,} rows" if isinstance(data.get("rows"), int) else "",
+        volume(data["bytes"]) if isinstance(data.get("bytes"), int) else "",
+        f"seed {data['seed']}" if "seed" in data else "",
+        f"content {str(data['content_hash'])[:12]}" if "content_hash" in data else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _server(server: Facts) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
+    return server_in_words(server) + (f"; settings that differ from its defaults: {settings}" if settings else "")
+
+
+def _libraries(packages: dict[str, str]) -> str:
+    return ", ".join(f"{name} {packages[name]}" for name in _LIBRARIES if name in packages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from harness.model import Fate, LabError, Operation, Status
-from harness.report.answer_tables import NO_DIFFERENCE, route
-from harness.report.answers import EXACT
-from harness.report.cells import called, legend, marked, megabytes, significant
+from harness.report import markdown
+from harness.report.answers import NO_DIFFERENCE
+from harness.report.figures import legend, marked, megabytes, route, short_name, significant
 from harness.report.intervals import leaves_out_one
-from harness.report.text_tables import TextTable
+from harness.report.summary import EXACT
+from harness.report.table import Table
+from harness.results.environment import server_in_words
+from harness.results.folder import Facts
 
 FILE = "recommendation.json"
 FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
@@ -61,7 +65,7 @@ class Figure:
     @property
     def name(self) -> str:
         """Its client and its call: its direction is known."""
-        return called(self.transport, self.how)
+        return short_name(self.transport, self.how)
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ def title(found: Recommendation) -> str:
     return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
 
 
-def screen(found: Recommendation) -> TextTable:
+def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with what else there is to say below it."""
     return replace(table(found), title=title(found), notes=(*opening(found), *sentences(found), *details(found)))
 
@@ -217,7 +221,7 @@ def _quoted(package: str) -> str:
     return f'"{package}"' if "[" in package else package
 
 
-def table(found: Recommendation) -> TextTable:
+def table(found: Recommendation) -> Table:
     """Return the screen's table: a row for each choice, of which one transport may be several."""
     played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
     played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
@@ -227,10 +231,10 @@ def table(found: Recommendation) -> TextTable:
             choices.setdefault((figure.transport, figure.rows), (figure, []))[1].append(choice)
     rows = [_row(found, figure, names) for figure, names in choices.values()]
     if found.default and not found.of_default:
-        rows.append((DEFAULT, called(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
+        rows.append((DEFAULT, short_name(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
     if found.bound:
         rows.append(_row(found, found.bound, [BOUND]))
-    return TextTable(
+    return Table(
         title="",
         head=_HEAD,
         rows=tuple(rows),
@@ -276,7 +280,8 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.ended:
         yield f"Not final: {found.ended}; figures are of {_runs(found.fastest.runs)}. A larger --budget tells more."
     for one in [one for one in found.ruled_out if one.transport == found.default]:
-        yield f"{called(one.transport)}, the default, {without_time(found).replace('left', 'is left')}: {one.reason}"
+        why = without_time(found).replace("left", "is left")
+        yield f"{short_name(one.transport)}, the default, {why}: {one.reason}"
     if found.bound and found.bound.seconds > found.fastest.seconds:
         takes = "taking in" if found.operation == Operation.WRITE else "sending"
         yield f"The server alone is slower: its own statement costs more than {takes} these rows."
@@ -288,7 +293,7 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
         more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
-        names = ", ".join(map(called, ties[:_MOST_NAMES]))
+        names = ", ".join(map(short_name, ties[:_MOST_NAMES]))
         yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}{more}."
     if many := len(found.left_behind):
         it = "it" if many == 1 else "they"
@@ -365,3 +370,34 @@ def _first(names: Sequence[str]) -> str:
 
 def _many(number: int, one: str = "is", several: str = "are") -> str:
     return f"1 transport {one}" if number == 1 else f"{number} transports {several}"
+
+
+def share_lines(found: Recommendation, environment: Facts) -> list[str]:
+    """Return a table of what to take and what it is set against; below it machine, versions and command."""
+    one, other = found.taken, found.beside
+    rows = [_share_row(one)]
+    if other or one.transport != found.fastest.transport:
+        rows.append(_share_row(other or found.fastest))
+    elif found.default and found.default != one.transport:
+        rows.append((short_name(found.default), without_time(found), "", ""))
+    head = (f"{route(found)}, {found.rows:,} rows × {len(found.columns)} columns", "median", "peak", "pip install")
+    command = f"lab recommend --data FILE --{'to' if found.operation == Operation.WRITE else 'from'} {found.system}"
+    said = (
+        f"Every value compared; {markdown.machine(environment['machine'])}; {', '.join(_versions(found, environment))}"
+    )
+    table = markdown.table(head, rows, right=(1, 2)).splitlines()
+    return [*table, f"> {said}; `{command} --frame {found.frame}`"]
+
+
+def _share_row(figure: Figure) -> tuple[str, ...]:
+    peak = megabytes(figure.peak_rss_bytes)
+    return figure.name, f"{significant(figure.seconds)} s", f"{peak} MB" if peak else "", needs(figure)
+
+
+def _versions(found: Recommendation, environment: Facts) -> list[str]:
+    packages, servers = environment.get("packages", {}), environment.get("servers", {})
+    names = [found.frame, *(re.split(r"\[", package)[0] for package in found.taken.installs)]
+    versions = [f"{name} {packages[name]}" for name in dict.fromkeys(names) if name in packages]
+    if server := servers.get(found.system):
+        versions.insert(0, f"{found.system} {server_in_words(server)} ({found.lab})")
+    return versions

@@ -1,11 +1,153 @@
-"""What the runs of one case come to: one line of summary.csv."""
+"""What the runs of one case come to: its figures and its rank; one line of summary.csv.
 
-from dataclasses import dataclass, field, fields
+The rank of a case is 1 plus the number of other cases of its table that are shown to be faster: whose ratio to it has
+an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
+neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case of
+which nothing is known but its median has a place in plain order, and it is marked. Bounds and A/A controls have no
+rank: nobody is behind them.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from harness.model import label
-from harness.report.intervals import Estimate, Interval
+import polars as pl
+
+from harness.model import CONTROL, Operation, Origin, Status, label
+from harness.report.figures import described, in_order, marked, significant, span, volume
+from harness.report.intervals import Estimate, Interval, Spread, around, estimate, interval, slower, spread_of
+from harness.results.row import Row
+from harness.results.runs_csv import as_cell
+from harness.suites.suite import PublishedFigure
+from harness.systems import SYSTEMS
+
+_SECONDS = ("seconds", "connect_seconds", "cpu_seconds", "rows_per_s")
+_PEAKS = ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes")
+
+
+def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
+    """Return the results frame: a line for each run, with the place of its case among all and what was measured."""
+    cases: dict[tuple[str, ...], int] = {}
+    schema = {"case": pl.Int64, "ok": pl.Boolean} | dict.fromkeys(_SECONDS, pl.Float64)
+    schema |= dict.fromkeys(_PEAKS, pl.Int64)
+    measured = ("ok", *_SECONDS, *_PEAKS)
+    lines = ((cases.setdefault(row.case, len(cases)), *(getattr(row, name) for name in measured)) for row in rows)
+    return pl.DataFrame(list(lines), schema=schema, orient="row")
+
+
+def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
+    """Return the figures of each case that has ok runs."""
+    both = pl.col("seconds", "rows_per_s")
+    found = (
+        frame.filter(pl.col("ok"))
+        .group_by("case", maintain_order=True)
+        .agg(
+            pl.col("seconds").alias("runs"),
+            both.mean().name.prefix("mean_"),
+            pl.col("seconds", "rows_per_s", "connect_seconds", "cpu_seconds").median().name.prefix("median_"),
+            both.min().name.prefix("min_"),
+            both.max().name.prefix("max_"),
+            pl.col("seconds").std(ddof=0).alias("std_seconds"),
+            pl.col(*_PEAKS).max(),
+        )
+    )
+    figures, spread = {}, spread_of(found["runs"].to_list())
+    for line in found.iter_rows(named=True):
+        known = _certainty(line.pop("runs"), line["median_seconds"], spread)
+        figures[line.pop("case")] = line | known
+    return figures
+
+
+def _certainty(seconds: Sequence[float], median: float, spread: Spread) -> dict[str, float]:
+    """Return what the runs of a case say of its time; nothing where nothing is known of their scatter."""
+    if (of := estimate(seconds, spread)) is None:
+        return {}
+    low, high = around(median, interval(of))
+    ends = {"median_low_seconds": low, "median_high_seconds": high}
+    return ends | {"log_mean": of.mean, "log_error": of.error, "log_freedom": of.freedom}
+
+
+def case_name(summary: Summary) -> str:
+    """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
+
+    A control is called so wherever it stands: it is no transport of its own. Marks at the end of a name say what it is
+    declared to lose; see `marks`.
+    """
+    if summary.origin == Origin.CONTROL:
+        return f"A/A control of {summary.transport.removesuffix(CONTROL)}"
+    return marked(summary.published_row or summary.transport, summary.lossy)
+
+
+def in_words(case: Summary) -> str:
+    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
+
+    One word alone says too little: there the operation stays.
+    """
+    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
+    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
+
+
+def with_interval(summary: Summary) -> str:
+    """Return the median seconds with their interval: `0.48 (0.46-0.60)`."""
+    return significant(summary.median_seconds) + (f" ({span(summary.interval)})" if summary.interval else "")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of parameters, its name, and its extent (None where not known)."""
+
+    parameters: Mapping[str, str]
+    name: str
+    rows: int | None
+    bytes: int | None
+
+    @property
+    def label(self) -> str:
+        """The parameters as one text, as a case says them."""
+        return label(self.parameters)
+
+
+def points(summaries: Iterable[Summary]) -> list[Point]:
+    """Return the points among the summaries, smallest first: by rows, then by parameters.
+
+    A name has the parameters that differ among the points and, where it differs too, the volume of the data:
+    `8 files, 1.68 GB`. The only point of a group has an empty name.
+    """
+    cases: dict[str, list[Summary]] = {}
+    for summary in summaries:
+        cases.setdefault(summary.label, []).append(summary)
+    where = [group[0].parameters for group in cases.values()]
+    extents = [(_agreed(group, "rows"), _agreed(group, "bytes")) for group in cases.values()]
+    varying = [name for name in _names(where) if len({parameters.get(name) for parameters in where}) > 1]
+    volumes_differ = len({size for _, size in extents}) > 1
+    found = [
+        Point(parameters, _point_name(parameters, varying, size if volumes_differ else None), rows, size)
+        for parameters, (rows, size) in zip(where, extents, strict=True)
+    ]
+    return sorted(found, key=lambda point: (point.rows or 0, in_order(point.parameters)))
+
+
+def _point_name(parameters: Mapping[str, str], varying: list[str], size: int | None) -> str:
+    said = [described(name, value) for name, value in parameters.items() if name in varying]
+    return ", ".join(said + ([volume(size)] if size is not None else []))
+
+
+def _names(every: Iterable[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for parameters in every for name in parameters))
+
+
+def _agreed(group: list[Summary], column: str) -> int | None:
+    """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
+    values = {getattr(summary, column) for summary in group} - {None}
+    return values.pop() if len(values) == 1 else None
 
 
 def _column(empty: Any, meaning: str) -> Any:
@@ -101,6 +243,8 @@ class Summary:
         "mean_seconds: above 1 is faster than the author's machine",
     )
 
+    dataset: str = ""
+
     @cached_property
     def label(self) -> str:
         """The parameters as one text."""
@@ -141,10 +285,203 @@ class Summary:
         return Estimate(self.log_mean, self.log_error, self.log_freedom)
 
     @property
+    def values(self) -> str:
+        """How the values came back, in one word, or how the runs ended."""
+        return self.fidelity.partition(":")[0] if self.status == Status.OK else self.status
+
+    @property
     def took(self) -> float:
         """Median seconds of a case with ok runs."""
         assert self.median_seconds is not None
         return self.median_seconds
 
 
-COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary)}
+COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary) if one.metadata}
+SHARED, UNSURE = "=", "?"
+NOTES = {
+    SHARED: "= shares its rank: as many others are shown to be faster, corrected for the size of the table",
+    UNSURE: "? a place by the median alone: so few runs show no difference",
+}
+# The operation whose bounds a case is set against.
+BOUNDED_BY: dict[str, Operation] = {
+    Operation.WRITE: Operation.WRITE,
+    Operation.READ: Operation.READ,
+    Operation.LOAD: Operation.WRITE,
+    Operation.UNLOAD: Operation.READ,
+}
+BoundPlace = tuple[str, str, str, str | int | None]
+
+
+def is_bound(case: Summary) -> bool:
+    """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
+    return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
+
+
+def bounded_at(case: Summary) -> BoundPlace:
+    """Return where the bounds of a case stand: at its parameters, those of a load or an unload at its rows alone."""
+    operation = BOUNDED_BY.get(case.operation, "")
+    return case.experiment, case.system, operation, case.label if operation == case.operation else case.rows
+
+
+def limits(cases: Iterable[Summary]) -> dict[BoundPlace, Summary]:
+    """Return the fastest bound at every place that has one."""
+    found: dict[BoundPlace, Summary] = {}
+    for case in cases:
+        if case.n and is_bound(case):
+            for where in (case.label, case.rows):
+                place = (case.experiment, case.system, case.operation, where)
+                found[place] = min(case, found.get(place, case), key=lambda bound: bound.took)
+    return found
+
+
+def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
+    """Return the rank and the mark (SHARED, UNSURE or none) of each summary of one table, in their order."""
+    competing = [case for case in cases if case.n and case.origin != Origin.CONTROL and not is_bound(case)]
+    among = max(len(competing) - 1, 1)
+    ranks = {
+        id(case): 1 + sum(other is not case and is_slower(case, other, among) for other in competing)
+        for case in competing
+    }
+    shared = Counter(ranks.values())
+    found: list[tuple[int | None, str]] = []
+    for case in cases:
+        rank = ranks.get(id(case))
+        unsure = UNSURE if case.estimate is None else ""
+        found.append((rank, "" if rank is None else unsure or (SHARED if shared[rank] > 1 else "")))
+    return found
+
+
+def is_slower(case: Summary, other: Summary, among: int = 1) -> bool:
+    """Say whether a case is shown to take longer than another one; by the medians where nothing else is known."""
+    if case.estimate is None or other.estimate is None:
+        return other.took < case.took
+    return slower(case.estimate, other.estimate, among)
+
+
+def rank_shown(case: Summary) -> str:
+    """Return a rank with its mark as text: `1`, `2=`, `3?`; `A/A` for a control, empty without an ok run."""
+    if case.n and case.origin == Origin.CONTROL:
+        return "A/A"
+    return f"{case.rank}{case.tie or ''}" if case.rank else ""
+
+
+def rank_notes(cases: Sequence[Summary]) -> tuple[str, ...]:
+    """Return a line for each mark that is among the ranks of these cases."""
+    marks = {case.tie for case in cases}
+    return tuple(note for mark, note in NOTES.items() if mark in marks)
+
+
+PLACES = {name: system.place for name, system in SYSTEMS.items()}
+# The same in all rows of a case.
+_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:13], "lossy", "dataset")
+_OPERATIONS = ("load", "unload", "write", "create", "read", "scan", "query", "transform", "call", "copy")
+
+
+def summarise(
+    rows: Iterable[Row], published: Sequence[PublishedFigure], experiments: Sequence[str] = ()
+) -> list[Summary]:
+    """Return one summary a case, smallest median first within experiment, system, operation and parameters.
+
+    `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
+    """
+    cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    every = list(rows)
+    for row in every:
+        cases[row.case].append(row)
+    figures = _figures(results_frame(every))
+    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
+    order = {name: place for place, name in enumerate(experiments)}
+    summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
+    bounds, ranked = limits(summaries), []
+    for _, table in groupby(summaries, key=lambda one: (*one.table, one.label)):
+        of_table = list(table)
+        for case, (rank, tie) in zip(of_table, places(of_table), strict=True):
+            bound = bounds.get(bounded_at(case))
+            share = bound.took / case.took if bound and case.n else None
+            ranked.append(replace(case, rank=rank, tie=tie, share_of_limit=share))
+    return ranked
+
+
+def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
+    """Write summary.csv; missing figures are empty, and those of mappings have nine digits as all others."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for one in summaries:
+            line: dict[str, Any] = {name: getattr(one, name) for name in COLUMNS}
+            line["details"] = {of: f"{to:.9g}" if isinstance(to, float) else to for of, to in one.details.items()}
+            writer.writerow({name: as_cell(value) for name, value in line.items()})
+
+
+def _in_tables(summary: Summary) -> tuple[Any, ...]:
+    """Order as the published benchmarks list their tables: by system, writes first; cases without figures last.
+
+    At one point what one process does alone comes before all that an engine needs workers for.
+    """
+    median, system, operation = summary.median_seconds, summary.system, summary.operation
+    known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
+    place = PLACES.get(system, len(PLACES) + 1)
+    table = (summary.experiment, place, system, known, operation, in_order(summary.parameters))
+    return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
+
+
+def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[PublishedFigure]) -> Summary:
+    good, first = [row for row in group if row.ok], group[0]
+    counts = Counter(row.status for row in group)
+    several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
+    # What could not run does not always know how much data it would have been about.
+    rows, size = (next((known for row in group if (known := getattr(row, of)) is not None), None) for of in _EXTENT)
+    every = [row.details for row in good]
+    details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}
+    rate = size / 1e6 / figures["median_seconds"] if size and good else None
+    summary = Summary(
+        **{name: getattr(first, name) for name in _OF_CASE},
+        rows=rows,
+        bytes=size,
+        status=several if len(counts) > 1 else str(*counts),
+        error=" | ".join(dict.fromkeys(row.error for row in group if not row.ok and row.error)),
+        n=len(good),
+        fidelity=" | ".join(sorted({row.fidelity for row in good})),
+        mb_per_s=rate,
+        details=details,
+        **figures,
+    )
+    return replace(summary, **_of_the_author(summary, published))
+
+
+_EXTENT = ("rows", "bytes")
+
+
+def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
+    """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
+    for one in published:
+        about = one.description == case.published_row and one.parameters.items() <= case.parameters.items()
+        sized = one.bytes is None and one.detail is None and one.rows in (None, case.rows)
+        if about and sized and one.experiment in (None, case.experiment):
+            rate, seconds, ratio = one.mean_rows_per_s, one.mean_seconds, None
+            if case.mean_rows_per_s is not None and rate is not None:
+                ratio = case.mean_rows_per_s / rate
+            elif case.mean_seconds is not None and seconds is not None:
+                ratio = seconds / case.mean_seconds
+            return {"published_mean_seconds": seconds, "published_mean_rows_per_s": rate, "ratio_to_published": ratio}
+    return {}
+
+
+FRAMES = ("pandas", "polars")
+EXACT = "exact"
+COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
+
+
+def is_exact(case: Summary) -> bool:
+    """Say whether every run of a case was ok and every value came back exact."""
+    return case.status == Status.OK and case.fidelity == EXACT
+
+
+def competes(case: Summary) -> bool:
+    """Say whether a case is one of a transport that moves a frame, and has figures: no bound, no control."""
+    return bool(case.rows and case.n and case.frame in FRAMES and case.origin in COMPETING)
+
+
+def direction_order(system: str, operation: str, frame: str) -> tuple[int, int, bool, str]:
+    """Return a key that sorts directions: pandas first, databases in their order, writes first."""
+    return FRAMES.index(frame), PLACES.get(system, len(PLACES)), operation != Operation.WRITE, operation

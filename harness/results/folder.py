@@ -158,7 +158,7 @@ def adopt(folder: Path, place: Path) -> None:
     """Copy the kept files of a run, all that its report links to, to another folder, replacing its files."""
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
-    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.svg"))
     traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
     for name in (*map(Path, (ENVIRONMENT, RUNS, "summary.csv", "report.md")), *pictures, *traces):
         (place / name).parent.mkdir(exist_ok=True)

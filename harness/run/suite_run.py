@@ -75,8 +75,7 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
                 {**facts, **compared, "shuffled_by": request.run_id, "runs": len(chosen) * plan.passes},
             )
         described = {**rig.described(), **({NAME: user_data} if user_data else {})}
-        _calibrate(settings, folder)
-        yield SuiteRun(
+        suite_run = SuiteRun(
             request=request,
             rig=rig,
             fingerprint=facts["fingerprint"],
@@ -87,6 +86,8 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
             ),
             ahead=Ahead() if settings.ahead else None,
         )
+        _calibrate(settings, folder)
+        yield suite_run
         _calibrate(settings, folder)
 
 

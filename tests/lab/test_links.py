@@ -17,7 +17,7 @@ from harness.lab import echo, links, wire
 from harness.lab.limits import Limits, Off, Probe
 from harness.lab.links import Links, OverToxiproxy
 from harness.model import LabError
-from harness.report.round_trips import slope
+from harness.report.conclusions import slope
 from harness.settings import Settings
 from tests.waiting import until
 

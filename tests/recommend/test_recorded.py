@@ -11,7 +11,7 @@ from harness.recommend.budget import BUDGET
 from harness.recommend.judging import recommendation
 from harness.recommend.race import LAST_PASSES
 from harness.report import recommendation as results
-from harness.report.answers import EXACT
+from harness.report.summary import EXACT
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
 FOLDERS = sorted(path for path in RECORDED.iterdir() if path.is_dir())

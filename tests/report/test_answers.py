@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from harness.model import Origin, Status
-from harness.report import answer_tables, markdown
-from harness.report.answers import answers
+from harness.report import markdown
+from harness.report.answers import FASTEST, USUAL, answers, by_frame, factor, in_one
 from harness.report.page import page
-from harness.report.summarising import summarise
+from harness.report.sections import sections
+from harness.report.summary import summarise
 from harness.suites.suite import AnswersWanted
 from tests.report.cases import environment, row, suite
 
@@ -108,14 +109,14 @@ def test_without_an_exact_transport_there_is_no_fastest_and_no_factor():
     (one,) = answered(every(fidelity="converted: a (object)"))
     assert one.fastest is None
     assert one.usual[0].factor is None
-    (table,) = answer_tables.by_frame([one])
+    (table,) = by_frame([one])
     assert table.rows[0][:3] == ("pandas to Postgres", "fastest", "no transport is exact")
 
 
 def test_a_usual_transport_without_figures_has_its_status():
     failed = [row("postgres.usual.write_pandas", Status.ERROR, frame="pandas", origin=Origin.PUBLISHED)]
     (one,) = answered([*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *failed])
-    (table,) = answer_tables.by_frame([one])
+    (table,) = by_frame([one])
     assert table.rows[-1][1:] == ("usual", "postgres.usual.write_pandas", "", "", "", "", "", "", "error")
 
 
@@ -130,18 +131,18 @@ def test_a_usual_transport_without_figures_has_its_status():
 def test_a_factor_says_what_is_not_shown(seconds, said):
     rows = [*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *runs("postgres.usual.write_pandas", seconds)]
     (one,) = answered(rows)
-    assert answer_tables.factor(one.usual[0]) == said
+    assert factor(one.usual[0]) == said
 
 
 def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     rows = every(lossy="nulls=changed")
-    (table,) = answer_tables.by_frame(answered(rows))
+    (table,) = by_frame(answered(rows))
     assert [line[1] for line in table.rows] == ["fastest, leanest", "usual", "also usual"]
     assert table.rows[0][2] == "postgres.quick.write_pandas †"
     assert table.rows[0][5:7] == ("", "1 not shown slower")
     assert table.rows[1][5:7] == ("×4.0", "3.0-6.1")
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
-    (fewer,) = [answer_tables.in_one(answered(rows), (answer_tables.FASTEST, answer_tables.USUAL))]
+    (fewer,) = [in_one(answered(rows), (FASTEST, USUAL))]
     assert [line[1] for line in fewer.rows] == ["fastest", "usual"]
 
 
@@ -149,10 +150,11 @@ def test_reports_open_with_the_answers_frame_by_frame():
     rows = every() + [replace(run, transport=f"{run.transport}_polars") for run in every(frame="polars")]
     asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
     summaries = summarise(rows, ())
-    text = markdown.report(asked, environment(), rows, summaries, [])
+    found = sections(asked, environment(), rows, summaries)
+    text = markdown.report(asked, environment(), found)
     assert text.startswith("# An example\n\n**pandas: the fastest transport")
     assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
-    html = page(asked, environment(), rows, summaries, [], [])
+    html = page(asked, environment(), rows, found, [])
     opening = html.index("pandas: the fastest transport")
     assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
     assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is
@@ -160,5 +162,5 @@ def test_reports_open_with_the_answers_frame_by_frame():
 
 def test_a_suite_about_something_else_opens_as_ever():
     rows = every()
-    text = markdown.report(suite(), environment(), rows, summarise(rows, ()), [])
-    assert text.startswith("# An example\n\n4 cases")
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
+    assert text.startswith("# An example\n\n**The fastest and the leanest**")

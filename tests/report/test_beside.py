@@ -3,8 +3,8 @@
 import pytest
 
 from harness.model import Status, label
-from harness.report.beside import beside
-from harness.report.summarising import summarise
+from harness.report.rankings import published_tables
+from harness.report.summary import summarise
 from harness.settings import ROOT
 from harness.suites.suite import PublishedFigure
 from harness.suites.suite_files import load
@@ -24,7 +24,7 @@ def run(*sizes):
 
 
 def table(rows, *figures):
-    (found,) = beside(summarise(rows, figures), figures)
+    (found,) = published_tables(summarise(rows, figures), figures)
     return [dict(zip(found.head, line, strict=True)) for line in found.rows]
 
 
@@ -103,7 +103,7 @@ def test_a_figure_of_some_ok_runs_has_a_star():
 
 def test_an_experiment_that_was_not_run_has_no_table_and_neither_have_figures_of_cases():
     cases = summarise([row("a", seconds=1.0)], ())
-    assert beside(cases, (FIRST, PublishedFigure("a", rows=1_000, mean_seconds=1.0))) == []
+    assert published_tables(cases, (FIRST, PublishedFigure("a", rows=1_000, mean_seconds=1.0))) == []
 
 
 def test_the_published_scan_benchmark_is_quoted_with_its_headline_figures():

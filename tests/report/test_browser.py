@@ -5,11 +5,11 @@ Every check is a function, and every check is shown to fail on a page that is br
 
 import os
 import shutil
+import struct
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from PIL import Image
 from playwright import sync_api as playwright
 
 from harness import report
@@ -118,10 +118,10 @@ def test_it_can_be_looked_at(width, scheme, browser, page_file, tmp_path):
     picture = tmp_path / f"{width}-{scheme}.png"
     with opened(browser, page_file, width, color_scheme=scheme) as (page, _):
         page.screenshot(path=picture, full_page=True)
-    with Image.open(picture) as image:
-        assert image.width == width
-        assert image.height > 2_000
-        assert len(image.convert("RGB").getcolors(maxcolors=2**24)) > 50
+    found = picture.read_bytes()
+    assert struct.unpack(">II", found[16:24])[0] == width  # of a PNG's header
+    assert struct.unpack(">II", found[16:24])[1] > 2_000
+    assert len(found) > 100_000
 
 
 def test_it_is_complete_without_scripts(browser, page_file):
@@ -181,7 +181,7 @@ BROKEN = {
     "marks that no key reaches": (keys_walk_through_the_marks, "stops[next].focus();", ""),
     "grey on white": (in_the_light, "--quiet: #59636e", "--quiet: #aaaaaa"),
     "no dark scheme": (in_the_dark, "@media (prefers-color-scheme: dark)", "@media (min-width: 90000px)"),
-    "pictures on black": (in_the_dark, "background: #ffffff; }", "background: #000000; }"),
+    "pictures that stay white": (in_the_dark, ".card { ", ".card { background: #ffffff; "),
 }
 
 

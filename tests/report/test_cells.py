@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.report.cells import as_printed, gigabytes, megabytes, significant, times, volume
+from harness.report.figures import as_printed, gigabytes, megabytes, significant, times, volume
 
 
 @pytest.mark.parametrize(

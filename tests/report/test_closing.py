@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from harness.report import closing
-from harness.report.summarising import summarise
+from harness.report.sections import closing
+from harness.report.summary import summarise
+from harness.report.terminal import Closing, _cut, lines_of
 from harness.results import folder as folders
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -33,29 +34,29 @@ def test_a_reference_run_ends_on_one_screen(name):
     run = folders.read(ROOT / "results" / "reference" / name)
     summaries = summarise(run.rows, known.published)
     for width in (80, 120, 200):
-        found = closing.closing(known, run.rows, summaries, width, 36)
+        found = closing(known, run.rows, summaries, width, 36)
         text = printed(found.tables, width)
-        assert len(text.splitlines()) + closing.lines(found.sentences, width) <= 36
+        assert len(text.splitlines()) + lines_of(found.sentences, width) <= 36
         assert ("The fastest transport whose values came back exact" in text.replace("\n", " ")) == (name == "matrix")
 
 
 def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():
     rows = every()
     summaries = summarise(rows, ())
-    text = printed(closing.closing(ANSWERED, rows, summaries, 200).tables, 200)
+    text = printed(closing(ANSWERED, rows, summaries, 200).tables, 200)
     assert text.index("Postgres write: 1,000 rows") < text.index("The fastest transport")
-    short = printed(closing.closing(ANSWERED, rows, summaries, 200, short=True).tables, 200)
+    short = printed(closing(ANSWERED, rows, summaries, 200, short=True).tables, 200)
     assert "Postgres write" not in short
     assert "The fastest transport" in short
 
 
 def test_what_is_left_out_is_counted():
-    assert closing._cut(["a" * 80] * 5, 80, 5, "report.md") == ["a" * 80] * 5
-    assert closing._cut(["a" * 80] * 6, 80, 5, "a.md")[4:] == ["what else this run shows, in 2 sentences: a.md"]
-    assert closing._cut(["a " * 41] * 3, 80, 2, "a.md") == ["what else this run shows, in 3 sentences: a.md"]
-    assert closing._cut([], 80, -3, "a.md") == []
+    assert _cut(["a" * 80] * 5, 80, 5, "report.md") == ["a" * 80] * 5
+    assert _cut(["a" * 80] * 6, 80, 5, "a.md")[4:] == ["what else this run shows, in 2 sentences: a.md"]
+    assert _cut(["a " * 41] * 3, 80, 2, "a.md") == ["what else this run shows, in 3 sentences: a.md"]
+    assert _cut([], 80, -3, "a.md") == []
 
 
 def test_a_run_that_has_not_begun_ends_with_nothing():
     for asked in (ANSWERED, suite()):
-        assert closing.closing(asked, [], [], 80) == closing.Closing([], [])
+        assert closing(asked, [], [], 80) == Closing([], [])

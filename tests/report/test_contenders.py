@@ -3,8 +3,8 @@
 import pytest
 
 from harness.model import Origin, Status
-from harness.report.contenders import FACTOR, NoContender, left_out
-from harness.report.summarising import summarise
+from harness.report.answers import FACTOR, NoContender, no_contenders
+from harness.report.summary import summarise
 from harness.suites.suite import AnswersWanted
 from tests.report.cases import row
 from tests.report.test_answers import runs
@@ -16,7 +16,7 @@ WANTED = AnswersWanted(experiment="matrix", usual=["postgres.usual.write_pandas"
 
 def of(*rows):
     every = [*FASTEST, *WHOLE, *rows]
-    return left_out(WANTED, summarise(every, ()))
+    return no_contenders(WANTED, summarise(every, ()))
 
 
 def ids(*rows):

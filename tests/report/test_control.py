@@ -1,8 +1,10 @@
 """The A/A control: a report says in one line whether one function under two ids came out as different."""
 
 from harness.model import Status
-from harness.report import control, markdown
-from harness.report.summarising import summarise
+from harness.report import markdown
+from harness.report.conclusions import control_sentences
+from harness.report.sections import sections
+from harness.report.summary import summarise
 from tests.report.cases import environment, row, suite
 
 WAY, AGAIN = "postgres.made.read", "postgres.made.read_control"
@@ -17,7 +19,7 @@ def pair(ours, again):
 
 
 def said(rows):
-    return control.said(summarise(rows, ()))
+    return control_sentences(summarise(rows, ()))
 
 
 def test_a_pair_that_ties_is_said_with_its_ratio_and_interval():
@@ -55,5 +57,5 @@ def test_without_a_control_nothing_is_said():
 
 def test_the_report_has_the_line():
     rows = pair([1.0, 1.01, 1.02], [1.25, 1.26, 1.27])
-    text = markdown.report(suite(), environment(), rows, summarise(rows, ()), ())
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
     assert "## What this run shows\n\n- A/A CONTROL FAILED, postgres.made.read" in text

@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from harness.report.costs import costs, fitted
-from harness.report.curves import directions
-from harness.report.summarising import summarise
+from harness.report.crossings import costs, directions, fitted
+from harness.report.summary import summarise
 from tests.report.curves import runs
 
 SIZES = (1, 100, 10_000, 100_000, 1_000_000)
 
 
 def cost(rows):
-    (one,) = costs(directions(rows, summarise(rows, ()), ["sizes"]))
+    (one,) = costs(directions(summarise(rows, ()), ["sizes"]))
     return one
 
 
@@ -89,7 +88,7 @@ def test_half_of_the_rate_is_reached_where_the_rows_cost_as_much_as_the_call():
 
 def test_fewer_than_four_sizes_are_no_curve_and_fewer_than_three_runs_have_no_interval():
     few = runs("postgres.a.write_polars_x", {rows: [0.1] * 3 for rows in SIZES[:3]})
-    assert costs(directions(few, summarise(few, ()), ["sizes"])) == []
+    assert costs(directions(summarise(few, ()), ["sizes"])) == []
     once = cost(runs("postgres.a.write_polars_x", {rows: [0.01 + 1e-6 * rows] for rows in SIZES}))
     assert (once.fixed_interval, once.marginal_interval) == (None, None)
     assert once.fixed == pytest.approx(0.01)

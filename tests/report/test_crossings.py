@@ -7,10 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.report import crossing_tables
-from harness.report.crossings import crossing, winners
-from harness.report.curves import directions
-from harness.report.summarising import summarise
+from harness.report.crossings import crossing, crossing_tables, curves, directions, winners
+from harness.report.summary import summarise
 from harness.suites.suite import CrossingsWanted
 from tests.report.cases import changed, suite
 from tests.report.curves import line, runs
@@ -22,14 +20,15 @@ costs = st.tuples(st.floats(1e-4, 1.0), st.floats(1e-8, 1e-4))
 
 
 def of(rows):
-    (one,) = (winners(direction) for direction in directions(rows, summarise(rows, ()), WANTED))
+    (one,) = (winners(direction) for direction in directions(summarise(rows, ()), WANTED))
     return one
 
 
-def said(rows):
+def tables(rows):
+    """Who is fastest at which rows, and who costs what."""
     about = replace(suite(), crossings=CrossingsWanted(WANTED))
-    found = crossing_tables.curves(about, rows, summarise(rows, ()))
-    return crossing_tables.said(found), crossing_tables.tables(found)
+    (fastest,), costs = crossing_tables(curves(about, summarise(rows, ())))
+    return fastest, costs[0] if costs else None
 
 
 @given(costs, costs)
@@ -74,9 +73,8 @@ def test_a_change_that_the_runs_do_not_show_is_none_and_the_tie_is_told():
     (span,) = found.spans
     assert (span.transport, span.sizes, found.crossings) == (QUICK, SIZES, ())
     assert span.ties == {STRONG: SIZES}
-    (first, *_), _ = said(rows)
-    assert f"{QUICK} from 1 to 1,000,000 rows: no crossing is shown" in first
-    assert f"not shown slower: {STRONG} at 1, 100, 10,000 and 1,000,000 rows" in first
+    (line_of_all,) = tables(rows)[0].rows
+    assert line_of_all[2:] == (QUICK, "", "", f"{STRONG} at 1, 100, 10,000 and 1,000,000 rows")
 
 
 def test_the_fewest_transports_are_named_that_are_fastest_everywhere():
@@ -93,9 +91,7 @@ def test_only_who_is_exact_wins_and_who_is_alone_in_that_is_called_so():
     wrong = [changed(row, fidelity="converted: a String") for row in runs(QUICK, line(0.001, 1e-4, SIZES))]
     rows = wrong + runs(STRONG, line(0.021, 2e-6, SIZES))
     assert [span.transport for span in of(rows).spans] == [STRONG]
-    (first, *_), (table, _) = said(rows)
-    assert "the only one whose values all came back exact" in first
-    assert table.rows[0][-1] == "the only exact one"
+    assert tables(rows)[0].rows[0][-1] == "the only exact one"
     bounds = [changed(row, origin="limit") for row in runs(QUICK, line(0.0001, 1e-9, SIZES))]
     assert [span.transport for span in of(bounds + rows).spans] == [STRONG]
 
@@ -107,8 +103,7 @@ def test_experiments_make_one_curve_and_who_was_not_run_at_a_size_does_not_win_t
     found = of(rows)
     assert [(span.transport, span.sizes) for span in found.spans] == [(QUICK, small), (STRONG, large)]
     assert found.crossings[0].rows is None
-    (first, *_), _ = said(rows)
-    assert "where they cross is not known: they were not run at the same sizes" in first
+    assert [line[3] for line in tables(rows)[0].rows] == ["", "not known"]
 
 
 def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
@@ -117,12 +112,9 @@ def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
     assert [span.transport for span in found.spans] == [QUICK, STRONG]
     assert found.crossings[0].interval is None
     assert all(span.unsure for span in found.spans)
-    (first, costs), (table, _) = said(rows)
-    assert costs.count("too few runs to tell") == 2
-    assert first == (
-        "polars to Postgres: so few runs show no crossing; the smallest medians are of "
-        f"{QUICK} at 1 and 100 rows, then of {STRONG} at 10,000 and 1,000,000 rows"
-    )
+    table, costs = tables(rows)
+    assert [line[3] for line in costs.rows] == ["", ""]  # too few runs to tell
+    assert "? so few runs of a size show nothing: by the medians alone" in table.notes
     assert [line[2:5] for line in table.rows] == [(f"{QUICK} ?", "", ""), (f"{STRONG} ?", "not known", "")]
 
 
@@ -133,14 +125,10 @@ def test_a_loser_of_few_runs_takes_nothing_from_what_the_others_show():
     assert found.crossings[0].shown
 
 
-def test_sentences_and_tables_give_the_crossing_its_interval_and_the_costs_theirs():
+def test_the_tables_give_the_crossing_its_interval_and_the_costs_theirs():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.0208, 2e-6, SIZES))
-    sentences, (fastest, costs) = said(rows)
-    assert sentences[0].startswith(
-        f"polars to Postgres: fastest is {QUICK} from 1 row on, then {STRONG} from 200 rows on (95 % interval: "
-    )
-    assert sentences[1].startswith(f"polars to Postgres: a call costs least with {QUICK}, 1.00 ms (")
-    assert f"a row with {STRONG}, 2.00 µs (" in sentences[1]
+    fastest, costs = tables(rows)
+    assert costs.best == {(0, 2), (1, 4)}  # who costs least a call, and who a row
     assert [line[2:4] for line in fastest.rows] == [(QUICK, ""), (STRONG, "200 rows")]
     assert [line[:3] for line in costs.rows] == [
         ("polars to Postgres", QUICK, "1.00"),
@@ -156,8 +144,7 @@ def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mix
         rows += runs(QUICK, line(0.001 * delay, 1e-6 * delay, SIZES), **extra)
         rows += runs(STRONG, line(0.021, 5e-6, SIZES), **extra)
     rows += runs(QUICK, line(0.001, 1e-6, SIZES), dataset="wide", experiment="sizes_large")
-    sentences, _ = said(rows)
-    subjects = {one.partition(":")[0] for one in sentences}
+    subjects = {line[0] for line in tables(rows)[0].rows}
     assert subjects == {
         "polars to Postgres, analytics_metrics, 1 ms rtt",
         "polars to Postgres, analytics_metrics, 50 ms rtt",
@@ -167,22 +154,18 @@ def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mix
 
 def test_a_suite_that_asks_for_no_crossings_has_none():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES))
-    found = crossing_tables.curves(suite(), rows, summarise(rows, ()))
-    assert (crossing_tables.said(found), crossing_tables.tables(found)) == ([], [])
+    found = curves(suite(), summarise(rows, ()))
+    assert crossing_tables(found) == ([], [])
 
 
-def test_a_least_cost_that_the_runs_do_not_tell_from_another_says_so_and_what_is_no_line_is_not_told():
+def test_who_is_not_shown_to_cost_more_is_set_off_too_and_what_is_no_line_is_not():
     rows = runs(QUICK, line(0.019, 2e-6, SIZES, (0.8, 1.0, 1.2))) + runs(
         STRONG, line(0.020, 1e-5, SIZES, (0.8, 1, 1.2))
     )
-    (_, costs), _ = said(rows)
-    assert f"a call costs least with {QUICK}, 19.0 ms (" in costs
-    call, row = costs.split("; a row with ")
-    assert call.endswith(f"; no difference shown to {STRONG})")
-    assert "no difference" not in row
     bent = line(0.0001, 2e-6, SIZES)
     bent[SIZES[2]] = [9.0] * 3
-    sentences, _ = said(rows + runs(MIDDLE, bent))
-    (costs,) = (one for one in sentences if "a call costs least" in one)
-    assert MIDDLE not in costs
-    assert "of the 2 of 3 that are exact and cost as a straight line says, a call costs least with" in costs
+    for more in ([], runs(MIDDLE, bent)):
+        _, costs = tables(rows + more)
+        names = [line_of_one[1] for line_of_one in costs.rows]
+        quick, strong = names.index(QUICK), names.index(STRONG)
+        assert costs.best == {(quick, 2), (strong, 2), (quick, 4)}

@@ -2,11 +2,9 @@
 
 import pytest
 
-from harness.report.beside import beside
-from harness.report.cells import detail
-from harness.report.details import detail_rows
-from harness.report.summarising import summarise
-from harness.report.text_tables import text_tables
+from harness.report.figures import detail
+from harness.report.rankings import detail_rows, published_tables, rankings
+from harness.report.summary import summarise
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import row
 
@@ -41,7 +39,7 @@ def test_a_summary_has_the_median_of_each_detail():
 
 
 def test_the_table_of_details_has_a_row_for_each_case_with_some():
-    *_, table = text_tables(summarise(ROWS, FIGURES))
+    *_, table = rankings(summarise(ROWS, FIGURES))
     assert table.title == "S3: Postgres job: stages and rates, medians of up to 3 runs"
     assert sorted(table.head[2:]) == ["output bytes", "upload rate", "write"]
     rows = [dict(zip(table.head, line, strict=True)) for line in table.rows]
@@ -52,7 +50,7 @@ def test_the_table_of_details_has_a_row_for_each_case_with_some():
 
 
 def test_the_authors_details_stand_beside_ours_each_with_what_was_measured_here():
-    (table,) = beside(summarise(ROWS, FIGURES), FIGURES)
+    (table,) = published_tables(summarise(ROWS, FIGURES), FIGURES)
     assert table.title == "S3: stages and rates, the author's and ours"
     assert table.rows == (
         ("an upload", "upload rate", "2.50 GB/s", "200 MB/s"),
@@ -62,12 +60,12 @@ def test_the_authors_details_stand_beside_ours_each_with_what_was_measured_here(
 
 
 def test_sizes_alone_have_no_table_of_their_own():
-    tables = text_tables(summarise(runs("a.b.copy", "output_bytes=1234567"), []))
+    tables = rankings(summarise(runs("a.b.copy", "output_bytes=1234567"), []))
     assert not [table for table in tables if "stages" in table.title]
 
 
 def test_cases_without_details_have_no_such_table():
-    assert detail_rows(summarise(runs("a.b.plain", None), FIGURES), {"rows=1000": ""}) == []
+    assert detail_rows(summarise(runs("a.b.plain", None), FIGURES), {"rows=1000": ""}) == ((), ())
 
 
 @pytest.mark.parametrize(

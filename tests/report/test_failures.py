@@ -1,14 +1,13 @@
 """What is not ok is listed with its reason, whatever happened and how often."""
 
 from harness.model import Status
-from harness.report.failures import HEAD, not_ok, reasons
-from harness.report.points import points
-from harness.report.summarising import summarise
+from harness.report.rankings import NOT_OK, not_ok, reasons
+from harness.report.summary import points, summarise
 from tests.report.cases import row, scan
 
 
 def lines(rows):
-    return [dict(zip(HEAD, line, strict=True)) for line in not_ok(rows)]
+    return [dict(zip(NOT_OK, line, strict=True)) for table in not_ok(rows) for line in table.rows]
 
 
 def test_every_run_that_is_not_ok_is_in_a_line_with_its_passes():

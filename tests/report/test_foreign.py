@@ -10,8 +10,10 @@ from rich.console import Console
 
 from harness.cli.app import echo
 from harness.model import Status
-from harness.report import tables, writing
-from harness.report.summarising import summarise, write
+from harness.report.rankings import rankings
+from harness.report.sections import write
+from harness.report.summary import summarise, write_summaries
+from harness.report.terminal import printable
 from harness.results import runs_csv
 from tests.report.cases import environment, row, run_folder, suite
 
@@ -44,7 +46,7 @@ def foreign(tmp_path: Path) -> Path:
 
 
 def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a_terminal(foreign: Path) -> None:
-    writing.write(foreign, suite())
+    write(foreign, suite())
     text = (foreign / "report.md").read_text()
     assert Tags(text).found == set()
     assert "&lt;script" in text
@@ -57,8 +59,8 @@ def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a
 def test_what_is_printed_of_foreign_rows_has_nothing_for_a_terminal_to_obey(capsys: pytest.CaptureFixture[str]) -> None:
     summaries = summarise([row(f"a{EVIL}", seconds=0.5), row("b", Status.ERROR, error=EVIL)], ())
     shown = io.StringIO()
-    for table in tables.tables(summaries, 200):
-        Console(file=shown, width=200).print(table)
+    for table in rankings(summaries):
+        Console(file=shown, width=200).print(printable(table, 200))
     echo(f"error\t{EVIL}\nnext")
     said = shown.getvalue() + capsys.readouterr().out
     assert r"\x1b]0;owned" in said
@@ -82,7 +84,7 @@ def test_numbers_stay_numbers_and_words_words(value: object) -> None:
 
 
 def test_a_summary_of_foreign_rows_has_no_formula(tmp_path: Path) -> None:
-    write(tmp_path / "summary.csv", summarise([row(FORMULA, seconds=0.5, client=FORMULA, path=FORMULA)], ()))
+    write_summaries(tmp_path / "summary.csv", summarise([row(FORMULA, seconds=0.5, client=FORMULA, path=FORMULA)], ()))
     with (tmp_path / "summary.csv").open(newline="") as file:
         (cells,) = csv.DictReader(file)
     assert cells["transport"] == f"'{FORMULA}"

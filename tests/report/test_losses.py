@@ -2,11 +2,9 @@
 
 import pytest
 
-from harness.report.cells import marks
-from harness.report.losses import losses
-from harness.report.markdown import tables
-from harness.report.summarising import summarise
-from harness.report.text_tables import MARKED, text_tables
+from harness.report.figures import loss_marks
+from harness.report.rankings import MARKED, losses, rankings
+from harness.report.summary import summarise
 from tests.report.cases import row
 
 ROWS = [
@@ -29,22 +27,13 @@ def test_the_table_has_a_column_for_each_fate_there_is_and_a_line_for_each_way_t
 def test_a_run_whose_ways_declare_nothing_has_no_table_no_mark_and_no_note():
     plain = summarise([row("postgres.c.write", seconds=0.125)], ())
     assert losses(plain) == []
-    assert "†" not in tables(plain)
+    assert [one for table in rankings(plain) for one in table.notes if "†" in one] == []
 
 
 def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
-    (table,) = text_tables(SUMMARIES)
+    (table,) = rankings(SUMMARIES)
     assert [line[1] for line in table.rows] == ["postgres.c.write", "postgres.b.write ‡", "postgres.a.write †‡"]
     assert MARKED.format("† silently changes, ‡ refuses some kinds of values") in table.notes
-
-
-def test_the_report_has_the_table_and_an_extract_of_it_has_not():
-    assert "What each transport loses" in tables(SUMMARIES)
-    assert "What each transport loses" not in tables(SUMMARIES, best=5)
-
-
-def test_a_run_from_before_losses_were_declared_has_no_mark():
-    assert "†" not in tables(summarise([row("postgres.a.write", seconds=0.5, lossy=None)], ()))
 
 
 @pytest.mark.parametrize(
@@ -58,4 +47,4 @@ def test_a_run_from_before_losses_were_declared_has_no_mark():
     ],
 )
 def test_a_silent_change_and_a_refusal_are_never_one_mark(fates, marked):
-    assert marks(fates) == marked
+    assert loss_marks(fates) == marked

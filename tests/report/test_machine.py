@@ -1,7 +1,7 @@
 """The line about the machine of a run: its calibration, what was lost to others, slow spells and what they change."""
 
 from harness.report import machine
-from harness.report.summarising import summarise
+from harness.report.summary import summarise
 from tests.report.cases import environment, row
 
 STEADY = (1.0, 1.01, 1.02)

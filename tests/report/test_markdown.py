@@ -6,7 +6,10 @@ import pytest
 
 from harness.model import Status
 from harness.report import markdown
-from harness.report.summarising import summarise
+from harness.report.rankings import published_tables, rankings
+from harness.report.sections import sections
+from harness.report.summary import summarise
+from harness.report.table import Drawing
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
@@ -15,7 +18,8 @@ SIZED = PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5)
 
 def report(rows, *published, pictures=(), titles=(), **facts):
     about = suite(*published, pictures=[Picture(f"p{title}", title, "bars", y="seconds") for title in titles])
-    return markdown.report(about, environment(**facts), rows, summarise(rows, published), pictures)
+    found = sections(about, environment(**facts), rows, summarise(rows, published), charts=pictures)
+    return markdown.report(about, environment(**facts), found)
 
 
 def lines(text, start):
@@ -53,26 +57,26 @@ def test_a_report_says_how_much_of_own_data_was_compared_and_with_what():
 
 
 def test_a_report_has_its_parts_in_order():
-    pictures = [("Time", "median of 3 runs", "pictures/time.png")]
+    pictures = [Drawing("time", "Time", "median of 3 runs", "<svg/>")]
     rows = [scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0)]
     text = report(rows, SIZED, pictures=pictures, titles=["Time", "Memory"])
     assert lines(text, "#") == [
         "# An example",
-        "## What did not run, and why",
         "## Results",
-        "## The published figures beside ours",
+        "## The published figures next to ours",
         "## Pictures",
         "### Time",
+        "## What did not run, and why",
         "## How to read this",
     ]
-    assert "![median of 3 runs](pictures/time.png)" in text
+    assert "![Time](pictures/time.svg)\n\nmedian of 3 runs" in text
     assert "Not drawn, because no ok run fits them: Memory." in text
     assert 'Published figures: A. Uthor, "The way", 2026-01-01; on the author\'s machine.' in text
 
 
 def test_parts_that_have_nothing_to_say_are_left_out():
     text = report([row("a", seconds=1.0)])
-    assert [line for line in lines(text, "## ") if "beside" in line or "Pictures" in line] == []
+    assert [line for line in lines(text, "## ") if "next to" in line or "Pictures" in line] == []
     assert "Not drawn" not in text
     assert "All 1 runs are ok." in text
 
@@ -85,18 +89,18 @@ def test_a_run_with_fewer_passes_than_planned_says_so():
 def test_every_run_that_is_not_ok_stands_in_the_report_with_its_reason():
     rows = [row("a", seconds=1.0), row("b", Status.TIMEOUT, **{"pass": 2}), scan("c", 8, Status.ERROR)]
     text = report(rows)
-    assert "2 of 3 runs are not ok:" in text
+    assert "2 of 3 runs are not ok" in text
     assert "| timeout | it was timeout | b | matrix | rows=1000 | 2 |" in text
     assert "| error | it was error | parquet.c.scan | many_files | scale=2; files=8 | 1 |" in text
 
 
 def test_a_run_without_rows_says_so():
-    assert report([]).count("No run is there yet.") == 2
+    assert report([]).count("No run is there yet.") == 1
 
 
 def test_the_best_figures_are_bold_and_figures_stand_to_the_right():
     rows = [scan(client, files, seconds=seconds) for client, seconds in (("a", 1.0), ("b", 2.5)) for files in (1, 2)]
-    text = markdown.tables(summarise(rows, ()))
+    text = markdown.text_table(rankings(summarise(rows, ()))[0])
     assert text.splitlines()[2:6] == [
         "| transport | 1 file, 100 MB | 2 files, 200 MB |",
         "|---|---:|---:|",
@@ -105,16 +109,23 @@ def test_the_best_figures_are_bold_and_figures_stand_to_the_right():
     ]
 
 
-def test_the_best_rows_alone_say_how_many_there_are():
-    text = markdown.tables(summarise([row(name, seconds=1.0) for name in "abc"], ()), best=2)
-    assert len(lines(text, "| ")) == 3
-    assert "(the first 2 of 3)" in text
-    assert "(the first" not in markdown.tables(summarise([row("a", seconds=1.0)], ()), best=2)
+def test_a_long_table_has_its_first_rows_and_says_where_all_are():
+    text = report([row(f"a{number:02}", seconds=1.0) for number in range(50)])
+    assert "(the first 10 of 50; all: report.html)" in text
+    assert len(lines(text, "| 1")) == 10
+
+
+def test_tables_for_which_there_is_no_room_are_counted():
+    rows = [row("a", seconds=1.0, experiment=f"{'long name ' * 90}{number:02}") for number in range(50)]
+    text = report(rows)
+    assert len(text) < 60_000
+    assert "more tables are in the page (report.html); all figures: summary.csv." in text
 
 
 def test_the_published_figures_stand_beside_ours():
     rows = [scan("a", 2, seconds=1.5, published_row="The way")]
-    (line,) = [line for line in markdown.published(summarise(rows, ()), (SIZED,)).splitlines() if "The way" in line][:1]
+    (found,) = published_tables(summarise(rows, ()), (SIZED,))
+    (line,) = [line for line in markdown.text_table(found).splitlines() if "The way" in line][:1]
     assert line == "| The way | 100 | 7.5 ×1.0 | 0.200 | 1.50 ×1.0 |"
 
 

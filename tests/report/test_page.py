@@ -8,12 +8,13 @@ from itertools import pairwise
 import pytest
 
 from harness.model import Status
-from harness.report.page import page
-from harness.report.page_facts import facts, headline
-from harness.report.page_tables import every_case, from_texts, leaders
-from harness.report.pictures import draw
-from harness.report.summarising import summarise
-from harness.report.text_tables import TextTable
+from harness.report.answers import leaders
+from harness.report.charts import chart
+from harness.report.page import facts, page
+from harness.report.rankings import every_case
+from harness.report.sections import headline, sections
+from harness.report.summary import summarise
+from harness.report.table import Table
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
@@ -63,10 +64,11 @@ class Elements(HTMLParser):
 
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     about = suite(*published, pictures=pictures)
-    drawn = [one for picture in pictures if (one := draw(picture, rows, published, tmp_path))]
+    drawn = [one.drawing() for picture in pictures if (one := chart(picture, rows, published, tmp_path))]
     summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
-    return page(about, environment() if facts is None else facts, rows, summaries, drawn, files)
+    known = environment() if facts is None else facts
+    return page(about, known, rows, sections(about, known, rows, summaries, charts=drawn), files)
 
 
 def table(elements_or_text, title):
@@ -111,8 +113,9 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known = environment(python=NASTY, servers={NASTY: {"version": NASTY, "settings": {NASTY: NASTY}}})
     known["data"] = [{"name": NASTY}]
     known["measurement"] = {NASTY: NASTY}
-    drawn = [draw(replace(TIMES, title=NASTY), rows, (), tmp_path)]
-    text = page(about, known, rows, summarise(rows, ()), drawn, ["runs.csv"])
+    one = chart(replace(TIMES, title=NASTY), rows, (), tmp_path)
+    found = sections(about, known, rows, summarise(rows, ()), charts=[one.drawing()])
+    text = page(about, known, rows, found, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []
     assert html.count("script") == html.count("style") == 1
@@ -133,7 +136,7 @@ def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
     found = headline(environment(), rows, summarise(rows, ()))
     assert found[0] == "1 case in 3 passes of size default: 3 runs (3 ok)."
     assert [line.partition(":")[0] for line in found[1:]] == ["The machine"]
-    assert "Every run there is ended ok" in made(tmp_path, rows)
+    assert "All 3 runs are ok." in made(tmp_path, rows)
 
 
 def test_every_run_that_is_not_ok_is_listed_with_its_reason(tmp_path):
@@ -162,14 +165,14 @@ def test_neither_a_control_nor_a_bound_is_the_fastest_and_three_runs_say_whether
     rows = [row("postgres.x.write_control", seconds=0.1, origin="control"), row("bound", seconds=0.1, origin="limit")]
     rows += [row(name, seconds=base + part) for name, base in (("a", 1.0), ("b", 1.1)) for part in (0.0, 0.05, 0.2)]
     (line,) = leaders(summarise(rows, ())).rows
-    assert [cell.text for cell in line[2:6]] == ["a", "1.05", "b", "10%, no difference shown"]
+    assert list(line[2:6]) == ["a", "1.05", "b", "10%, no difference shown"]
     (line,) = leaders(summarise([*rows[:5], *[row("c", seconds=2.0)] * 3], ())).rows
-    assert [cell.text for cell in line[4:6]] == ["c", "90%"]
+    assert list(line[4:6]) == ["c", "90%"]
 
 
 def test_there_is_no_fastest_where_none_is_ok():
     found = leaders(summarise([row("a", Status.ERROR)], ()))
-    assert [cell.text for cell in found.rows[0]] == ["Postgres write", "1,000 rows", "none is ok", "", "", "", "", ""]
+    assert list(found.rows[0]) == ["Postgres write", "1,000 rows", "none is ok", "", "", "", "", ""]
     assert leaders([]) is None
 
 
@@ -177,7 +180,7 @@ def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
     parquet, postgres = every_case(summarise(ROWS, ()))
     assert parquet.head[:5] == ("#", "transport", "files", "data", "runs")
     assert parquet.head[-1] == "values"
-    lines = [{head: cell.text for head, cell in zip(parquet.head, line, strict=True)} for line in parquet.rows]
+    lines = [dict(zip(parquet.head, line, strict=True)) for line in parquet.rows]
     quick = next(line for line in lines if line["transport"] == "parquet.quick.scan" and line["files"] == "1")
     assert (quick["runs"], quick["median s"], quick["min s"], quick["max s"], quick["std s"]) == (
         "2", "1.25", "1.00", "1.50", "0.250",
@@ -188,14 +191,17 @@ def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
     }  # fmt: skip
     assert parquet.notes == ("the same in every case: scale 2",)
     assert len(parquet.rows) + len(postgres.rows) == 7
-    assert [postgres.rows[place][1].text for place in postgres.quiet] == ["postgres.y.write"]
+    assert [postgres.rows[place][1] for place in postgres.quiet] == ["postgres.y.write"]
 
 
 def test_the_number_a_column_is_sorted_by_is_not_that_of_its_rounded_text():
     rows = [row("a", seconds=1.00001), row("b", seconds=1.00002)]
     (found,) = every_case(summarise(rows, ()))
     column = found.head.index("median s")
-    assert [(line[column].text, line[column].number) for line in found.rows] == [("1.00", 1.00001), ("1.00", 1.00002)]
+    assert [(line[column], found.number(place, column)) for place, line in enumerate(found.rows)] == [
+        ("1.00", 1.00001),
+        ("1.00", 1.00002),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -213,15 +219,11 @@ def test_the_number_a_column_is_sorted_by_is_not_that_of_its_rounded_text():
     ],
 )
 def test_a_cell_is_sorted_by_the_number_it_begins_with(text, number):
-    found = from_texts(TextTable("t", ("way", "s"), ((text, text),)))
-    assert [cell.number for cell in found.rows[0]] == [None, number]
+    found = Table("t", ("way", "s"), ((text, text),))
+    assert [found.number(0, column) for column in (0, 1)] == [None, number]
 
 
-def test_tables_of_texts_keep_their_notes_and_what_is_set_off(tmp_path):
-    found = from_texts(TextTable("t", ("way", "min\ns"), (("a", "1"),), notes=("n",), best=frozenset({(0, 1)})))
-    assert found.head == ("way", "min s")
-    assert found.notes == ("n",)
-    assert [cell.best for cell in found.rows[0]] == [False, True]
+def test_what_is_set_off_is_so_in_the_page(tmp_path):
     assert "<b>2.40</b>" in made(tmp_path)
 
 
@@ -231,16 +233,16 @@ def test_pictures_stand_in_the_page_with_their_captions_and_what_was_not_drawn_i
     html = Elements(text)
     assert html.count("svg") == html.count("figure") == html.count("figcaption") == 2
     assert html.count("svg", **{"aria-label": "Time by size"}) == 1
-    assert "Not drawn, as no ok run fits: What nobody ran." in text
+    assert "Not drawn, because no ok run fits them: What nobody ran." in text
     assert "Without a mark: parquet.dead.scan at 200 MB (killed)." in html.text()
 
 
 def test_the_published_figures_and_their_source_stand_in_the_page(tmp_path):
     text = made(tmp_path, ROWS, PublishedFigure("The slow way", "many_files", bytes=10**12, mean_seconds=60.0))
     html = Elements(text)
-    assert "The published figures beside ours" in text
+    assert "The published figures next to ours" in text
     assert 'A. Uthor, "The way", 2026-01-01' in html.text()
-    assert "The published figures beside ours" not in made(tmp_path)
+    assert "The published figures next to ours" not in made(tmp_path)
 
 
 def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):

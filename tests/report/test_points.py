@@ -3,8 +3,8 @@
 import pytest
 
 from harness.model import texts
-from harness.report.points import described, in_common, in_order, natural, points
-from harness.report.summary import Summary
+from harness.report.figures import described, in_common, in_order, natural
+from harness.report.summary import Summary, points
 
 
 def case(label, rows=None, size=None):

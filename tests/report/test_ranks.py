@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.ranks import is_slower, notes, places, shown
-from harness.report.summary import Summary
+from harness.report.summary import Summary, is_slower, places, rank_notes, rank_shown
 
 
 def case(seconds, error=0.01, **more):
@@ -55,7 +54,7 @@ def test_neither_a_control_nor_a_bound_has_a_rank_or_takes_a_place():
     assert places([case(1.1, origin="limit"), case(3)]) == [(None, ""), (1, "")]
     assert places([case(1.1, origin="limit", operation="call")]) == [(1, "")]
     assert places([control, case(3), case(6)]) == [(None, ""), (1, ""), (2, "")]
-    assert shown(control) == "A/A"
+    assert rank_shown(control) == "A/A"
 
 
 @given(CASES)
@@ -83,9 +82,9 @@ def test_the_same_case_several_times_always_ties():
 
 @pytest.mark.parametrize(("rank", "tie", "text"), [(1, "", "1"), (2, "=", "2="), (3, "?", "3?"), (None, "", "")])
 def test_a_rank_is_shown_with_its_mark(rank, tie, text):
-    assert shown(case(2, rank=rank, tie=tie)) == text
+    assert rank_shown(case(2, rank=rank, tie=tie)) == text
 
 
 def test_only_marks_that_are_there_are_explained():
-    assert notes([Summary()]) == ()
-    assert [note[0] for note in notes([Summary(tie=mark) for mark in "?=="])] == ["=", "?"]
+    assert rank_notes([Summary()]) == ()
+    assert [note[0] for note in rank_notes([Summary(tie=mark) for mark in "?=="])] == ["=", "?"]

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from harness.cli.recommend import show
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.report import closing, recommendation
+from harness.report import recommendation
 from harness.report.recommendation import Figure, Recommendation, RuledOut
+from harness.report.terminal import lines_of, recommended
 
 FASTEST = Figure(
     transport="postgres.psycopg.write_polars_tuned",
@@ -294,9 +295,9 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
         ruled_out=(*out, *(RuledOut(name, f"without {module}") for module in columns)),
         ended="the budget of 180 s was used up",
     )
-    ending = closing.recommended(found, width)
+    ending = recommended(found, width)
     console = Console(width=width, file=io.StringIO())
     console.print(*ending.tables)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
-    assert len(printed.splitlines()) + closing.lines(ending.sentences, width) <= 40
+    assert len(printed.splitlines()) + lines_of(ending.sentences, width) <= 40
     assert "Take " in printed

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.report.conclusions import counted, round_trip_tables, slope
 from harness.report.intervals import UNKNOWN, Spread
-from harness.report.round_trips import counted, slope, tables
 from tests.report import cases
 
 _TRIPS_MS = (0, 1, 10, 50)
@@ -32,7 +32,7 @@ def test_a_disturbed_run_does_not_move_it_but_widens_its_interval() -> None:
 
 
 def test_few_runs_that_say_nothing_of_their_scatter_have_no_interval() -> None:
-    (table,) = tables([run("a.b.c", rtt, 0.5 + rtt, connect_seconds=0.1 + rtt) for rtt in (0, 1, 10)])
+    (table,) = round_trip_tables([run("a.b.c", rtt, 0.5 + rtt, connect_seconds=0.1 + rtt) for rtt in (0, 1, 10)])
     assert table.head == ("transport", "operation", "of a call", "95 %", "of connecting", "95 %")
     assert table.rows[0][3] == "too few runs to tell"
 
@@ -44,11 +44,11 @@ def test_round_trips_are_counted_for_calls_and_connecting_without_a_limit_of_the
     assert one.call.value == pytest.approx(2)
     assert one.connecting is not None
     assert one.connecting.value == pytest.approx(4)
-    (table,) = tables(rows)
+    (table,) = round_trip_tables(rows)
     assert table.title == "Round trips, 1,000 rows"
     assert table.rows == (("a.b.c", "write", "2.0", "2.0 to 2.0", "4.0", "4.0 to 4.0"),)
 
 
 def test_two_different_round_trips_tell_nothing_nor_do_runs_without_links() -> None:
     assert counted([run("a.b.c", rtt, 1.0) for rtt in (0, 10)]) == []
-    assert tables([cases.row("a.b.c", seconds=1.0)]) == []
+    assert round_trip_tables([cases.row("a.b.c", seconds=1.0)]) == []

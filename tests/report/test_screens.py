@@ -16,10 +16,13 @@ from harness.cli.app import echo, say
 from harness.lab import doctor
 from harness.lab import labs as opened
 from harness.lab.doctor import Diagnosis
-from harness.report import answer_tables, closing, tables, text_tables
-from harness.report.answers import answers
-from harness.report.summarising import summarise
-from harness.report.text_tables import TextTable
+from harness.report.answers import answers, opening
+from harness.report.figures import route
+from harness.report.rankings import rankings
+from harness.report.sections import closing
+from harness.report.summary import summarise
+from harness.report.table import Table
+from harness.report.terminal import LINES, _fitted, lines_of, printable
 from harness.results import folder as folders
 from harness.settings import ROOT, Settings
 from harness.suites import suite_files
@@ -45,9 +48,9 @@ def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
     return text
 
 
-def parts(table: TextTable, width: int) -> set[str]:
+def parts(table: Table, width: int) -> set[str]:
     """Return the words of the cells of the columns that are shown, of an id the parts between dots and underscores."""
-    shown, *_ = tables._fitted(table, width)
+    shown, *_ = _fitted(table, width)
     return {part for row in table.rows for place in shown for part in re.findall(r"[^\s._]+", row[place])}
 
 
@@ -58,9 +61,9 @@ def test_no_table_of_a_reference_run_is_wider_and_none_has_a_broken_word(name: s
     known = suite_files.load(ROOT / "suites", name)
     run = folders.read(ROOT / "results" / "reference" / name)
     summaries = summarise(run.rows, known.published)
-    for table in (*text_tables.text_tables(summaries), *answer_tables.opening(known, run.rows, summaries)):
+    for table in (*rankings(summaries), *opening(known, summaries)):
         console = terminal(width)
-        console.print(tables.printable(table, width), crop=False)
+        console.print(printable(table, width), crop=False)
         assert parts(table, width) <= set(re.findall(r"[^\s._]+", read(console, width)))
 
 
@@ -72,13 +75,13 @@ def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) 
     summaries = summarise(run.rows, known.published)
     console = terminal(width)
     last = [f"results: {LONG}", "all tables: lab report 20260101T000000Z-host --tables"]
-    room = closing.LINES - closing.lines(last, width)
-    runs._print(console, closing.closing(known, run.rows, summaries, width, room, short=True), last)
+    room = LINES - lines_of(last, width)
+    runs._print(console, closing(known, run.rows, summaries, width, room, short=True), last)
     shown = read(console, width, last)
     assert LONG in shown
     assert known.answers
-    for one in answers(known.answers, run.rows, summaries):
-        for word in answer_tables.route(one).split():
+    for one in answers(known.answers, summaries):
+        for word in route(one).split():
             assert word in shown
     assert shown.count("×") >= 8
 

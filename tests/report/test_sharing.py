@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from harness.report import sharing
-from harness.report.recommendation import Recommendation, RuledOut
+from harness.report.recommendation import Recommendation, RuledOut, share_lines
 from tests.report.cases import environment
 from tests.report.test_recommendation import FOUND, PGPQ, SLOWER
 
@@ -14,7 +13,7 @@ FACTS = environment(
 
 
 def lines(found: Recommendation) -> list[str]:
-    return sharing.lines(found, FACTS)
+    return share_lines(found, FACTS)
 
 
 def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and_the_command() -> None:

@@ -5,8 +5,7 @@ import csv
 import pytest
 
 from harness.model import Status
-from harness.report.summarising import summarise, write
-from harness.report.summary import COLUMNS
+from harness.report.summary import COLUMNS, summarise, write_summaries
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import changed, row, scan
 
@@ -186,7 +185,7 @@ def test_no_rows_are_no_summaries():
 def test_the_file_has_missing_figures_empty_and_keeps_the_authors_figures_as_printed(tmp_path):
     published = figure(mean_seconds=0.0421, mean_rows_per_s=2_375_691.94)
     rows = [row("a", seconds=0.5, published_row="the way", peak_rss_bytes=0), row("b", Status.ERROR)]
-    write(tmp_path / "summary.csv", summarise(rows, published))
+    write_summaries(tmp_path / "summary.csv", summarise(rows, published))
     with (tmp_path / "summary.csv").open(encoding="utf-8") as file:
         ours, failed = csv.DictReader(file)
     assert list(ours) == list(COLUMNS)

@@ -6,11 +6,15 @@ import pytest
 from rich.console import Console
 
 from harness.model import Status
-from harness.report.summarising import summarise
-from harness.report.summary import COLUMNS, Summary
-from harness.report.tables import tables
+from harness.report.rankings import published_tables, rankings
+from harness.report.summary import COLUMNS, Summary, summarise
+from harness.report.terminal import printable
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import as_fields, scan
+
+
+def tables(summaries, width=200, published=()):
+    return [printable(table, width) for table in (*rankings(summaries), *published_tables(summaries, published))]
 
 
 def summary(**more):
@@ -89,7 +93,6 @@ def test_missing_figures_are_empty_cells_and_never_0():
         "max": "210,000",
         "peak MB": "",
         "published": "",
-        "ratio": "",
         "values": "exact",
     }
     assert rows(summary(peak_rss_bytes=0))[0]["peak MB"] == "<1"

@@ -3,14 +3,15 @@
 import pytest
 
 from harness.model import Status
-from harness.report.summarising import summarise
-from harness.report.text_tables import text_tables, titled
+from harness.report.figures import titled
+from harness.report.rankings import rankings
+from harness.report.summary import summarise
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import changed, row, scan
 
 
 def tables(rows, published=()):
-    return text_tables(summarise(rows, published))
+    return rankings(summarise(rows, published))
 
 
 def column(table, head):
@@ -173,7 +174,7 @@ def test_at_each_point_every_way_that_no_other_is_shown_to_beat_is_set_off_and_a
 
 
 def test_no_summaries_are_no_tables():
-    assert text_tables([]) == []
+    assert rankings([]) == []
 
 
 def test_every_row_has_a_cell_for_every_head():

@@ -5,11 +5,11 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from harness.model import Status
-from harness.report.pictures import draw
+from harness.report.charts import chart
 from harness.results import folder as folders
 from harness.suites.suite import Picture
 from tests.report.cases import changed, row
-from tests.report.test_pictures import titles, words
+from tests.report.test_charts import titles, words
 
 PICTURE = Picture(
     "cores",
@@ -42,28 +42,24 @@ def folder(tmp_path):
 
 def test_each_run_of_the_last_pass_is_a_line_in_the_order_of_its_value(folder):
     rows = [*runs(folder, 16), *runs(folder, 2), *runs(folder, 4, experiment="another")]
-    found = draw(PICTURE, rows, (), folder / "pictures")
-    root = ET.parse(found.svg).getroot()
-    assert list(titles(root).values()) == ["a.b.c\nthreads=2\n1 s", "a.b.c\nthreads=16\n1 s"]
-    assert [text for text in words(root) if text in ("2", "4", "16")][:2] == ["2", "16"]
-    assert {"CPU cores in use", "time since the start of the call (s)"} <= {
-        text.replace("(ms)", "(s)") for text in words(root)
-    }
+    found = chart(PICTURE, rows, (), folder)
+    root = ET.fromstring(found.svg())
+    assert titles(root) == ["a.b.c\nthreads=2\n1 s", "a.b.c\nthreads=16\n1 s"]
+    assert [text for text in words(root) if text in ("2", "4", "16")][-2:] == ["2", "16"]
+    assert {"CPU cores in use", "time since the start of the call"} <= set(words(root))
     assert "one run each of pass 2" in found.caption
-    assert found.png.stat().st_size > 1_000
 
 
 def test_runs_without_a_trace_have_no_line_and_the_caption_says_so(folder):
     rows = [*runs(folder, 2), *runs(folder, 4, traced=())]
-    found = draw(PICTURE, rows, (), folder / "pictures")
-    assert len(titles(ET.parse(found.svg).getroot())) == 1
+    found = chart(PICTURE, rows, (), folder)
+    assert len(titles(ET.fromstring(found.svg()))) == 1
     assert found.caption.endswith("Runs too short for two samples have no line.")
 
 
 def test_without_any_trace_or_ok_run_there_is_no_picture(folder):
-    assert draw(PICTURE, runs(folder, 2, traced=()), (), folder / "pictures") is None
-    assert draw(PICTURE, runs(folder, 2, Status.TIMEOUT), (), folder / "pictures") is None
-    assert list((folder / "pictures").iterdir()) == []
+    assert chart(PICTURE, runs(folder, 2, traced=()), (), folder) is None
+    assert chart(PICTURE, runs(folder, 2, Status.TIMEOUT), (), folder) is None
 
 
 def test_a_detail_can_be_drawn_over_a_parameter(folder):
@@ -72,7 +68,7 @@ def test_a_detail_can_be_drawn_over_a_parameter(folder):
         row("a.b.c", seconds=1.0, parameters=f"threads={threads}", details=f"bytes_per_s={threads}e9")
         for threads in (1, 2, 4)
     ]
-    root = ET.parse(draw(picture, rows, (), folder / "pictures").svg).getroot()
-    assert [text.splitlines()[-1] for text in titles(root).values()] == [
+    root = ET.fromstring(chart(picture, rows, (), folder).svg())
+    assert [text.splitlines()[-1] for text in titles(root)] == [
         f"median rate: {threads} GB/s (n = 1)" for threads in (1, 2, 4)
     ]

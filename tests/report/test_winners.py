@@ -1,19 +1,17 @@
 """Maps of winners, pictures of costs and of crossings: what they say is what the runs show."""
 
-import math
 from dataclasses import replace
 
 import pytest
 
 from harness.model import LabError
-from harness.report import maps
-from harness.report.pictures.changes import NONE, between, changes
-from harness.report.pictures.costs import found_costs
-from harness.report.pictures.winners import map_of
+from harness.report.charts import NO_CHANGES, _bent, _changes, found_costs
+from harness.report.grids import map_of, winner_tables
+from harness.report.marks import chosen
 from harness.suites.suite import Picture
 from tests.report.cases import changed, suite
 from tests.report.curves import line, runs
-from tests.report.test_pictures import composed, drawn, titles, words
+from tests.report.test_charts import composed, drawn, titles, words
 
 SIZES = (1, 100, 10_000, 1_000_000)
 QUICK, STRONG = "postgres.quick.write_polars_rows", "postgres.strong.write_polars_bulk_copy"
@@ -120,11 +118,11 @@ def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
 
 def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tmp_path):
     found, root = drawn(MAP, crossing(), tmp_path)
-    said = [text for text in titles(root).values() if text.startswith("polars to Postgres, 1 row\n")]
-    assert len(said) == 2  # the cell and its words
+    said = [text for text in titles(root) if text.startswith("polars to Postgres, 1 row\n")]
+    assert len(said) == 1
     assert "quick write_rows" in " ".join(words(root))
     assert "Conditions: dataset analytics_metrics" in found.caption
-    (table,) = maps.tables(suite(pictures=[MAP]), crossing())
+    (table,) = winner_tables(suite(pictures=[MAP]), crossing())
     cells = (
         "quick write_rows: 1.1 ms",
         "quick write_rows: 11 ms",
@@ -136,41 +134,40 @@ def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tm
 
 
 def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
-    (change,) = changes(RATES, crossing())
-    assert (change.rows, change.name) == (pytest.approx(0.02 / 9.8e-5), "200 rows")
+    (change,) = _changes(RATES, crossing())
+    assert (change["x"], change["name"]) == (pytest.approx(0.02 / 9.8e-5), " 200 rows")
     root = composed(RATES, crossing(), tmp_path)
-    said = [text for text in titles(root).values() if "gives way to" in text]
-    assert len(said) == 3  # the shade, the line and its words
+    said = [text for text in titles(root) if "gives way to" in text]
+    assert len(said) == 1
     assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (95 % interval: {' to '.join(ends(change))} rows)"
-    assert NONE not in words(root)
+    assert NO_CHANGES not in " ".join(words(root))
     tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
-    assert NONE in words(tied)
-    assert changes(replace(RATES, crossings=False), crossing()) == []
-    assert changes(RATES, [one for one in crossing() if one.pass_number == 1]) == []  # one run shows nothing
+    assert NO_CHANGES in " ".join(words(tied))
+    assert _changes(replace(RATES, crossings=False), crossing()) == []
+    assert _changes(RATES, [one for one in crossing() if one.pass_number == 1]) == []  # one run shows nothing
 
 
 def ends(change):
-    return [f"{float(f'{end:.2g}'):,.0f}" for end in change.interval]
+    return [f"{float(f'{end:.2g}'):,.0f}" for end in (change["low"], change["high"])]
 
 
 def test_crossings_of_several_directions_in_one_picture_are_refused():
     both = crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
     with pytest.raises(LabError, match=r"expected one database, operation, frame .* found 2; set `where`"):
-        changes(RATES, both)
+        _changes(RATES, both)
 
 
 def test_between_two_marks_the_seconds_are_straight_over_the_rows():
-    rows, rates = between((100, 100 / 1.1), (10_000, 10_000 / 11.0))  # 1 s a call and 1 ms a row
-    for one, rate in zip(rows, rates, strict=True):
-        assert one / rate == pytest.approx(1 + 0.001 * one)
-    assert math.isclose(rows[0], 100)
-    assert math.isclose(rows[-1], 10_000)
+    found = _bent([{"x": 100, "y": 100 / 1.1}, {"x": 10_000, "y": 10_000 / 11.0}])  # 1 s a call and 1 ms a row
+    for one in found:
+        assert one["x"] / one["y"] == pytest.approx(1 + 0.001 * one["x"])
+    assert (found[0]["x"], found[-1]["x"]) == (pytest.approx(100), pytest.approx(10_000))
 
 
 def test_a_picture_of_costs_has_a_mark_for_each_transport_with_both_costs(tmp_path):
     found, root = drawn(COSTS, crossing(), tmp_path)
-    said = sorted(titles(root).values())
-    assert len(said) == len(found_costs(COSTS, crossing())) == 2
+    said = sorted(titles(root))
+    assert len(said) == len(found_costs(chosen(COSTS, crossing()))) == 2
     assert said[0].startswith(f"{QUICK}\nfixed cost of a call: 1 ms (")
     assert "marginal cost of a row: 100 µs (" in said[0]
     assert "the line is off by ×1.0 at most, of 1, 100, 10,000, 1,000,000 rows" in said[0]

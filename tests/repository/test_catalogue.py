@@ -11,7 +11,7 @@ from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.docs import catalogue, reference, words
 from harness.model import LabError
-from harness.report.cells import significant
+from harness.report.figures import significant
 from harness.settings import ROOT
 from tests.every import every
 

@@ -8,11 +8,10 @@ import pytest
 from harness.docs import readme, reference
 from harness.model import LabError, Origin, Status
 from harness.registry import catalogue
-from harness.report.answer_tables import route
 from harness.report.answers import answers, competing
-from harness.report.cells import significant
-from harness.report.crossing_tables import curves
-from harness.report.summarising import summarise
+from harness.report.crossings import curves
+from harness.report.figures import route, significant
+from harness.report.summary import summarise
 from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.suite import AnswersWanted
@@ -51,7 +50,7 @@ def cells(seconds, usual=(USUAL,)):
     """The cells of the one direction of made-up runs, whose spaces that keep words together are like others."""
     rows = made_up(**{name.replace(".", "__"): given for name, given in seconds.items()})
     wanted, summaries = AnswersWanted(experiment="matrix", usual=list(usual)), summarise(rows, ())
-    (one,), (cases,) = answers(wanted, rows, summaries), competing(wanted, summaries).values()
+    (one,), (cases,) = answers(wanted, summaries), competing(wanted, summaries).values()
     return tuple(cell.replace(JOINED, " ") for cell in readme.row(one, cases))
 
 
@@ -127,7 +126,7 @@ def of_sizes(few, many, *others):
     for one, other in others:
         rows += runs(one, line(0.01, 1e-4, sizes)) + runs(other, line(0.02, 1e-6, sizes))
     suite, summaries = suite_files.load(ROOT / "suites", "crossings"), summarise(rows, ())
-    return readme.few_rows(curves(suite, rows, summaries))
+    return readme.few_rows(curves(suite, summaries))
 
 
 def test_it_says_below_how_many_rows_clients_from_pypi_win():
@@ -145,8 +144,8 @@ def test_where_no_client_from_pypi_gives_way_to_another_it_says_nothing(pair):
 
 
 def test_every_direction_has_a_row_of_what_the_reference_run_says():
-    suite, run, summaries = reference.of(readme.SUITE)
-    found = answers(suite.answers, run.rows, summaries)
+    suite, _, summaries = reference.of(readme.SUITE)
+    found = answers(suite.answers, summaries)
     lines = [text.replace(JOINED, " ") for text in block().splitlines() if text.startswith("|")][2:]
     shown = [[cell.strip() for cell in text.split("|")[1:-1]] for text in lines]
     assert [name for name, *_ in shown] == [route(one) for one in found]

@@ -13,8 +13,8 @@ import pytest
 from harness import registry
 from harness.datasets import store
 from harness.model import Operation, Origin
-from harness.report.costs import FEWEST_SIZES
-from harness.report.pictures.winners import DIRECTION
+from harness.report.crossings import FEWEST_SIZES
+from harness.report.grids import DIRECTION
 from harness.results.row import NAMES
 from harness.run import plan
 from harness.run.rigs import databases, parquet, server_parameters

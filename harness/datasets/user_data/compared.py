@@ -170,7 +170,7 @@ def chosen(leaves: Sequence[Sequence[pq.ColumnChunkMetaData]], schema: pa.Schema
     return [name for name in schema.names if name in names]
 
 
-def _cost(leaf: pq.ColumnSchema) -> float:
+def _cost(leaf: pq.ColumnChunkMetaData) -> float:
     """Return how many bytes a reader decodes for the first rows of part of a column; uncompressed data are copied."""
     size = leaf.total_uncompressed_size
     if size > _PAGE:

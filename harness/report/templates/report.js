@@ -57,8 +57,6 @@ function hideTip() {
 
 for (const svg of document.querySelectorAll("figure svg")) {
   const marks = [...svg.querySelectorAll(".mark")];
-  const number = (mark) => Number(mark.id.split("-").pop());
-  marks.sort((a, b) => number(a) - number(b));
   const stops = []; // one for each text: the whisker of a bar says the same as the bar
   for (const mark of marks) {
     const text = mark.querySelector("title").textContent;

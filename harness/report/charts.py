@@ -1,0 +1,778 @@
+"""The charts of a report as Vega-Lite specifications, drawn by vl-convert without a network or a browser.
+
+A specification is data: the marks with what each says when it is pointed at (their `description`, which is the
+`aria-label` in the SVG). No two values of a column share colour, shape and dash, so that greys tell them apart too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import textwrap
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from markupsafe import escape
+
+from harness.model import LabError, Origin
+from harness.report.crossings import Cost, costs, directions, ends, many, winners
+from harness.report.figures import (
+    Quantity,
+    in_order,
+    natural,
+    parameter_or_quantity,
+    quantity,
+    significant,
+    times,
+    with_unit,
+)
+from harness.report.grids import Verdict, WinnerCell, by_winner, map_of, outcomes
+from harness.report.intervals import Interval
+from harness.report.marks import (
+    CaseMark,
+    Spread,
+    author_says,
+    caption,
+    cases_of,
+    chosen,
+    conditions,
+    figure,
+    figures_of,
+    has_mark,
+    printable,
+    published_saying,
+    sample,
+    saying,
+    value,
+)
+from harness.report.summary import BOUNDED_BY, summarise
+from harness.report.table import Drawing
+from harness.results.folder import load_trace, trace_path
+from harness.results.row import Row, ok_rows
+from harness.suites.suite import Picture, PublishedFigure
+
+# Okabe & Ito, "Color Universal Design" (2008), seen alike with every common colour vision; without its yellow, which is
+# lost on white.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#6a6f76")
+_HEXAGON, _HOURGLASS = "M0,-1L0.87,-0.5V0.5L0,1L-0.87,0.5V-0.5Z", "M-0.9,-0.9H0.9L-0.9,0.9H0.9Z"
+SHAPES = (
+    *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"),
+    *(_HEXAGON, _HOURGLASS),
+)
+DASHES = ((1, 0), (6, 3), (8, 3, 2, 3), (3, 2, 1, 2))
+DOTTED = (1, 3)  # the author's figures, and where the fastest changes
+INK, QUIET, LINES, GROUND = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"  # as report.css has them, in its light scheme
+_PEN, _PENCIL, _PAPER = "#1f2329", "#59636f", "#fefefe"  # the same in a dark scheme, too: of cells, which have a colour
+PUBLISHED = "published figure (mean)"
+CHANGES = "dotted upright: the fastest exact transport changes; shaded: the interval of that"
+NO_CHANGES = "no change of the fastest exact transport is shown between these rows"
+COSTS = "straight lines through the medians over the rows, bars: 95 % intervals of both costs"
+CELL = "each cell is the worst of a transport's runs"
+WINNER = "each cell names the fastest transport whose values came back exact, and its median"
+FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, or a gap beside"
+FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
+MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
+_WIDTH, _HEIGHT = 900, 380  # pixels
+_LETTER = 6.2  # pixels of a letter, about
+_LABEL, _LONGEST = 46, 100  # letters of a line of a transport's name, and of the legend
+_TICKS = 13  # of a logarithmic axis, at most
+_STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
+_INKS = {  # face, edge and text of a cell: dark, light and empty ones are told apart without any colour, too
+    Verdict.RIGHT: ("#cfeadf", "#009E73", _PEN),
+    Verdict.WRONG: ("#a33c00", "#a33c00", _PAPER),
+    Verdict.GAVE_UP: (_PAPER, "#0072B2", _PEN),
+    Verdict.UNTRIED: (_PAPER, LINES, _PENCIL),
+}
+_AXIS = {"domainColor": QUIET, "gridColor": LINES, "tickColor": QUIET, "labelColor": INK, "titleColor": INK}
+_CONFIG: dict[str, Any] = {
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "background": None,
+    "aria": True,
+    "axis": {**_AXIS, "aria": False, "labelFontSize": 11, "labelLimit": 0, "titleFontWeight": "normal"},
+    "legend": {"aria": False, "labelColor": INK, "labelLimit": 0, "orient": "top", "title": None, "offset": 4},
+    "title": {
+        "aria": False,
+        "anchor": "start",
+        "color": INK,
+        "fontSize": 16,
+        "subtitleColor": QUIET,
+        "frame": "bounds",
+    },
+    "text": {"fontSize": 11, "lineBreak": "\n", "color": INK},
+    "view": {"stroke": None},
+    "rule": {"aria": False},
+    "line": {"aria": False},
+}
+Spec = dict[str, Any]
+_Mark = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A chart: its specification, and the caption that says what its marks are and how they were obtained."""
+
+    name: str
+    title: str
+    caption: str
+    spec: Spec
+
+    def svg(self) -> str:
+        """Return it as SVG with ids of its own, so that it can be in a page with others."""
+        import vl_convert  # not at the top: V8 comes with it
+
+        drawn = printable(vl_convert.vegalite_to_svg(self.spec))
+        drawn = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{self.name}-\2", drawn)
+        return _MARK.sub(_titled, drawn).replace("<svg ", f'<svg role="group" aria-label="{escape(self.title)}" ', 1)
+
+    def drawing(self) -> Drawing:
+        """Return it as a section has it."""
+        return Drawing(self.name, self.title, self.caption, self.svg())
+
+
+_MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
+
+
+def _titled(found: re.Match[str]) -> str:
+    """Return a mark that says its text by a title, which browsers show without any script."""
+    tag, says, rest, closed = found.groups()
+    return f'<{tag} class="mark" role="img"{rest}><title>{says}</title>' + (f"</{tag}>" if closed else "")
+
+
+def on_white(svg: str) -> str:
+    """Return an SVG for a file of its own, whatever it is shown on."""
+    return svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
+
+
+def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFigure], folder: Path) -> Chart | None:
+    """Return one picture of all `rows` of a run whose traces are in `folder`; None when no ok run fits it.
+
+    Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
+    """
+    about = chosen(picture, rows)
+    if not about:
+        return None
+    if picture.form in ("bars", "lines", "scatter"):
+        return _of_cases(picture, about, rows, published if picture.published else ())
+    found = _FORMS[picture.form](picture, about, folder)
+    return Chart(picture.name, picture.title, *found) if found else None
+
+
+def _of_cases(
+    picture: Picture, about: Sequence[Row], rows: Sequence[Row], published: Sequence[PublishedFigure]
+) -> Chart | None:
+    cases = cases_of(picture, about)
+    if not any(has_mark(picture, case) for case in cases):
+        return None
+    # Of all rows, not only those of this picture: a value looks the same in all charts of a report. Those of the
+    # published transports come first and so keep the clearest looks, however many others there are.
+    first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
+    looks = looks_of((value(row, picture.colour) for row in rows), first)
+    notes = [sample(picture, cases), *conditions(about)]
+    if picture.form == "bars":
+        spec, authors = _bars(picture, cases, published, looks)
+    elif picture.form == "scatter":
+        spec, authors = _scatter(picture, cases, looks), False
+    else:
+        spec, authors = _lines(picture, cases, published, looks, _bounds(picture, about, rows), about)
+        notes += [CHANGES if _changes(picture, about) else NO_CHANGES] if picture.crossings else []
+    notes += [f"open marks: {PUBLISHED}"] if authors else []
+    return Chart(picture.name, picture.title, caption(picture, about, cases, authors), _whole(picture, notes, spec))
+
+
+def looks_of(values: Iterable[str], first: Collection[str] = ()) -> dict[str, tuple[str, str, Sequence[int]]]:
+    """Give each different value its colour, shape and dash, in alphabetical order; those in `first` come first.
+
+    No two of the first 70 share colour and shape.
+    """
+    ordered = sorted(set(values), key=lambda value: (value not in first, value))
+    return {
+        value: (COLOURS[place % 7], SHAPES[place % 10], DASHES[place // 7 % 4]) for place, value in enumerate(ordered)
+    }
+
+
+def _whole(picture: Picture, notes: Sequence[str], spec: Spec) -> Spec:
+    """Return a specification with its title and what all have."""
+    title = {"text": textwrap.wrap(printable(picture.title), 95), "subtitle": textwrap.wrap(" · ".join(notes), 135)}
+    schema = "https://vega.github.io/schema/vega-lite/v6.json"
+    return {"$schema": schema, "title": title, "config": _CONFIG, "padding": 10, **spec}
+
+
+def _layer(values: Sequence[_Mark], mark: str | _Mark, says: bool = False, /, **encoding: Any) -> Spec:
+    if says:
+        encoding["description"] = {"field": "says"}
+    shown = {"type": mark} if isinstance(mark, str) else mark
+    return {"data": {"values": list(values)}, "mark": shown | {"aria": says}, "encoding": encoding}
+
+
+def _axis(what: Quantity, values: Sequence[float], log: bool, places: Sequence[float] = ()) -> Spec:
+    """Return the axis of a figure: from zero, or logarithmic, with ticks at `places`; a zero has its place on both."""
+    unit = what.unit if what.unit in ("s", "B", "B/s") else ""
+    name = f"{what.name} ({what.unit})" if what.unit and not unit and what.unit != what.name else what.name
+    prefixed = r"replace(format(datum.value, '.3~s'), /([a-zA-Zµ]?)$/, ' $1')"
+    plain = "datum.value == 0 || datum.value >= 1" if unit == "s" else "datum.value < 1000"
+    label = f"({plain} ? format(datum.value, ',.4~r') + ' ' : {prefixed}) + '{unit}'"
+    axis: Spec = {"title": name, "labelExpr": label, "labelOverlap": True}
+    positive = [one for one in values if one > 0]
+    scale: Spec = {"zero": True, "nice": True}
+    if log:
+        low, high = (min(positive) / 1.3, max(positive) * 1.3) if positive else (0.1, 1.0)
+        scale = {"type": "log", "domain": [low, high], "nice": False}
+        axis["values"] = list(places) if 0 < len(places) < _TICKS else _ticks(low, high)
+        if len(positive) < len(values):
+            scale = {"type": "symlog", "constant": low, "domain": [0, high], "nice": False}
+            axis["values"] = [0, *axis["values"]]
+    return {"type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two others: 1, 2 and 5 of each power of ten, or fewer where that is too many."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    tries = ([float(f"{step}e{power}") for power in powers for step in steps] for steps in ((1, 2, 5), (1, 3), (1,)))
+    fitting = ([one for one in ticks if low <= one <= high] for ticks in tries)
+    return next((ticks for ticks in fitting if len(ticks) < _TICKS), [float(f"1e{power}") for power in powers])
+
+
+def _looking(
+    names: Sequence[str], looks: Mapping[str, tuple[str, str, Any]], field: str, part: int, **more: Any
+) -> Spec:
+    """Return the encoding of a column by one part of its looks: colour, shape or dash."""
+    scale = {"domain": list(names), "range": [looks[name][part] for name in names]}
+    longest = min(max((len(name) for name in names), default=1), _LONGEST)
+    columns = max(1, int(_WIDTH / (longest * _LETTER + 40)))
+    label = f"datum.label == '' ? 'none' : truncate(datum.label, {_LONGEST})"
+    legend = {"columns": columns, "labelExpr": label, "symbolLimit": 0}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend} | more
+
+
+def _bars(
+    picture: Picture, cases: Sequence[CaseMark], published: Sequence[PublishedFigure], looks: dict[str, Any]
+) -> tuple[Spec, bool]:
+    """Draw one bar for each case, the best on top; a case without a figure keeps its place and says why.
+
+    With `log` there is no bar, whose length would mean nothing, but a dot.
+    """
+    what = quantity(picture.y)
+
+    def place(case: CaseMark) -> tuple[Any, ...]:
+        middle = case.y.middle if case.y else 0.0
+        return case.y is None, -middle if what.more_is_better else middle, case.name, in_order(case.parameters)
+
+    ordered = sorted(cases, key=place)
+    marks: list[_Mark] = []
+    authors: list[_Mark] = []
+    for number, case in enumerate(ordered):
+        says = saying(case, [(case.y, what)], picture.statistic)
+        known = {"colour": case.colour, "middle": case.y.middle, "n": case.y.n} if case.y else {}
+        marks.append({"y": number, "says": says, "text": _figure(case, what)} | known | _reach(case.y))
+        sized = [one for one in figures_of(case, published) if one.rows in (None, case.rows) and one.bytes is None]
+        for theirs in [found for one in sized if (found := author_says(one, what.column)) is not None][:1]:
+            authors.append({"y": number, "x": theirs, "says": published_saying(case.name, "", theirs, what)})
+    drawn = [mark for mark in marks if "middle" in mark]
+    names = [name for name in looks if any(mark["colour"] == name for mark in drawn)]
+    labels = [_broken(label) for label in _labels(ordered)]
+    high = max(label.count("\n") + 1 for label in labels) * 13 + 9
+    up = {"field": "y", "type": "ordinal", "axis": None, "scale": {"domain": list(range(len(ordered)))}}
+    values = [
+        *(mark["middle"] for mark in drawn),
+        *(mark.get("high", 0) for mark in drawn),
+        *(one["x"] for one in authors),
+    ]
+    lows = [mark["low"] for mark in drawn if mark.get("low", 0) > 0]
+    along = _axis(what, [*values[: len(drawn)], *(one for one in values[len(drawn) :] if one), *lows], picture.log)
+    along["axis"]["title"] += ": more is better" if what.more_is_better else ": less is better"
+    colour = _looking(names, looks, "colour", 0)
+    bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": {"band": 0.7}}
+    words = _WORDS | {"align": "left", "dx": 8}
+    quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
+    layers = [
+        _named(labels, up, [not case.y for case in ordered]),
+        _layer(drawn, bar, True, y=up, x={"field": "middle"} | along, color=colour),
+        *_whiskers([mark for mark in drawn if "low" in mark], y=up, x={"field": "low"} | along, x2={"field": "high"}),
+        _layer(authors, _DIAMOND, True, y=up, x={"field": "x"} | along),
+        _layer(drawn, words, y=up, x={"value": "width"}, text={"field": "text"}),
+        _layer(
+            [m for m in marks if "middle" not in m],
+            words,
+            True,
+            y=up,
+            x={"value": "width"},
+            text={"field": "text"},
+            color=quiet,
+        ),
+    ]
+    return {"width": _WIDTH - 340, "height": {"step": high}, "layer": layers}, bool(authors)
+
+
+_DOT = {"type": "point", "filled": True, "size": 55, "opacity": 1}
+_DIAMOND = {
+    "type": "point",
+    "shape": "diamond",
+    "filled": True,
+    "fill": GROUND,
+    "stroke": INK,
+    "strokeWidth": 1.3,
+    "size": 70,
+}
+
+
+def _whiskers(marks: Sequence[_Mark], **encoding: Any) -> list[Spec]:
+    """Return the ranges of marks: white below dark, so that they are seen on a dark bar, too."""
+    return [
+        _layer(marks, {"type": "rule", "strokeWidth": wide, "stroke": colour}, **encoding)
+        for wide, colour in ((3.2, GROUND), (1.3, INK))
+    ]
+
+
+def _reach(spread: Spread | None) -> _Mark:
+    return {"low": spread.low, "high": spread.high} if spread and spread.n > 1 else {}
+
+
+def _figure(case: CaseMark, what: Quantity) -> str:
+    """Return what is written next to a bar; the unit of counts is at the axis only."""
+    if case.y is None:
+        return case.outcome
+    figure = with_unit(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
+    return f"{figure} ({case.failed})" if case.failed else figure
+
+
+def _labels(cases: Sequence[CaseMark]) -> list[str]:
+    """Name each case by its transport, and by its conditions too where a transport is there under several.
+
+    The system that all identifiers begin with is left out: the title says it.
+    """
+    systems = {case.transport.partition(".")[0] for case in cases}
+    prefix = f"{systems.pop()}." if len(systems) == 1 else ""
+    names = [case.name.removeprefix(prefix) for case in cases]
+    return [
+        f"{name} [{case.experiment}: {case.label}]" if names.count(name) > 1 else name
+        for name, case in zip(names, cases, strict=True)
+    ]
+
+
+def _broken(label: str, longest: int = _LABEL) -> str:
+    """Break the lines of a label at their spaces, an identifier after a dot or underscore too."""
+    lines = []
+    for whole in label.split("\n"):
+        lines.append("")
+        for word in re.split(r"(?<=[._])(?=[A-Za-z])|(?<= )", whole):
+            if lines[-1] and len(lines[-1] + word.rstrip()) > longest:
+                lines.append("")
+            lines[-1] += word
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, longest) or [""])
+
+
+def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool] = ()) -> Spec:
+    """Return the names of lines, to the left of the axes."""
+    names = [
+        {"y": number, "text": label, "quiet": one}
+        for number, (label, one) in enumerate(zip(labels, quiet, strict=True))
+    ]
+    colour = {"condition": {"test": "datum.quiet", "value": QUIET}, "value": INK}
+    words = _WORDS | {"align": "right", "dx": -8}
+    return _layer(names, words, y=axis, x={"value": 0}, text={"field": "text"}, color=colour)
+
+
+# Of a text of several lines the middle is where it belongs.
+_WORDS = {"type": "text", "baseline": "middle", "dy": {"expr": "6.5 - 6.5 * length(split(datum.text, '\\n'))"}}
+
+
+def _lines(
+    picture: Picture,
+    cases: Sequence[CaseMark],
+    published: Sequence[PublishedFigure],
+    looks: dict[str, Any],
+    bounds: Sequence[_Mark],
+    about: Sequence[Row],
+) -> tuple[Spec, bool]:
+    """Draw the cases of each line joined, the author's figures dotted, bounds dashed and changes as upright lines.
+
+    Raises LabError where two cases would be at one place of a line.
+    """
+    what, along = quantity(picture.y), parameter_or_quantity(picture.x)
+    drawable = [case for case in cases if has_mark(picture, case)]
+    numeric = all(isinstance(case.place, float) for case in drawable)
+    marks: list[_Mark] = []
+    authors: list[_Mark] = []
+    paths: list[_Mark] = []
+    for (named, dash), members in _members(drawable, picture).items():
+        of_line = [_mark(case, what, picture.statistic, numeric) for case in members]
+        marks += of_line
+        key = {"colour": named, "dash": dash, "line": f"{named}\n{dash}"}
+        paths += [key | point for point in (_bent(of_line) if picture.crossings else of_line)]
+        theirs = _theirs(members, published, picture.x, what, along) if numeric else []
+        authors += [key | one for one in theirs]
+    names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
+    names += dict.fromkeys(bound["colour"] for bound in bounds)
+    looks = looks | {bound["colour"]: (INK, "stroke", (7, 3)) for bound in bounds}
+    dashes = {dash: ("", "", DASHES[place % 4]) for place, dash in enumerate(sorted({case.dash for case in cases}))}
+    dashed = _looking(list(dashes), dashes, "dash", 2) if picture.dash else _looking(names, looks, "colour", 2)
+    colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
+    changes = _changes(picture, about)
+
+    def panel(log: bool, width: int) -> Spec:
+        heights = [mark[end] for mark in (*marks, *authors, *bounds) for end in ("y", "low", "high") if end in mark]
+        y = _axis(what, [one for one in heights if one >= 0], log)
+        places = sorted({case.place for case in drawable if case.place is not None}, key=_sorted_place)
+        x: Spec = {
+            "type": "ordinal",
+            "axis": {"title": along.name, "labelAngle": 0},
+            "scale": {"domain": [_category(place) for place in places]},
+        }
+        if numeric:
+            x = _axis(along, [mark["x"] for mark in (*marks, *authors)], log, sorted({mark["x"] for mark in marks}))
+            x["scale"] |= {} if log else {"zero": False}
+        floor = y["scale"].get("domain", [-math.inf])[0]
+        reaches = [
+            mark | {"low": max(mark["low"], floor)} for mark in marks if mark.get("high", 0) > mark.get("low", 0)
+        ]
+        at, up = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}, {"y": {"field": "y"} | y}
+        joined = at | {"color": colour, "detail": {"field": "line"}}
+        reach = {"x": at["x"], "y": {"field": "low"} | y, "y2": {"field": "high"}, "color": colour}
+        along_rows, here = (at, at) if picture.x == "rows" else (up, up | {"x": {"value": width - 8}})
+        limit = {"type": "line" if picture.x == "rows" else "rule", "strokeDash": [7, 3]}
+        open_mark = at | {"stroke": colour | {"legend": None}}
+        layers = [
+            *_change_layers(changes, x),
+            *([_layer(bounds, limit, **along_rows, color=colour)] if bounds else []),
+            _layer(paths, "line", **joined, strokeDash=dashed),
+            _layer(reaches, "rule", **reach),
+            _layer(marks, _DOT, True, **at, color=colour, shape=shape),
+            *([_layer(authors, {"type": "line", "strokeDash": list(DOTTED)}, **joined)] if authors else []),
+            *([_layer(authors, _DOT | {"fill": GROUND}, True, **open_mark)] if authors else []),
+            *([_layer(bounds, _DOT | {"shape": "stroke"}, True, **here, color=colour)] if bounds else []),
+        ]
+        return {"width": width, "height": _HEIGHT, "layer": layers}
+
+    if picture.inset and numeric and not picture.log:
+        small = panel(True, 240) | {"title": {"text": "the same, both axes logarithmic", "fontSize": 11}}
+        return {"hconcat": [panel(False, _WIDTH - 420), small]}, bool(authors)
+    return panel(picture.log, _WIDTH - 100), bool(authors)
+
+
+def _sorted_place(place: str | float) -> tuple[bool, str | float]:
+    return isinstance(place, str), place
+
+
+def _category(place: str | float) -> str:
+    return place if isinstance(place, str) else f"{place:,.15g}"
+
+
+def _members(cases: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str], list[CaseMark]]:
+    """Return the cases of each line from left to right. Two at one place of a line are refused."""
+    members: dict[tuple[str, str], list[CaseMark]] = defaultdict(list)
+    taken: dict[tuple[str, str, object], CaseMark] = {}
+    for case in cases:
+        place = (case.colour, case.dash, case.place)
+        if (other := taken.setdefault(place, case)) is not case:
+            both = " and ".join(f"{one.transport} [{one.experiment}: {one.label}]" for one in (other, case))
+            raise LabError(
+                f"picture {picture.name}: expected one case for each place on a line, found two at the same "
+                f"{picture.x}: {both}; set `where`, `colour` or `dash` to tell them apart"
+            )
+        members[case.colour, case.dash].append(case)
+    return {key: sorted(members[key], key=lambda case: _sorted_place(case.place or 0.0)) for key in sorted(members)}
+
+
+def _mark(case: CaseMark, what: Quantity, statistic: str, numeric: bool) -> _Mark:
+    assert case.y  # only such cases are drawn
+    assert case.place is not None
+    says = saying(case, [(case.y, what)], statistic)
+    place = case.place if numeric else _category(case.place)
+    return {"x": place, "y": case.y.middle, "colour": case.colour, "dash": case.dash, "says": says} | _reach(case.y)
+
+
+def _bent(marks: Sequence[_Mark]) -> list[_Mark]:
+    """Return the points of a line of rates over rows, the seconds between two marks being straight over the rows.
+
+    That is what crossings are found with: straight lines between marks on logarithmic axes would cross elsewhere.
+    """
+    found = []
+    for one, other in pairwise(marks):
+        (first, took), (last, longer) = ((mark["x"], mark["x"] / mark["y"]) for mark in (one, other))
+        for step in range(_STEPS):
+            rows = first * (last / first) ** (step / (_STEPS - 1))
+            found.append({"x": rows, "y": rows / (took + (longer - took) * (rows - first) / (last - first))})
+    return found
+
+
+def _theirs(
+    members: Sequence[CaseMark], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
+) -> list[_Mark]:
+    """Return the author's figures for the transports of a line, between our first and our last case of it."""
+    places = [float(case.place) for case in members if isinstance(case.place, float)]
+    found = {}
+    for case in members:
+        for theirs in figures_of(case, published) if column in ("rows", "bytes") else ():
+            x, y = getattr(theirs, column), author_says(theirs, what.column)
+            if x is not None and y is not None and min(places) <= x <= max(places):
+                found[x] = {
+                    "x": x,
+                    "y": y,
+                    "says": published_saying(theirs.description, with_unit(x, along.unit), y, what),
+                }
+    return [found[x] for x in sorted(found)]
+
+
+def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list[_Mark]:
+    """Return the fastest bound of what lines are about, at as many rows, by system; none unless the picture asks."""
+    if not picture.limit:
+        return []
+    wanted = {(row.experiment, row.system, BOUNDED_BY.get(row.operation), row.rows) for row in about}
+    cases: dict[tuple[str, str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(ok_rows(rows), key=lambda row: row.transport):
+        asked = (row.experiment, row.system, row.operation, row.rows) in wanted
+        if asked and row.rows and row.origin == Origin.LIMIT and (found := figure(row, picture.y)) is not None:
+            cases[row.system, row.operation, row.rows][row.transport].append(found)
+    what, marks = quantity(picture.y), []
+    for (_, _, size), transports in sorted(cases.items()):
+        medians = {name: statistics.median(figures) for name, figures in transports.items()}
+        best = (max if what.more_is_better else min)(medians, key=medians.__getitem__)
+        says = f"median {what.name}: {with_unit(medians[best], what.unit)} (n = {len(transports[best])})"
+        says = f"bound: {best}\n{size:,} rows\n{says}"
+        marks.append({"x": size, "y": medians[best], "colour": f"bound: {best}", "says": says})
+    return marks
+
+
+def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
+    """Return where the fastest transport of lines over rows changes, as far as that has an interval.
+
+    Raises LabError where a picture is about more than one direction, whose transports do not compete.
+    """
+    if not picture.crossings:
+        return []
+    found = directions(summarise(about, ()), {row.experiment for row in about})
+    if len(found) > 1:
+        raise LabError(
+            f"picture {picture.name}: expected one database, operation, frame and combination of parameters for its "
+            f"crossings, found {len(found)}; set `where`"
+        )
+    won = winners(found[0]) if found else None
+    made = []
+    for one in won.crossings if won else ():
+        if won and one.interval and one.rows and not math.isinf(one.rows):
+            sure = f"95 % interval: {ends(one.interval, won)}"
+            doubt = "" if one.shown else "\nwhich the runs do not show"
+            says = f"{one.before}\ngives way to {one.after}\nat {many(one.rows, won)} ({sure}){doubt}"
+            low, high = (
+                min(max(end, won.sizes[0]), won.sizes[-1]) for end in one.interval
+            )  # open ends: all that was run
+            made.append({"x": one.rows, "low": low, "high": high, "name": f" {many(one.rows, won)}", "says": says})
+    return made
+
+
+def _change_layers(changes: Sequence[_Mark], x: Spec) -> list[Spec]:
+    if not changes:
+        return []
+    at = {"x": {"field": "x"} | x}
+    words = {"type": "text", "align": "left", "baseline": "bottom", "dy": -3}
+    return [
+        _layer(
+            changes,
+            {"type": "rect", "color": LINES, "opacity": 0.4},
+            True,
+            x={"field": "low"} | x,
+            x2={"field": "high"},
+        ),
+        _layer(changes, {"type": "rule", "strokeDash": list(DOTTED), "strokeWidth": 1.4, "color": INK}, **at),
+        _layer(changes, words, **at, y={"value": {"expr": "height"}}, text={"field": "name"}),
+    ]
+
+
+def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: dict[str, Any]) -> Spec:
+    """Draw one mark for each case that has both figures; the author's figures have no place here."""
+    across, up = quantity(picture.x), quantity(picture.y)
+    marks = []
+    for case in cases:
+        if case.x and case.y:
+            says = saying(case, [(case.x, across), (case.y, up)], picture.statistic)
+            marks.append(_crossed(case.colour, _reached(case.x), _reached(case.y), says) | {"dash": case.dash})
+    shapes = {dash: ("", SHAPES[place % 10], "") for place, dash in enumerate(sorted({case.dash for case in cases}))}
+    shape = _looking(list(shapes), shapes, "dash", 1) if picture.dash else None
+    return _crosses(marks, looks, across, up, picture.log, shape)
+
+
+def _reached(spread: Spread) -> tuple[float, Interval]:
+    return spread.middle, (spread.low, spread.high)
+
+
+def _crossed(colour: str, x: tuple[float, Interval | None], y: tuple[float, Interval | None], says: str) -> _Mark:
+    mark = {"colour": colour, "x": x[0], "y": y[0], "says": says}
+    if x[1] and y[1]:
+        mark |= {"left": x[1][0], "right": x[1][1], "low": y[1][0], "high": y[1][1]}
+    return mark
+
+
+def _crosses(
+    marks: Sequence[_Mark], looks: Mapping[str, Any], across: Quantity, up: Quantity, log: bool, shape: Spec | None
+) -> Spec:
+    """Draw marks at two figures, and thin bars from end to end of both where they have ends."""
+    x, y = (
+        _axis(what, [mark[end] for mark in marks for end in ends if mark.get(end, -1) >= 0], log)
+        for what, ends in ((across, ("x", "left", "right")), (up, ("y", "low", "high")))
+    )
+    floors = {"left": x["scale"].get("domain", [-math.inf])[0], "low": y["scale"].get("domain", [-math.inf])[0]}
+    ranges = [mark | {end: max(mark[end], floor) for end, floor in floors.items()} for mark in marks if "low" in mark]
+    names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
+    colour = _looking(names, looks, "colour", 0)
+    shape = shape or _looking(names, looks, "colour", 1)
+    at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y, "color": colour}
+    layers = [
+        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"y": {"field": "low"} | y, "y2": {"field": "high"}}),
+        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"x": {"field": "left"} | x, "x2": {"field": "right"}}),
+        _layer(marks, _DOT, True, **at, shape=shape),
+    ]
+    return {"width": _WIDTH - 100, "height": _HEIGHT, "layer": layers}
+
+
+def found_costs(about: Sequence[Row]) -> list[Cost]:
+    """Return the costs of the transports that a picture is about."""
+    return costs(directions(summarise(about, ()), {row.experiment for row in about}))
+
+
+def _costs(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
+    """Draw one mark for each cost: left is a cheap call, below are cheap rows."""
+    marks = [
+        _crossed(one.transport, (one.fixed, one.fixed_interval), (one.marginal, one.marginal_interval), _says(one))
+        for one in found_costs(about)
+    ]
+    if not marks:
+        return None
+    looks = looks_of(mark["colour"] for mark in marks)
+    spec = _whole(picture, [COSTS, *conditions(about)], _crosses(marks, looks, FIXED, MARGINAL, True, None))
+    return f"{_capital(COSTS)}. {_conditions(about)}", spec
+
+
+def _says(one: Cost) -> str:
+    lines = [one.transport]
+    for what, middle, interval in (
+        (FIXED, one.fixed, one.fixed_interval),
+        (MARGINAL, one.marginal, one.marginal_interval),
+    ):
+        reach = "" if interval is None else f" ({' to '.join(with_unit(end, 's') for end in interval)})"
+        lines.append(f"{what.name}: {with_unit(middle, 's')}{reach}")
+    lines.append(f"the line is off by {times(one.off)} at most, of {', '.join(f'{rows:,}' for rows in one.sizes)} rows")
+    if one.half_rate_rows is not None:
+        lines.append(f"half of the largest rate at {significant(float(f'{one.half_rate_rows:.2g}'))} rows")
+    return "\n".join(lines)
+
+
+def _conditions(about: Sequence[Row]) -> str:
+    return f"Conditions: {', '.join(conditions(about))}."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
+    """Draw the cells of a grid, also where no run is ok: that is what it tells."""
+    found = outcomes(picture, about)
+    if not found.lines:
+        return None
+    cells = [
+        (column, line, cell.marked, cell.says, (*_INKS[cell.verdict], cell.verdict is Verdict.GAVE_UP))
+        for line, of_line in enumerate(found.lines)
+        for column, cell in enumerate(of_line.cells)
+        if cell
+    ]
+    marks = [f"{one.mark} {one.meaning}" if one.mark else f"without a mark: {one.meaning}" for one in found.verdicts]
+    spec = _cells(cells, found.heads, [line.name for line in found.lines])
+    said = f"{_capital(CELL)}: {'; '.join(marks)}. {_conditions(about)}"
+    return said, _whole(picture, [CELL, *marks, *conditions(about)], spec)
+
+
+def _winners(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
+    """Draw the cells of a map, each with its winner and the median; None where nobody competes."""
+    found = map_of(picture, about)
+    if not found.cells:
+        return None
+    colours = {name: COLOURS[place % 6] for place, name in enumerate(by_winner(found))}
+    cells = [
+        (column, line, f"{cell.name}\n{cell.figure}".strip(), cell.says, _winner_ink(cell, colours))
+        for line, of_line in enumerate(found.cells)
+        for column, cell in enumerate(of_line)
+        if cell
+    ]
+    spec = _cells(cells, found.columns, found.lines)
+    said = f"{_capital(WINNER)}. {_capital(FADED)}. {_conditions(about)}"
+    return said, _whole(picture, [WINNER, FADED, *conditions(about)], spec)
+
+
+def _winner_ink(cell: WinnerCell, colours: Mapping[str, str]) -> tuple[str, str, str, bool]:
+    colour = colours.get(cell.name, LINES)
+    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    tint = "#" + "".join(f"{round(255 - (0.42 if cell.shown else 0.1) * (255 - part)):02x}" for part in parts)
+    return tint, colour, _PEN if cell.shown else _PENCIL, not cell.shown
+
+
+def _cells(
+    cells: Sequence[tuple[int, int, str, str, tuple[Any, ...]]], columns: Sequence[str], lines: Sequence[str]
+) -> Spec:
+    """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words."""
+    labels = [_broken(line, 40) for line in lines]
+    left = max(len(part) for label in labels for part in label.split("\n")) * _LETTER
+    wide = (_WIDTH - 30 - left) / len(columns)
+    room = max(8, int(wide / _LETTER) - 1)
+    heads = [{"x": place, "text": _broken(head, room)} for place, head in enumerate(columns)]
+    names = ("face", "edge", "ink", "dashed")
+    marks: list[_Mark] = [
+        {"x": column, "y": line, "text": _broken(words, room), "says": says} | dict(zip(names, ink, strict=True))
+        for column, line, words, says, ink in cells
+    ]
+    high = max(words.count("\n") + 1 for words in (*(mark["text"] for mark in marks), *labels)) * 13 + 12
+    x, y = (
+        {"field": field, "type": "ordinal", "axis": None, "scale": {"padding": gap, "domain": list(range(len(of)))}}
+        for field, gap, of in (("x", 0.03, columns), ("y", 0.08, lines))
+    )
+    plain = {name: {"field": name, "type": "nominal", "scale": None} for name in names}
+    dash = {"condition": {"test": "datum.dashed", "value": [4, 2]}, "value": [1, 0]}
+    above = {
+        "type": "text",
+        "baseline": "bottom",
+        "fontWeight": "bold",
+        "dy": {"expr": "8 - 13 * length(split(datum.text, '\\n'))"},
+    }
+    layers = [
+        _named(labels, y, [False] * len(labels)),
+        _layer(heads, above, x=x, y={"value": 0}, text={"field": "text"}),
+        _layer(marks, "rect", True, x=x, y=y, fill=plain["face"], stroke=plain["edge"], strokeDash=dash),
+        _layer(marks, _WORDS, x=x, y=y, text={"field": "text"}, color=plain["ink"]),
+    ]
+    return {"width": {"step": wide}, "height": {"step": high}, "layer": layers}
+
+
+def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
+    """Draw how many cores runs kept busy over time, one line for each run of the last pass that has a trace."""
+    good = ok_rows(about)
+    last = max((row.pass_number for row in good), default=0)
+    wanted = [row for row in good if row.pass_number == last]
+    marks: list[_Mark] = []
+    traced = 0
+    for row in sorted(wanted, key=lambda row: (row.transport, in_order(row.parameters))):
+        series = load_trace(trace_path(folder, row.order, row.transport))
+        traced += bool(series)
+        says = "\n".join(part for part in (row.transport, row.label, f"{row.seconds:.3g} s") if part)
+        marks += [
+            {"colour": value(row, picture.colour), "x": x, "y": y, "line": row.order, "says": says} for x, y in series
+        ]
+    if not marks:
+        return None
+    names = sorted({mark["colour"] for mark in marks}, key=natural)
+    looks = looks_of(names)
+    x = _axis(Quantity("", "time since the start of the call", "s", False), [], False)
+    y = _axis(Quantity("", "CPU cores in use", "", True), [], False)
+    at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y, "color": _looking(names, looks, "colour", 0)}
+    dashed = _looking(names, looks, "colour", 2)
+    layer = _layer(marks, "line", True, **at, detail={"field": "line"}, strokeDash=dashed)
+    note = f"one run each of pass {last}; each point is the mean since the sample before it, some 50 ms earlier"
+    more = " Runs too short for two samples have no line." if traced < len(wanted) else ""
+    spec = _whole(picture, [note], {"width": _WIDTH - 100, "height": 300} | layer)
+    return f"CPU time of the worker process, sampled from outside; {note}.{more}", spec
+
+
+_FORMS = {"costs": _costs, "grid": _grid, "winners": _winners, "traces": _traces}

@@ -1,0 +1,158 @@
+"""Make a report of a run: its sections once, and from them report.md, report.html and the charts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.model import LabError, Status
+from harness.report import machine, markdown, recommendation
+from harness.report.answers import opening, shapes
+from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
+from harness.report.crossings import crossing_tables, curves
+from harness.report.figures import numbered
+from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
+from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
+from harness.report.summary import Summary, summarise, write_summaries
+from harness.report.table import Drawing, Section, Table, ever_smaller
+from harness.report.terminal import LINES, Closing, fitting
+from harness.results import folder as folders
+from harness.results.folder import Facts
+from harness.results.row import Row
+from harness.suites.suite import Suite
+
+
+def sections(
+    suite: Suite,
+    environment: Facts,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
+    answers: Sequence[Table] | None = None,
+    charts: Sequence[Drawing] = (),
+) -> list[Section]:
+    """Return the sections of one run. It opens with `answers`; without, with those of its suite."""
+    found = curves(suite, summaries)
+    fastest, costs = crossing_tables(found)
+    opened = tuple(answers if answers is not None else fastest or opening(suite, summaries))
+    failed, others = not_ok(rows), rankings(summaries)
+    none = () if rows else ("No run is there yet.",)
+    several = (*outcome_tables(suite, rows), *winner_tables(suite, rows), *costs, *round_trip_tables(rows))
+    drawn = {one.title for one in charts}
+    missing = "; ".join(one.title for one in suite.pictures if one.title not in drawn)
+    lines = headline(environment, rows, summaries)
+    results = (*several, *(one for one in others if not one.minor), *losses(summaries))
+    return [
+        Section("short", "In short", opened, tuple(lines)),
+        Section("shown", "What this run shows", sentences=tuple(sentences(suite, rows, summaries))),
+        Section("tables", "Results", results, none),
+        Section("published", "The published figures next to ours", tuple(published_tables(summaries, suite.published))),
+        Section(
+            "pictures",
+            "Pictures",
+            sentences=(f"Not drawn, because no ok run fits them: {missing}.",) if missing else (),
+            charts=tuple(charts),
+        ),
+        Section("not-ok", "What did not run, and why", tuple(failed), (_how_it_ended(rows),) if rows else ()),
+        Section("minor", "Memory and stages", tuple(one for one in others if one.minor), folded=True),
+        Section("cases", "Every case, with all its figures", tuple(every_case(summaries)), folded=True),
+    ]
+
+
+def _how_it_ended(rows: Sequence[Row]) -> str:
+    bad = sum(not row.ok for row in rows)
+    return f"{bad:,} of {len(rows):,} runs are not ok" if bad else f"All {len(rows):,} runs are ok."
+
+
+def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
+    """Return sentences that say how much was run, how it ended, and whether anything is missing."""
+    plan, passes = environment["plan"], environment["plan"]["passes"]
+    counts = Counter(str(row.status) for row in rows)
+    endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    size = f" of size {plan['size']}" if "size" in plan else ""
+    cases = f"{numbered(len(summaries), 'case')} in {numbered(passes, 'pass', 'passes')}{size}"
+    found = [f"{cases}: {numbered(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
+    if compared := environment.get("compared"):
+        found.append(f"The data were compared before the run: {compared}.")
+    if any(status != Status.OK for status in counts):
+        found.append("Only ok runs have figures; why the others have none is listed below.")
+    if short := sum(count < passes for count in Counter(row.case for row in rows).values()):
+        few = f"{numbered(short, 'case')} of those below have fewer than {numbered(passes, 'run')}"
+        found.append(f"This run is not complete: {few}.")
+    return [*found, *machine.said(environment, rows, summaries)]
+
+
+def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
+    """Return the sentences of "What this run shows"."""
+    return [*control_sentences(summaries), *conclusions(rows, suite.comparisons), *outcome_sentences(suite, rows)]
+
+
+def closing(
+    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
+) -> Closing:
+    """Return what a run ends with on a terminal: its answers, and all tables of a few transports unless it is `short`.
+
+    A suite that is not about frames has its crossings, or its fastest and leanest, and its conclusions.
+    """
+    fastest, _ = crossing_tables(curves(suite, summaries))
+    found = shapes(suite, summaries) if suite.answers else ever_smallest(fastest or opening(suite, summaries))
+    whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
+    return fitting(sentences(suite, rows, summaries), whole, found, width, room)
+
+
+def ever_smallest(tables: Sequence[Table]) -> list[Table]:
+    """Return the first of these tables in ever smaller shapes."""
+    return [one for table in tables[:1] for one in ever_smaller(table)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written: the files, and the rows and summaries they were made from.
+
+    `again` is the number of runs that are still to be run again. `unread` says why the recommendation of a race is not
+    in it. `machine` are sentences about it.
+    """
+
+    folder: Path
+    paths: tuple[Path, ...]
+    rows: list[Row]
+    summaries: list[Summary]
+    sections: list[Section]
+    machine: tuple[str, ...] = ()
+    again: int = 0
+    unread: str = ""
+
+
+def write(folder: Path, suite: Suite) -> Report:
+    """Write summary.csv, the pictures, report.md and report.html of a run into its folder, over those of before.
+
+    Raises LabError when the run's files cannot be read, its rows are not all of one environment, or the disk refuses.
+    """
+    from harness.report.charts import chart, on_white  # not at the top: jinja2 and scipy come with them
+    from harness.report.page import page
+
+    run = folders.read(folder)
+    environment, rows = run.environment, run.rows
+    recommended, unread = recommendation.kept(folder)
+    if recommended:  # a race is not what the suite's pictures and comparisons are about
+        suite = replace(suite, pictures=(), comparisons=())
+    answers = [recommendation.screen(recommended)] if recommended else None
+    experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
+    summaries = summarise(rows, suite.published, experiments)
+    try:
+        write_summaries(folder / "summary.csv", summaries)
+        found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
+        drawn = [one.drawing() for one in found if one]
+        (folder / "pictures").mkdir(exist_ok=True)
+        for one in drawn:
+            (folder / one.path).write_text(on_white(one.svg), encoding="utf-8")
+        parts = sections(suite, environment, rows, summaries, answers, drawn)
+        (folder / "report.md").write_text(markdown.report(suite, environment, parts), encoding="utf-8")
+        files = ("runs.csv", "summary.csv", "environment.json", "report.md")
+        (folder / "report.html").write_text(page(suite, environment, rows, parts, files), encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
+    paths = [folder / name for name in ("summary.csv", "report.md", "report.html", *(one.path for one in drawn))]
+    said = tuple(machine.said(environment, rows, summaries))
+    return Report(folder, tuple(paths), rows, summaries, parts, said, run.again, unread)

@@ -1,0 +1,101 @@
+"""The one table of reports: what a ranking, a grid or a comparison is made of, in no format yet."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+
+def _placed(places: Iterable[int], kept: Sequence[int]) -> frozenset[int]:
+    return frozenset(new for new, place in enumerate(kept) if place in places)
+
+
+def ever_smaller(table: Table) -> list[Table]:
+    """Return a table with ever fewer of the columns that it can do without; none of them is to lose others."""
+    found = []
+    for count in range(len(table.droppable) + 1):
+        places = {place for group in table.droppable[:count] for place in group}
+        kept = [place for place in range(len(table.head)) if place not in places]
+        rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+        head, wide, names = (
+            tuple(table.head[place] for place in kept),
+            _placed(table.wide, kept),
+            _placed(table.names, kept),
+        )
+        found.append(replace(table, head=head, rows=rows, wide=wide, names=names, droppable=()))
+    return found
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart of a report as SVG, with a caption that says what its marks are and how they were obtained."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+    @property
+    def path(self) -> str:
+        """Where it is in the folder of its report."""
+        return f"pictures/{self.name}.svg"
+
+
+_WIDTHS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
+_NUMBER = re.compile(r"[×<]?(-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `rows` have one string for each of `head`.
+
+    `wide` are the columns of words, all others hold numbers; `names` those of ids, which may be broken, but for one
+    called `transport`; `best` are cells (row, column) to set off; `droppable` are groups of columns that may be left
+    out, in this order, where there is no room; `notes` are lines to go below. `more` says more of some cells, where
+    there is room; `sorts` are the numbers of those that round theirs; `quiet` are the rows of what has no figure. A
+    `minor` table says how, not what: it is in the page alone.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    wide: frozenset[int] = frozenset({0})
+    best: frozenset[tuple[int, int]] = frozenset()
+    droppable: tuple[tuple[int, ...], ...] = ()
+    names: frozenset[int] = frozenset()
+    more: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    sorts: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    quiet: frozenset[int] = frozenset()
+    minor: bool = False
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """What each column holds: `number`, `words`, or `text` and `prose`, which need some width to be read."""
+        return tuple(self._words(place) if place in self.wide else "number" for place in range(len(self.head)))
+
+    def _words(self, place: int) -> str:
+        longest = max((len(row[place]) for row in self.rows), default=0)
+        return next(content for most, content in _WIDTHS if longest <= most)
+
+    def number(self, row: int, column: int) -> float | None:
+        """Return the number that a cell of a column of numbers is sorted by: its own or what it begins with, if any."""
+        found = None if column in self.wide else _NUMBER.match(self.rows[row][column])
+        return self.sorts.get((row, column), float(found[1].replace(",", "")) if found else None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: its name, title, tables, sentences and charts.
+
+    The tables of a `folded` section are in the page, where they open at a click, and nowhere else.
+    """
+
+    name: str
+    title: str
+    tables: tuple[Table, ...] = ()
+    sentences: tuple[str, ...] = ()
+    charts: tuple[Drawing, ...] = ()
+    folded: bool = False
