@@ -2,18 +2,20 @@
 
     .venv/bin/python -m benchmarks.ahead [passes of each] [rows]
 
-Prints by transport the medians of both, and over all of them the ratio with its 95 % interval (Student's, on the
-logarithms of the ratios of neighbouring passes), and how long a run takes from start to start. Order: on, off, off, on.
+Prints by transport the medians of both and their ratio, and over all of them the ratio with its 95 % interval
+(Student's, on the logarithms of the ratios of neighbouring passes), and how long a run takes from start to start.
+Order: on, off, off, on.
 """
 
 import sys
 import time
 from collections import defaultdict
 from dataclasses import replace
-from statistics import median
+from statistics import geometric_mean, median
 
 from harness import settings
 from harness.report.conclusions import Ratio, ratio
+from harness.report.intervals import UNKNOWN, median_interval, spread_of
 from harness.run import plan as plans
 from harness.run import runner
 from harness.run.prefork import Ahead
@@ -46,18 +48,19 @@ def main(each: int = 8, rows: int = 100_000) -> None:
             started = time.monotonic()
             runner.perform(session, runs, lambda row, on=on: took[on][row.transport].append(row.took))
             walls[on].append((time.monotonic() - started) / len(runs))
-    pairs = []
+    pairs, spread = [], spread_of([*took[True].values(), *took[False].values()])
     for transport, seconds in sorted(took[True].items()):
         others = took[False][transport]
-        found = ratio(list(zip(seconds, others, strict=True)))
-        pairs += list(zip(seconds, others, strict=True))
+        found = ratio(seconds, others, spread)
+        pairs += [one / other for one, other in zip(seconds, others, strict=True)]
         print(f"{transport}: on {median(seconds):.4f} s, off {median(others):.4f} s, {_said(found)}")
-    print(f"all: {_said(ratio(pairs))}; median of ratios {median(one / other for one, other in pairs):.3f}")
+    low, high = median_interval(pairs, UNKNOWN) or (0.0, 0.0)
+    print(f"all: on / off {geometric_mean(pairs):.3f} ({low:.3f} to {high:.3f}), the median {median(pairs):.3f}")
     print(f"a run, start to start: on {median(walls[True]):.2f} s, off {median(walls[False]):.2f} s")
 
 
 def _said(found: Ratio) -> str:
-    return f"on / off {found.value:.3f} ({found.low:.3f} to {found.high:.3f}, {found.n} pairs)"
+    return f"on / off {found.value:.3f} ({found.low:.3f} to {found.high:.3f}, {found.n} runs)"
 
 
 if __name__ == "__main__":

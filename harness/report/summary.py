@@ -61,8 +61,8 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
     )
     figures, spread = {}, spread_of(found["runs"].to_list())
     for line in found.iter_rows(named=True):
-        known = _certainty(line.pop("runs"), line["median_seconds"], spread)
-        figures[line.pop("case")] = line | known
+        place, known = line.pop("case"), _certainty(line.pop("runs"), line["median_seconds"], spread)
+        figures[place] = line | known
     return figures
 
 
