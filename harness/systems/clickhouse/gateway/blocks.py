@@ -108,7 +108,8 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     data = reader.taken()
     if ends_of_heads:
         starts = [0, *(end + 1 for end in ends_of_heads)]
-        data = b"".join(data[start:end] for start, end in zip(starts, [*ends_of_heads, None], strict=True))
+        whole = memoryview(data)
+        data = b"".join(whole[start:end] for start, end in zip(starts, [*ends_of_heads, None], strict=True))
     return Block(tuple(columns), rows, data)
 
 
@@ -127,11 +128,20 @@ class _WholeBlock(Reader):
     def __init__(self, data: bytes | memoryview) -> None:
         super().__init__(receiver(()))
         self._data = bytearray(data)
+        self.whole = memoryview(self._data)
         self._strings = BufferedReader(0)
         self._strings.buffer = self._data
         self._strings.current_buffer_size = len(self._data)
 
+    def mark(self) -> None:
+        """Do nothing: the whole block is kept."""
+
+    def taken(self) -> bytes:
+        """Return nothing: the whole block is known."""
+        return b""
+
     def skip_strings(self, count: int) -> None:
+        """Skip strings."""
         self._strings.position = self._position
         self._strings.read_strings_arrow(count)
         self._position = self._strings.position
@@ -146,7 +156,7 @@ def with_columns(block: Block, columns: tuple[BlockColumn, ...], revision: int) 
         return Block(columns, block.rows, block.data)
     reader = _WholeBlock(block.data)
     reader.varint(), reader.varint()
-    pieces: list[bytes] = [varint(len(columns)) + varint(block.rows)]
+    pieces: list[bytes | memoryview] = [varint(len(columns)) + varint(block.rows)]
     for place, column in enumerate(columns):
         name, type_name = reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES)
         pieces.append(_column_head(BlockColumn(name, column.type), revision))
@@ -155,8 +165,13 @@ def with_columns(block: Block, columns: tuple[BlockColumn, ...], revision: int) 
             _column(reader, type_name, 0)(block.rows)
         else:
             reader.skip(len(block.data) - start)
-        pieces.append(reader.passed(start))
+        pieces.append(reader.whole[start : reader.position])
     return Block(columns, block.rows, b"".join(pieces))
+
+
+def first_columns(data: bytes | memoryview) -> tuple[BlockColumn, ...]:
+    """Return the columns of an engine's block. Raises UnknownTypeError."""
+    return read_block(_WholeBlock(data)).columns
 
 
 @functools.lru_cache(maxsize=1024)

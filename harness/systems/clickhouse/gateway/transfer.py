@@ -9,7 +9,16 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from . import pipes
-from .blocks import BLOCK_INFO, WITH_ZONES, Block, BlockColumn, UnknownTypeError, read_blocks, with_columns
+from .blocks import (
+    BLOCK_INFO,
+    WITH_ZONES,
+    Block,
+    BlockColumn,
+    UnknownTypeError,
+    first_columns,
+    read_blocks,
+    with_columns,
+)
 from .errors import ClickHouseError
 from .session import Session, quote_name, quote_text
 from .sql import InsertHead, Query
@@ -99,7 +108,7 @@ def stream_blocks(
             yield Block(session.describe(query.body, params), 0, b"")
             return
         with contextlib.suppress(UnknownTypeError):
-            columns = read_blocks(bytes(first[1]))[0].columns
+            columns = first_columns(first[1])
         named = _with_zones(session, query, columns, revision, params)
         if named:
             yield with_columns(Block(columns, *first), named, revision)

@@ -203,10 +203,6 @@ class Reader:
         self._position = 0
         self._keep = True
 
-    def passed(self, start: int) -> bytes:
-        """Return the bytes read since a position after ``mark``."""
-        return bytes(memoryview(self._data)[start : self._position])
-
     def taken(self) -> bytes:
         """Return the bytes read since ``mark``, and stop keeping them."""
         self._keep = False
