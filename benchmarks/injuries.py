@@ -20,7 +20,7 @@ SERVED = ("call", "verify", "settle")  # phases in which a server has processes 
 # What is not done to a run, but to a command, a call or a file: tests hold it, and the campaign runs them.
 TESTED = {
     "an interrupted resume": ("tests/test_results.py",),
-    "damaged bytes": ("tests/native/test_clickhouse_fuzz.py", "tests/native/test_postgres_damaged.py"),
+    "damaged bytes": ("arrow-wire/tests/test_clickhouse_fuzz.py", "arrow-wire/tests/test_postgres_damaged.py"),
     "a stopped parent": ("tests/run/test_execution_ends.py",),
     "a lock of others": ("tests/run/test_lock.py",),
     "what a command lacks": ("tests/test_command_ends.py",),

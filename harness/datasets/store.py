@@ -1,10 +1,12 @@
 """Datasets on disk: built once as Parquet with a manifest, checked and reused afterwards."""
 
+import glob
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -45,8 +47,8 @@ def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:
     spec = specification(name)
     stem = folder / f"{name}-{rows}-{seed}"
     parquet, manifest = stem.with_suffix(".parquet"), stem.with_suffix(".json")
-    known = _read_manifest(manifest)
-    if known is None or known["version"] != spec.version or not _intact(parquet, known):
+    known = manifest_at(manifest)
+    if not known.keys() >= _FACTS or known["version"] != spec.version or not _intact(parquet, known):
         known = _build(spec, rows, seed, parquet, manifest)
     return Dataset(name, rows, seed, str(parquet), known["content_hash"])
 
@@ -69,14 +71,38 @@ def _feed(digest: Any, batch: pa.RecordBatch) -> None:
                 digest.update(buffer)
 
 
-def _read_manifest(path: Path) -> Facts | None:
+def manifest_at(path: Path) -> Facts:
+    """Return the facts of a manifest; empty if it is missing or damaged. Raises LabError."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
-        return None
+        return {}
     except OSError as error:
         raise LabError(f"cannot read {path}: {error.strerror}; set LAB_DATASETS_DIR to a readable folder") from None
-    return facts if isinstance(facts, dict) and facts.keys() >= _FACTS else None
+    return facts if isinstance(facts, dict) else {}
+
+
+def state(path: Path) -> list[int] | None:
+    """Return the size and the time of a file, by which it is recognized; None if it is missing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return [found.st_size, found.st_mtime_ns]
+
+
+@contextmanager
+def complete(path: Path) -> Iterator[Path]:
+    """Yield where to write a file that gets its name only when it is complete; unfinished ones are removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for unfinished in path.parent.glob(f"{glob.escape(path.name)}.partial-*"):
+        unfinished.unlink()
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _intact(parquet: Path, manifest: Facts) -> bool:
@@ -93,17 +119,13 @@ def file_hash(path: Path) -> str:
 
 
 def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> Facts:
-    partial = parquet.with_suffix(f".partial-{os.getpid()}")
     try:
-        parquet.parent.mkdir(parents=True, exist_ok=True)
-        _refuse_a_small_disk(parquet.parent, rows, spec.bytes_a_row)
-        facts = _write(spec, rows, seed, partial)
-        os.replace(partial, parquet)
+        with complete(parquet) as partial:
+            _refuse_a_small_disk(parquet.parent, rows, spec.bytes_a_row)
+            facts = _write(spec, rows, seed, partial)
         manifest.write_text(json.dumps(facts, indent=2) + "\n")
     except OSError as error:
         raise LabError(f"cannot build dataset {spec.name} in {parquet.parent}: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
     return facts
 
 

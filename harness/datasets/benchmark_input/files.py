@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from harness.datasets import store
 from harness.datasets.benchmark_input.rows import COL_1, COL_2, codes_of, table_of
 from harness.datasets.benchmark_input.similarity import jaro_winkler
 from harness.model import Facts, LabError
@@ -83,21 +83,21 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
     sizes = [rows * (number + 1) // files - rows * number // files for number in range(files)]
     states = known.get("states", {})
     try:
-        missing = [number for number in range(files) if states.get(_name(number), ()) != _state(folder / _name(number))]
+        missing = [
+            number for number in range(files) if states.get(_name(number), ()) != store.state(folder / _name(number))
+        ]
         if missing:
             say(f"building {len(missing)} of {files} files of benchmark_input, {rows:,} rows")
-            folder.mkdir(parents=True, exist_ok=True)
             (folder / "manifest.json").unlink(missing_ok=True)  # until all files exist again
             for number in missing:
                 _build(folder / _name(number), number, sizes[number], seed)
             known = {
                 "version": VERSION,
-                "states": {_name(number): _state(folder / _name(number)) for number in range(files)},
+                "states": {_name(number): store.state(folder / _name(number)) for number in range(files)},
                 "answers": asdict(answers(sizes, seed)),
             }
-            partial = folder / f"manifest.json.partial-{os.getpid()}"
-            partial.write_text(json.dumps(known, indent=1), encoding="utf-8")
-            os.replace(partial, folder / "manifest.json")
+            with store.complete(folder / "manifest.json") as partial:
+                partial.write_text(json.dumps(known, indent=1), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot build benchmark_input in {folder}: {error.strerror or error}") from None
     total = sum(size for size, _ in known["states"].values())
@@ -137,17 +137,12 @@ def _names(place: int) -> tuple[str, str]:
 
 
 def _build(path: Path, number: int, rows: int, seed: int) -> None:
-    """Write a file that gets its name only when it is complete."""
-    for unfinished in path.parent.glob(f"{path.name}.partial-*"):
-        unfinished.unlink()
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
     tables = map(table_of, codes_of(number, rows, seed))
     first = next(tables)
     # Without the Arrow schema, so that readers see strings, as in other people's files.
-    with pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
+    with store.complete(path) as partial, pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
         for table in (first, *tables):
             writer.write_table(table, ROW_GROUP_ROWS)
-    os.replace(partial, path)
 
 
 def _folder(datasets: Path, rows: int, files: int, seed: int) -> Path:
@@ -158,18 +153,7 @@ def _name(number: int) -> str:
     return f"part-{number:05}.parquet"
 
 
-def _state(path: Path) -> list[int] | None:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return [found.st_size, found.st_mtime_ns]
-
-
 def _manifest(folder: Path) -> Facts:
     """Return the known facts about the files; empty if the manifest is missing, damaged, or of another version."""
-    try:
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        return found if found["version"] == VERSION and found["answers"] and found["states"] else {}
-    except (OSError, ValueError, TypeError, KeyError):
-        return {}
+    found = store.manifest_at(folder / "manifest.json")
+    return found if found.get("version") == VERSION and found.get("answers") and found.get("states") else {}

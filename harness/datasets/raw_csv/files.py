@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.datasets import store
 from harness.datasets.raw_csv.rows import columns_of, malformed_lines, name_of, rows_of, text_of
 from harness.model import Facts, LabError
 
@@ -73,7 +73,8 @@ def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], fil
                 table = rows_of(number, sizes[number], seed, number * file_rows + 1)
                 known[name_of(number)] = _write_both(folder, number, table)
             manifest = {"version": VERSION, "file_rows": file_rows, "files": known}
-            _write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+            with store.complete(folder / "manifest.json") as partial:
+                partial.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot build raw_csv in {folder}: {error.strerror or error}") from None
     total = sum(facts["bytes"] for facts in known.values())
@@ -99,16 +100,13 @@ def _folder(datasets: Path, rows: int, seed: int) -> Path:
 
 def _manifest(folder: Path, file_rows: int) -> Facts:
     """Return the known facts about the files; empty if the manifest is missing, damaged, or about other files."""
-    try:
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        return found["files"] if (found["version"], found["file_rows"]) == (VERSION, file_rows) else {}
-    except (OSError, ValueError, TypeError, KeyError):
-        return {}
+    found = store.manifest_at(folder / "manifest.json")
+    known: dict[str, Any] = found.get("files", {})
+    return known if (found.get("version"), found.get("file_rows")) == (VERSION, file_rows) else {}
 
 
-def _state(path: Path) -> list[int]:
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+def _states(folder: Path, number: int) -> list[list[int] | None]:
+    return [store.state(folder / "raw" / name_of(number)), store.state(_meant(folder, number))]
 
 
 def _meant(folder: Path, number: int) -> Path:
@@ -117,28 +115,12 @@ def _meant(folder: Path, number: int) -> Path:
 
 def _intact(folder: Path, number: int, known: Facts) -> bool:
     """Return whether both files of a number are unchanged."""
-    facts = known.get(name_of(number))
-    try:
-        return facts is not None and facts["state"] == [
-            _state(folder / "raw" / name_of(number)),
-            _state(_meant(folder, number)),
-        ]
-    except OSError:
-        return False
+    return bool(known.get(name_of(number), {}).get("state") == _states(folder, number))
 
 
 def _write_both(folder: Path, number: int, table: pa.Table) -> Facts:
     text = text_of(number, table)
-    raw, meant = folder / "raw" / name_of(number), _meant(folder, number)
-    _write(raw, text)
-    meant.parent.mkdir(exist_ok=True)
-    pq.write_table(table, meant, compression="zstd")
-    return {"bytes": len(text), "state": [_state(raw), _state(meant)]}
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that gets its name only when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    partial.write_bytes(content)
-    os.replace(partial, path)
+    with store.complete(folder / "raw" / name_of(number)) as raw, store.complete(_meant(folder, number)) as meant:
+        raw.write_bytes(text)
+        pq.write_table(table, meant, compression="zstd")
+    return {"bytes": len(text), "state": _states(folder, number)}
