@@ -14,13 +14,20 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
+<<<<<<< HEAD
 from harness.report.terminal import LINES
+=======
+from harness.report.closing import LINES
+from harness.report.fidelity import loses
+>>>>>>> decl
 from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT
+from harness.show import script
 from harness.systems import SYSTEMS
 from tests.commands import Command, refused
 
@@ -58,6 +65,16 @@ def test_bad_input_gets_one_line_and_exit_code_2_and_leaves_nothing(
 ) -> None:
     assert said in refused(lab(*arguments, env=environment))
     assert not Path(environment["LAB_RESULTS_DIR"]).exists()
+
+
+def test_a_script_goes_to_stdout_and_what_it_is_known_to_lose_to_stderr(
+    lab: Command, environment: dict[str, str]
+) -> None:
+    entry = registry.one("postgres.psycopg.write_polars_copy_text")
+    done = lab("show", entry.id, env=environment)
+    assert done.stdout == script(entry)
+    assert done.stderr == f"known losses: {loses(entry.lossy)}\n"
+    assert "changed backslash_n, float32_into_float64; refused arrays" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["many", "1.5"])

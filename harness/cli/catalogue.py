@@ -31,7 +31,11 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
 @app.command()
 @explained
 def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as lab list prints it")]) -> None:
-    """Print one transport as a complete Python script."""
+    """Print one transport as a complete Python script; stderr says what it is known to lose."""
+    from harness.report.fidelity import loses
     from harness.show import script
 
-    sys.stdout.write(script(registry.one(transport)))
+    entry = registry.one(transport)
+    sys.stdout.write(script(entry))
+    if entry.lossy:
+        echo(f"known losses: {loses(entry.lossy)}", err=True)
