@@ -18,12 +18,8 @@ from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
-<<<<<<< HEAD
-from harness.report.terminal import LINES
-=======
-from harness.report.closing import LINES
 from harness.report.fidelity import loses
->>>>>>> decl
+from harness.report.terminal import LINES
 from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT

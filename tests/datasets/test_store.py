@@ -19,6 +19,7 @@ from harness.model import LabError
 NAME = "analytics_metrics"
 HASH_OF_SEED_1 = "b1ec335e9c9160102836589f3d483ecf5ca445d7aa9e753bb4509b6f160e9cbd"
 Usage = namedtuple("Usage", "total used free")
+BUILD = analytics_metrics.SPECIFICATION.build
 
 
 @pytest.fixture
@@ -173,13 +174,13 @@ def test_a_dataset_of_an_older_generator_is_rebuilt(built, tmp_path, use_specifi
 
 
 def build_with_seed_2(rows):
-    return analytics_metrics.SPECIFICATION.build(rows, 2)
+    return BUILD(rows, 2)
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("the builder broke"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
 def test_a_builder_that_raises_leaves_no_file_behind(tmp_path, use_specification, failure):
     def build(rows, seed):
-        yield from analytics_metrics.SPECIFICATION.build(rows, seed)
+        yield from BUILD(rows, seed)
         raise failure
 
     use_specification(build=build)

@@ -101,7 +101,7 @@ def _folder(datasets: Path, rows: int, seed: int) -> Path:
 def _manifest(folder: Path, file_rows: int) -> Facts:
     """Return the known facts about the files; empty if the manifest is missing, damaged, or about other files."""
     found = store.manifest_at(folder / "manifest.json")
-    known: dict[str, Any] = found.get("files", {})
+    known: Facts = found.get("files", {})
     return known if (found.get("version"), found.get("file_rows")) == (VERSION, file_rows) else {}
 
 
