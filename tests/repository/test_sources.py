@@ -12,10 +12,10 @@ ID = "postgres.psycopg.write_polars_copy_text"
 def test_a_transport_whose_program_changed_is_named_and_one_whose_docstring_did_is_not(tmp_path, monkeypatch):
     sources.write(tmp_path, [ID])
     assert sources.changed([ID], tmp_path) == []
-    script = show.script(registry.one(ID))
-    monkeypatch.setattr(show, "script", lambda entry: script.replace('"""Send', '"""Other words. Send'))
+    script = show.body(registry.one(ID))
+    monkeypatch.setattr(show, "body", lambda entry: script.replace('"""Send', '"""Other words. Send'))
     assert sources.changed([ID], tmp_path) == []
-    monkeypatch.setattr(show, "script", lambda entry: f"{script}\nprint(1)\n")
+    monkeypatch.setattr(show, "body", lambda entry: f"{script}\nprint(1)\n")
     assert sources.changed([ID], tmp_path) == [ID]
 
 
