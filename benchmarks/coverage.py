@@ -101,8 +101,8 @@ def hits(scatter: Callable[[], Scatter], passes: int, chance: np.random.Generato
     for one, found in zip(truth, known, strict=True):
         yield "interval of a time", holds(around(math.exp(found.mean), interval(found)), one)
     for (one, first), (other, second) in pairwise(zip(truth, known, strict=True)):
-        kind = "two equal transports appear different" if one == other else "ratio of two transports named beforehand"
-        yield kind, holds(ratio(second, first), other / one) == (one != other)
+        claim = "two equal transports appear different" if one == other else "ratio of two transports named beforehand"
+        yield claim, holds(ratio(second, first), other / one) == (one != other)
     yield from of_table(truth, known)
     yield from of_two_runs(scatters, spread, passes)
     yield from of_sweep(truth, known)
@@ -169,9 +169,9 @@ def shares(passes: int, tables: int, of: Callable[..., Callable[[], Scatter]], s
     chance, runs = np.random.default_rng(seed), reference_runs()
     found: dict[str, list[bool]] = defaultdict(list)
     for number in range(tables):
-        for kind, hit in hits(of(runs, number, chance), passes, chance, curves=number % 3 == 0):
-            found[kind].append(hit)
-    return {kind: float(np.mean(hit)) for kind, hit in found.items()}
+        for claim, hit in hits(of(runs, number, chance), passes, chance, curves=number % 3 == 0):
+            found[claim].append(hit)
+    return {claim: float(np.mean(hit)) for claim, hit in found.items()}
 
 
 def table(tables: int) -> str:
@@ -180,7 +180,7 @@ def table(tables: int) -> str:
     found = [shares(passes, tables, of) for of, passes in columns]
     head = ["%", *(f"{of.__name__}, {passes} passes" for of, passes in columns)]
     lines = [head, ["---", *["---:"] * len(columns)]]
-    lines += [[kind, *(f"{100 * one[kind]:.0f}" for one in found)] for kind in found[0]]
+    lines += [[claim, *(f"{100 * one[claim]:.0f}" for one in found)] for claim in found[0]]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

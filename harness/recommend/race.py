@@ -169,9 +169,8 @@ class Race:
         cases = [times for of in self.told.values() for times in of.values()]
         runs = sum(map(len, cases))
         if runs != self._scatter[0]:
-            known = spread_of(cases) if runs - len(cases) >= ENOUGH else UNKNOWN
-            found = USUAL_SPREAD if known is UNKNOWN else known  # equal times say nothing of their scatter
-            self._scatter = runs, found
+            found = spread_of(cases) if runs - len(cases) >= ENOUGH else UNKNOWN
+            self._scatter = runs, USUAL_SPREAD if found is UNKNOWN else found
         return self._scatter[1]
 
     def interval(self, seconds: Sequence[float]) -> Interval:

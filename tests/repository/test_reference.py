@@ -38,7 +38,9 @@ def a_run(tmp_path, monkeypatch):
 
     def make(size="default", select="*", modified=False, left_out=()):
         plan = {"suite": "scan", "size": size, "select": select, "experiments": [{"left_out": list(left_out)}]}
-        (folder / "environment.json").write_text(json.dumps({"plan": plan, "code": {"modified": modified}}))
+        (folder / "environment.json").write_text(
+            json.dumps({"run_id": "20260101T000000Z-host", "plan": plan, "code": {"modified": modified}})
+        )
         return folder
 
     return make

@@ -147,7 +147,8 @@ def own_of(path: Path) -> str:
 
 
 OF_STORES = [
-    ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py", "lab/extras.py", "lab/packages.py")
+    ROOT / "harness" / name
+    for name in ("check/stores.py", "run/rigs/stores.py", "lab/extras.py", "lab/packages.py", "lab/interpreters.py")
 ]
 
 
