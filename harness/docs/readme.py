@@ -152,11 +152,9 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
 def _changed_since(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
     """Name the transports in the table whose code is not that of their figures; empty if all is."""
     shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
-    changed = sources.changed(dict.fromkeys(case.transport for case in shown), reference.folder(SUITE))
-    if not changed:
-        return ""
-    names = ", ".join(f"`{name}`" for name in changed)
-    return f"Changed since this run, so that their figures are of older code: {names}."
+    calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in shown}
+    changed = dict.fromkeys(calls[name] for name in sources.changed(calls, reference.folder(SUITE)))
+    return f"Changed since, so that these figures are of older code: {', '.join(changed)}." if changed else ""
 
 
 def _few_rows() -> str:

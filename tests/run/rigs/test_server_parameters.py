@@ -33,6 +33,7 @@ experiments = [
     {{ name = "blocks", select = "{BLOCKS}", parameters = {{ {ROWS}, insert_block_rows = [500, 5_000] }} }},
     {{ name = "engines", select = "{BLOCKS}", parameters = {{ {ROWS}, profile = ["heap", "log", "memory"] }} }},
     {{ name = "log", select = "{WAYS[0].format("write")}", parameters = {{ {ROWS}, {LEVELS} }} }},
+    {{ name = "existing", select = "{WAYS[0].format("write")}", parameters = {{ {ROWS}, rows_before = [2_000] }} }},
     {{ name = "clients", parameters = {{ {ROWS}, clients = [2] }} }},
     {{ name = "processes", parameters = {{ {ROWS}, call = [3] }} }},
 ]

@@ -1,0 +1,30 @@
+"""Plain calls of the clients, small: they run, write what the lab writes, and know nothing of the lab."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks.independent import calls, compare
+from harness import registry
+
+
+def test_the_calls_import_nothing_of_the_lab():
+    tree = ast.parse(Path(calls.__file__).read_text(encoding="utf-8"))
+    named = [one.module or "" for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+    named += [name.name for one in ast.walk(tree) if isinstance(one, ast.Import) for name in one.names]
+    assert not [name for name in named if name.split(".")[0] in ("harness", "benchmarks", "arrow_wire")]
+
+
+def test_each_of_the_ten_is_a_transport_of_the_lab():
+    assert len(calls.CALLS) == 10
+    assert all(registry.one(transport) for _, transport in calls.CALLS.values())
+
+
+@pytest.mark.long
+@pytest.mark.process
+def test_plain_calls_and_the_lab_take_about_the_same_cpu_seconds():
+    """At a size where both are mostly the call; on a busy machine 10 % is not to be had of a few runs, but half is."""
+    found = compare.compare(rows=20_000, passes=3)
+    assert len(found) == 10
+    assert {name: both for name, both in found.items() if not 0.5 < both[1] / both[0] < 1.5} == {}
