@@ -47,11 +47,11 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
 ENGINE ?=
 
-engine: ## Install ENGINE=ray, spark or daft for cluster
+engine: ## Install ENGINE=ray, spark or daft for cluster, or clickhouse-sqlalchemy
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
-	  daft) $(MAKE) --no-print-directory .venv-daft/.installed ;; \
-	  *) echo "ENGINE: expected ray, spark or daft, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
+	  daft | clickhouse-sqlalchemy) $(MAKE) --no-print-directory .venv-$(ENGINE)/.installed ;; \
+	  *) echo "ENGINE: expected ray, spark, daft or clickhouse-sqlalchemy, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
 	esac
 
 $(VENV)/.engine-%: requirements-%.lock $(STAMP)
@@ -179,6 +179,7 @@ lock: $(STAMP) ## Resolve pyproject.toml into the locks again
 	$(COMPILE) --group audit --output-file requirements-audit.lock
 	$(COMPILE) --group native --output-file requirements-native.lock
 	$(COMPILE) --group daft --output-file requirements-daft.lock
+	$(COMPILE) --group clickhouse-sqlalchemy --output-file requirements-clickhouse-sqlalchemy.lock
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
 

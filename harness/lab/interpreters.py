@@ -4,7 +4,9 @@ Such an environment is made of a lock file, requirements-<name>.lock, by `make e
 client and what that requires. A worker there imports the lab's package through a link in its working directory, which
 makes nothing else of the lab importable. The parent's environment does not change.
 
-Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1.
+Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1. clickhouse-sqlalchemy 0.3.2
+holds SQLAlchemy at 2.0. Once its environment is made it is imported there, and the lab's own may have a newer
+SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from pathlib import Path
 from harness import settings
 from harness.model import Transport
 
-MODULES = {"daft": "daft"}  # module -> the environment that it is imported in
+# Module -> the environment that it is imported in.
+MODULES = {"daft": "daft", "clickhouse_sqlalchemy": "clickhouse-sqlalchemy"}
+_HERE_TOO = {"clickhouse-sqlalchemy"}  # environments of clients that the lab's own has too, unless they are made
 WORKER = (sys.executable, "-m", "harness.worker")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -87,8 +91,9 @@ class Interpreter:
 
 def of(modules: Iterable[str]) -> Interpreter | None:
     """Return the environment in which these modules are imported, if it is not the lab's."""
-    names = (MODULES.get(module.partition(".")[0]) for module in modules)
-    return next((Interpreter(name) for name in names if name), None)
+    names = {MODULES.get(module.partition(".")[0]) for module in modules} - {None}
+    found = (Interpreter(str(name)) for name in names)
+    return next((one for one in found if one.exists or one.name not in _HERE_TOO), None)
 
 
 def command_of(entry: Transport) -> tuple[str, ...]:

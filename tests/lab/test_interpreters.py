@@ -50,6 +50,19 @@ def test_everything_else_runs_in_the_interpreter_of_the_lab(own: Path) -> None:
     assert interpreters.command_of(entry) == interpreters.WORKER
 
 
+def test_a_client_that_the_lab_has_too_is_imported_in_its_environment_once_that_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_ENVIRONMENTS_DIR", str(tmp_path))
+    entry = registry.one("clickhouse.sqlalchemy.call_select_1")
+    assert interpreters.of(entry.requires) is None
+    install(tmp_path / ".venv-clickhouse-sqlalchemy", clickhouse_sqlalchemy="0.3.2", sqlalchemy="2.0.58")
+    made = interpreters.of(entry.requires)
+    assert made is not None
+    assert made.versions()["sqlalchemy"] == "2.0.58"
+    assert interpreters.command_of(entry)[0] == str(made.python)
+
+
 def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
     ways = registry.select("*.daft.*")
     assert {interpreters.command_of(entry)[0] for entry in ways} == {str(own / "bin" / "python")}

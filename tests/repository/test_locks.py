@@ -8,6 +8,7 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 
+from harness.lab.interpreters import MODULES
 from harness.lab.packages import NOT_ON_PYPI, left_out, package_of
 from harness.registry import catalogue
 from harness.settings import ROOT
@@ -94,11 +95,14 @@ def test_what_builds_packages_without_a_wheel_is_pinned_wherever_they_are_instal
             assert "--no-build-isolation" in line or "requirements-sources.lock" in line
 
 
-def test_the_lock_has_what_daft_is_asked_for_with() -> None:
-    locked = (ROOT / "requirements-daft.lock").read_text()
-    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
+@pytest.mark.parametrize("name", sorted(MODULES.values()))
+def test_the_lock_of_an_environment_has_what_it_is_asked_for_with(name: str) -> None:
+    locked = (ROOT / f"requirements-{name}.lock").read_text()
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][name]
     for requirement in map(Requirement, asked):
-        assert re.search(rf"^{requirement.name}{requirement.specifier or '=='}", locked, re.MULTILINE)
+        found = re.search(rf"^{requirement.name}==(\S+)", locked, re.MULTILINE)
+        assert found
+        assert requirement.specifier.contains(found[1])
 
 
 def test_what_transports_require_is_locked_from_pypi_unless_it_is_said_not_to_be_there():
