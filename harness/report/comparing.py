@@ -7,7 +7,6 @@ differ by chance alone.
 
 from __future__ import annotations
 
-import csv
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,11 +17,10 @@ from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.figures import in_order, significant, times
 from harness.report.intervals import CONFIDENCE, Estimate, around, estimate, p_value, ratio, spread_of
-from harness.report.merging import differing, packages
-from harness.report.table import Table
+from harness.report.merging import differing, packages, written
+from harness.report.table import Section, Table
 from harness.results.folder import StoredRun
 from harness.results.row import Row
-from harness.results.runs_csv import as_cell
 from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
@@ -206,17 +204,9 @@ def table(found: Compared) -> Table:
 
 def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
     """Write compared.csv and compared.md into a folder and return their paths. Raises LabError: the disk refuses."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = f"# {suite.title}: two runs compared\n\n{markdown.text_table(table(found))}"
-        (folder / "compared.md").write_text(text, encoding="utf-8")
-        with (folder / "compared.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: as_cell(value) for name, value in asdict(line).items()} for line in found.lines)
-    except OSError as error:
-        raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
-    return folder / "compared.csv", folder / "compared.md"
+    parts = [Section("compared", "Case by case", (table(found),))]
+    text = markdown.document(f"{suite.title}: two runs compared", parts)
+    return written(folder, "compared", COLUMNS, [list(asdict(line).values()) for line in found.lines], text)
 
 
 def _texts(line: CaseRatio, several: bool) -> tuple[str, ...]:

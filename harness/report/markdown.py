@@ -11,10 +11,26 @@ from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite
 
-_LONGEST, _FIRST = 40, 10  # rows of a table that is there whole; and so many of a longer one
+
+def document(title: str, found: Sequence[Section], opening: Sequence[str] = ()) -> str:
+    """Return a document of these sections, below some paragraphs. What is long is in the page alone, and it says so."""
+    parts = [f"# {plain(title)}", *opening]
+    for one in found:
+        if one.folded or not (one.tables or one.sentences or one.charts):
+            continue
+        said = [f"- {plain(line)}" for line in one.sentences[:_SAID]]
+        more = len(one.sentences) - len(said)
+        said += [f"- {more} more sentences are in the page (report.html)."] if more else []
+        parts += [f"## {plain(one.title)}", "\n".join(said), *_tables(one)]
+        for drawn in one.charts:
+            parts.append(f"### {plain(drawn.title)}\n\n![{plain(drawn.title)}]({drawn.path})\n\n{plain(drawn.caption)}")
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-_ROOM, _SAID = 30_000, 40  # characters of the tables of one section, and its sentences
+_FIRST = 10  # rows of a table for which there is no room as a whole
+
+
+_ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
 
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
@@ -34,43 +50,32 @@ _HOW_TO_READ = """\
 
 
 def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
-    """Return report.md of one run from its sections. What is long is in the page and summary.csv, and it says so."""
-    opened, *others = found
-    parts = [
-        f"# {plain(suite.title)}",
-        *_tables(opened),
-        " ".join(map(plain, opened.sentences)),
-        conditions(environment),
-    ]
-    for one in others:
-        if one.folded or not (one.tables or one.sentences or one.charts):
-            continue
-        said = [f"- {plain(line)}" for line in one.sentences[:_SAID]]
-        more = len(one.sentences) - len(said)
-        said += [f"- {more} more sentences are in the page (report.html)."] if more else []
-        parts += [f"## {plain(one.title)}", "\n".join(said), *_tables(one)]
-        parts += [
-            f"### {plain(of.title)}\n\n![{plain(of.title)}]({of.path})\n\n{plain(of.caption)}" for of in one.charts
-        ]
-    parts += ["## How to read this", _HOW_TO_READ]
-    if suite.citation:
-        parts.append(f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}.")
-    parts.append(
-        "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
-        "machine, versions and settings: [environment.json](environment.json)."
-    )
-    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+    """Return report.md of one run from its sections."""
+    first, *others = found
+    opening = [*_tables(first), " ".join(map(plain, first.sentences)), conditions(environment)]
+    published = f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}." if suite.citation else ""
+    text = document(suite.title, others, opening)
+    last = ("## How to read this", _HOW_TO_READ, published, _FILES)
+    return "\n".join([text, *(f"{part}\n" for part in last if part)])
+
+
+_FILES = (
+    "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
+    "machine, versions and settings: [environment.json](environment.json)."
+)
 
 
 def _tables(one: Section) -> Iterator[str]:
     """Yield the tables of a section as long as there is room, and say how many are in the page alone."""
     room = _ROOM
     for place, given in enumerate(one.tables):
-        text = text_table(given, _FIRST if len(given.rows) > _LONGEST else None)
-        room -= len(text)
-        if room < 0 < place:
+        text = text_table(given)
+        if place and len(text) > room:
+            text = text_table(given, _FIRST)
+        if place and len(text) > room:
             yield f"{len(one.tables) - place} more tables are in the page (report.html); all figures: summary.csv."
             return
+        room -= len(text)
         yield text
 
 
@@ -112,7 +117,7 @@ def text_table(given: Table, best: int | None = None) -> str:
     """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
     left_out = (
-        f" (the first {len(shown)} of {len(given.rows)}; all: report.html)" if len(shown) < len(given.rows) else ""
+        f" (the first {len(shown)} of {len(given.rows)}; all: summary.csv)" if len(shown) < len(given.rows) else ""
     )
     rows = [
         tuple(

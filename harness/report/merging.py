@@ -6,11 +6,13 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.figures import significant, titled, volume
 from harness.report.summary import Summary, case_name, summarise
+from harness.report.table import Section, Table
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts, StoredRun
 from harness.results.runs_csv import as_cell
@@ -104,74 +106,67 @@ def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
         yield "version of the lab"
 
 
-def figures(runs: Sequence[MergedRun]) -> Iterator[dict[str, str]]:
-    """Yield a line for each case of each run, cases side by side: as text, by COLUMNS."""
+def figures(runs: Sequence[MergedRun]) -> Table:
+    """Return a table with a line for each case of each run, cases side by side."""
     everything = [(place, run, one) for place, run in enumerate(runs) for one in run.summaries]
     everything.sort(key=lambda found: (found[2].experiment, found[2].transport, found[2].label, found[0]))
-    for _, run, one in everything:
-        output = one.details.get("output_bytes")
-        yield {
-            "environment": run.name,
-            "experiment": titled(one.experiment),
-            "transport": case_name(one),
-            "parameters": one.label,
-            "n": str(one.n),
-            "median s": significant(one.median_seconds),
-            "min": significant(one.min_seconds),
-            "max": significant(one.max_seconds),
-            "rows": f"{one.rows:,}" if one.rows else "",
-            "MB/s": significant(one.mb_per_s),
-            "source": volume(one.bytes) if one.bytes else "",
-            "output": volume(output) if output else "",
-            "differs": "; ".join(run.differs) or ("" if one.n else one.status),
-        }
+    rows = tuple(
+        (
+            run.name,
+            titled(one.experiment),
+            case_name(one),
+            one.label,
+            str(one.n),
+            *map(significant, (one.median_seconds, one.min_seconds, one.max_seconds)),
+            f"{one.rows:,}" if one.rows else "",
+            significant(one.mb_per_s),
+            *(volume(size) if size else "" for size in (one.bytes, one.details.get("output_bytes"))),
+            "; ".join(run.differs) or ("" if one.n else one.status),
+        )
+        for _, run, one in everything
+    )
+    notes = [
+        "MB/s are bytes of the source by the median of wall time, in which everything is: reading, parsing, "
+        "transforming, writing."
+    ]
+    if any(run.differs for run in runs):
+        notes.append("A run that differs in what is named is listed because it was asked for.")
+    words = {COLUMNS.index(name) for name in ("environment", "experiment", "transport", "parameters", "differs")}
+    return Table("Figures", COLUMNS, rows, tuple(notes), wide=frozenset(words))
 
 
-def machines(runs: Sequence[MergedRun]) -> Iterator[dict[str, str]]:
-    """Yield a line for each machine, as text, by MACHINE."""
+def machines(runs: Sequence[MergedRun]) -> Table:
+    """Return a table with a line for each machine."""
+    rows = []
     for run in runs:
         facts, environment = run.environment["machine"], run.environment
-        virtual = "virtual machine" if facts.get("virtual") else ""
-        yield {
-            "environment": run.name,
-            "system": facts["system"],
-            "kernel": facts["kernel"],
-            "CPU": facts["cpu"] or facts["architecture"],
-            "cores": str(facts["cores"]),
-            "memory": f"{facts['memory_bytes'] / 2**30:.0f} GiB",
-            "disk": environment.get("disk") or "",
-            "filesystem": environment.get("server_filesystem") or "",
-            "maker": " ".join(filter(None, (facts.get("maker"), virtual))),
-            "run": environment["run_id"],
-        }
+        memory, virtual = f"{facts['memory_bytes'] / 2**30:.0f} GiB", "virtual machine" if facts.get("virtual") else ""
+        known = (run.name, facts["system"], facts["kernel"], facts["cpu"] or facts["architecture"], str(facts["cores"]))
+        disk = (environment.get("disk") or "", environment.get("server_filesystem") or "")
+        maker = " ".join(filter(None, (facts.get("maker"), virtual)))
+        rows.append((*known, memory, *disk, maker, environment["run_id"]))
+    return Table("Machines", MACHINE, tuple(rows), wide=frozenset(range(len(MACHINE))))
 
 
 def write(folder: Path, suite: Suite, runs: Sequence[MergedRun]) -> tuple[Path, Path]:
     """Write merged.csv and merged.md into a folder and return their paths. Raises LabError: it cannot be written."""
-    lines = list(figures(runs))
-    numbers = [COLUMNS.index(name) for name in ("n", "median s", "min", "max", "rows", "MB/s", "source", "output")]
-    text = "\n".join(
-        (
-            f"# {suite.title}: {len(runs)} runs side by side\n",
-            markdown.table(COLUMNS, (list(map(markdown.plain, line.values())) for line in lines), numbers),
-            "## Machines\n",
-            markdown.table(MACHINE, (list(map(markdown.plain, line.values())) for line in machines(runs))),
-            "MB/s are bytes of the source by the median of wall time, in which everything is: reading, parsing, "
-            "transforming, writing.",
-            *(
-                ["A run that differs in what is named stands here because it was asked for."]
-                if any(r.differs for r in runs)
-                else []
-            ),
-        )
-    )
+    found = figures(runs)
+    parts = [Section("figures", "Runs", (found,)), Section("machines", "Machines", (machines(runs),))]
+    title = f"{suite.title}: {len(runs)} runs side by side"
+    return written(folder, "merged", COLUMNS, found.rows, markdown.document(title, parts))
+
+
+def written(
+    folder: Path, name: str, head: Sequence[str], lines: Iterable[Sequence[Any]], text: str
+) -> tuple[Path, Path]:
+    """Write a table as CSV and a document next to it into a folder and return their paths. Raises LabError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "merged.md").write_text(text + "\n", encoding="utf-8")
-        with (folder / "merged.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: as_cell(text) for name, text in line.items()} for line in lines)
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(head)
+            writer.writerows([as_cell(value) for value in line] for line in lines)
     except OSError as error:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
-    return folder / "merged.csv", folder / "merged.md"
+    return folder / f"{name}.csv", folder / f"{name}.md"

@@ -26,17 +26,21 @@ def a_run(host, seconds, **facts):
     return stored(known, rows)
 
 
+def lines_of(table):
+    return [dict(zip(table.head, line, strict=True)) for line in table.rows]
+
+
 LAPTOP, SERVER = a_run("laptop", [1.0, 2.0, 4.0]), a_run("server", [0.5, 0.5, 0.5])
 
 
 def test_machines_stand_side_by_side_with_their_figures():
     runs = merging.merged(suite(), [LAPTOP, SERVER], anyway=False)
-    lines = list(merging.figures(runs))
+    lines = lines_of(merging.figures(runs))
     assert [(line["environment"], line["median s"], line["MB/s"], line["differs"]) for line in lines] == [
         ("laptop", "2.00", "1.00", ""),
         ("server", "0.500", "4.00", ""),
     ]
-    assert [(line["environment"], line["maker"]) for line in merging.machines(runs)] == [
+    assert [(line["environment"], line["maker"]) for line in lines_of(merging.machines(runs))] == [
         ("laptop", "A maker virtual machine"),
         ("server", "A maker virtual machine"),
     ]
@@ -61,7 +65,7 @@ def test_what_differs_is_refused_unless_asked_for_and_then_labelled(other, said)
     first, second = merging.merged(suite(), [LAPTOP, other], anyway=True)
     assert first.differs == ()
     assert len(second.differs) >= 1
-    assert list(merging.figures([first, second]))[1]["differs"] == "; ".join(second.differs)
+    assert lines_of(merging.figures([first, second]))[1]["differs"] == "; ".join(second.differs)
 
 
 def test_a_package_that_no_way_uses_makes_no_difference():

@@ -32,7 +32,7 @@ def a_run(tmp_path, monkeypatch):
     folder = tmp_path / "results" / "20260101T000000Z-host"
     (folder / "pictures").mkdir(parents=True)
     (folder / "traces").mkdir()
-    names = ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.png", "pictures/a.svg", "traces/1.csv")
+    names = ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.svg", "traces/1.csv")
     for name in names:
         (folder / name).write_text(name)
 
@@ -47,13 +47,13 @@ def a_run(tmp_path, monkeypatch):
 
 
 def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_before(a_run, tmp_path):
-    old = tmp_path / "results" / "reference" / "scan" / "pictures" / "old.png"
+    old = tmp_path / "results" / "reference" / "scan" / "pictures" / "old.svg"
     old.parent.mkdir(parents=True)
     old.touch()
     place = reference.adopt(a_run())
     assert place == tmp_path / "results" / "reference" / "scan"
     found = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
-    assert found == ["environment.json", "pictures/a.png", "report.md", "runs.csv", "summary.csv", "traces/1.csv"]
+    assert found == ["environment.json", "pictures/a.svg", "report.md", "runs.csv", "summary.csv", "traces/1.csv"]
     assert (place / "report.md").read_text() == str((tmp_path / "suites", "scan"))
 
 
