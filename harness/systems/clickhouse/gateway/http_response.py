@@ -108,7 +108,7 @@ class Response:
             self._send_piece(data)
             return
         self._buffer.write(data)
-        if self._limit is None or not data:
+        if self._limit is None or not self._written:
             return
         self._begins = self._begins or time.monotonic() + _HOLD_SECONDS
         if self._buffer.tell() > self._limit or time.monotonic() > self._begins:

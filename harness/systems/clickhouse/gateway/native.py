@@ -123,8 +123,6 @@ class NativeConnection(socketserver.BaseRequestHandler):
             self.session.restore(applied)
 
     def _run(self, arriving: ArrivingText, head: packets.QueryHead) -> None:
-        if self.revision >= packets.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
-            self._send(packets.time_zone_update(timezone))
         beginning = arriving.beginning
         if sql.first_word(beginning) in sql.WORDS_BEFORE_INSERT:
             insert = sql.parse_insert(beginning)
@@ -137,6 +135,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 return  # no Progress packet: asynch treats the first packet after an INSERT as its end
         query = sql.parse_query(sql.without_outfile(arriving.whole()))
         arriving.finish()
+        if self.revision >= packets.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
+            self._send(packets.time_zone_update(timezone))
         with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
             if query.has_result:
                 self._answer(query, arriving.parameters)

@@ -231,6 +231,16 @@ def test_totals_and_extremes_follow_a_result(gateway, compression):
     client.disconnect()
 
 
+def test_blocks_fill_an_insert_from_input_in_another_time_zone(gateway):
+    client = gateway.native(settings={"session_timezone": "Asia/Tokyo"})
+    client.execute("CREATE TEMPORARY TABLE filled (a Int32, z String)")
+    rows = [{"x": 1}, {"x": 2}]
+    client.execute("INSERT INTO filled SELECT x + 1, timezone() FROM input('x Int32') FORMAT Native", rows)
+    assert client.execute("SELECT * FROM filled ORDER BY a") == [(2, "Asia/Tokyo"), (3, "Asia/Tokyo")]
+    assert client.connection.server_info.session_timezone == "Asia/Tokyo"
+    client.disconnect()
+
+
 def test_what_the_engine_has_read_is_told(gateway):
     client = gateway.native()
     client.execute("SELECT sum(number) FROM numbers(1000)")
