@@ -75,7 +75,7 @@ def manifest_at(path: Path) -> Facts:
     """Return the facts of a manifest; empty if it is missing or damaged. Raises LabError."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     except OSError as error:
         raise LabError(f"cannot read {path}: {error.strerror}; set LAB_DATASETS_DIR to a readable folder") from None
@@ -86,7 +86,7 @@ def state(path: Path) -> list[int] | None:
     """Return the size and the time of a file, by which it is recognized; None if it is missing."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return [found.st_size, found.st_mtime_ns]
 

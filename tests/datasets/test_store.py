@@ -17,6 +17,7 @@ from harness.datasets.seeded import CHUNK_ROWS
 from harness.model import LabError
 
 NAME = "analytics_metrics"
+BUILD = analytics_metrics.SPECIFICATION.build
 HASH_OF_SEED_1 = "b1ec335e9c9160102836589f3d483ecf5ca445d7aa9e753bb4509b6f160e9cbd"
 Usage = namedtuple("Usage", "total used free")
 BUILD = analytics_metrics.SPECIFICATION.build
@@ -165,16 +166,10 @@ def test_a_manifest_without_the_hash_is_rebuilt(built, tmp_path):
 
 
 def test_a_dataset_of_an_older_generator_is_rebuilt(built, tmp_path, use_specification):
-    use_specification(
-        version=analytics_metrics.SPECIFICATION.version + 1, build=lambda rows, _: build_with_seed_2(rows)
-    )
+    use_specification(version=analytics_metrics.SPECIFICATION.version + 1, build=lambda rows, _: BUILD(rows, 2))
     rebuilt = store.ensure(tmp_path, NAME, 1_000, 1)
     assert rebuilt.content_hash != built.content_hash
     assert store.ensure(tmp_path, NAME, 1_000, 1) == rebuilt
-
-
-def build_with_seed_2(rows):
-    return BUILD(rows, 2)
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("the builder broke"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
