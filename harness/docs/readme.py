@@ -144,17 +144,19 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
         page = "docs/explanation/arrow-wire.md"
         yield (
             f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
-            "key, may use several connections, and builds the index of an empty Postgres table afterwards, in a lock."
+            "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
         )
         yield _changed_since(found)
 
 
 def _changed_since(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
-    """Name the transports in the table whose code is not that of their figures; empty if all is."""
+    """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
     shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
     calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in shown}
     changed = dict.fromkeys(calls[name] for name in sources.changed(calls, reference.folder(SUITE)))
-    return f"Changed since, so that these figures are of older code: {', '.join(changed)}." if changed else ""
+    if not changed:
+        return ""
+    return f"The code of {len(changed)} of these {len(set(calls.values()))} calls has changed since the run."
 
 
 def _few_rows() -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,6 +30,8 @@ def a_run(tmp_path, monkeypatch):
     monkeypatch.setattr(reference, "ROOT", tmp_path)
     monkeypatch.setattr(reference.suite_files, "load", lambda folder, name: (folder, name))
     monkeypatch.setattr(reference.report, "write", lambda folder, suite: (folder / "report.md").write_text(str(suite)))
+    monkeypatch.setattr(reference.sources, "write", lambda folder, transports: None)
+    monkeypatch.setattr(reference.folders, "read", lambda folder: SimpleNamespace(rows=[]))
     folder = tmp_path / "results" / "20260101T000000Z-host"
     (folder / "pictures").mkdir(parents=True)
     (folder / "traces").mkdir()

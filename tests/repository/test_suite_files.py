@@ -76,7 +76,7 @@ def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig
             assert PARAMETERS[suite.name] <= case.parameters.keys() <= PARAMETERS[suite.name] | databases.OPTIONAL
             server_parameters.require_values(case)
         else:
-            assert case.parameters.keys() - {"profile"} == PARAMETERS[suite.name]
+            assert case.parameters.keys() - {"profile", "rows_before"} == PARAMETERS[suite.name]
             assert ("profile" in case.parameters) == (case.experiment == "profiles")
 
 
