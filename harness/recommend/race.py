@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean as mean
 
 from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
-from harness.report.intervals import Interval, Spread, estimate, interval, spread_of
+from harness.report.intervals import UNKNOWN, Interval, Spread, estimate, interval, spread_of
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
@@ -169,8 +169,8 @@ class Race:
         cases = [times for of in self.told.values() for times in of.values()]
         runs = sum(map(len, cases))
         if runs != self._scatter[0]:
-            found = spread_of(cases) if runs - len(cases) >= ENOUGH else USUAL_SPREAD
-            self._scatter = runs, found
+            found = spread_of(cases) if runs - len(cases) >= ENOUGH else UNKNOWN
+            self._scatter = runs, USUAL_SPREAD if found is UNKNOWN else found
         return self._scatter[1]
 
     def interval(self, seconds: Sequence[float]) -> Interval:

@@ -91,7 +91,7 @@ def test_the_order_depends_on_nothing_but_the_plan_and_the_run():
 
     expected = shuffled_runs(PLAN, CASES, SEED)
     assert shuffled_runs(PLAN, cases(PLAN, backwards), SEED) == expected
-    assert shuffled_runs(replace(PLAN), cases(replace(PLAN), registry.select)) == expected
+    assert shuffled_runs(replace(PLAN), cases(replace(PLAN), registry.select), SEED) == expected
 
 
 @pytest.mark.long

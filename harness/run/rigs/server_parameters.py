@@ -19,6 +19,7 @@ from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Case, LabError, Operation, Value
 from harness.systems import SYSTEMS
+from harness.systems.postgres import settings as postgres  # the only one with rows_before
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 
@@ -129,7 +130,7 @@ def _filling(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
             f"experiment {case.experiment}: expected rows_before of at most {tables.dataset.rows:,}, found {rows:,}"
         )
     source, _ = tables.for_copying(case.transport.system, in_key_order=False)
-    return SYSTEMS[case.transport.system].settings.filled(tables.spec, job.table, source, rows)
+    return postgres.filled(tables.spec, job.table, source, rows)
 
 
 def lost_before(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
@@ -138,7 +139,7 @@ def lost_before(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
     if not rows or case.transport.operation is not Operation.WRITE:
         return []
     system = case.transport.system
-    found = tables.references.ask(system, SYSTEMS[system].settings.remove_rows_before, job.table, once=True)
+    found = tables.references.ask(system, postgres.remove_rows_before, job.table, once=True)
     return [] if found == rows else [f"expected the {rows:,} rows that were there before, found {found:,}"]
 
 
