@@ -95,10 +95,10 @@ class Worker:
     ) -> Execution[AnswerT]:
         """Pass it a job and return the result, see `execute`; it stays alive only if its answer says so."""
         answer: AnswerT | Failed | None = None
-        watch = _Watch(self._process, Patience(time_limit), server_died)
+        listener = _Listener(self._process, Patience(time_limit), server_died)
         try:
             self._send(line({"contract": job.contract, "job": job}))
-            while answer is None and (said := watch.line()):
+            while answer is None and (said := listener.line()):
                 match _event(said):
                     case {"event": messages.CALLED}:
                         called()
@@ -111,13 +111,13 @@ class Worker:
                         reason = f"expected one line of JSON as the worker's answer, found {said[:80]!r}"
                         answer = Failed(Status.ERROR, reason)
         finally:
-            patience = _LAST_SECONDS if watch.ended == "closed" else 0.5
+            patience = _LAST_SECONDS if listener.ended == "closed" else 0.5
             ended_itself = False if answer and answer.stays else self.end(patience)
         if answer is None:
-            if watch.ended == "closed" and not ended_itself:
-                watch.ended = "closed its output"
-            answer = _no_answer(watch.ended, self._process.returncode, time_limit, self._log)
-        return Execution(answer, watch.samples)
+            if listener.ended == "closed" and not ended_itself:
+                listener.ended = "closed its output"
+            answer = _no_answer(listener.ended, self._process.returncode, time_limit, self._log)
+        return Execution(answer, listener.samples)
 
     def _send(self, text: bytes) -> None:
         """Send a line, unless the process has died: its exit code says why."""
@@ -163,7 +163,7 @@ def measurement(measured: Measured, samples: list[Sample]) -> Measurement:
 
 
 @dataclass
-class _Watch:
+class _Listener:
     """Reads and samples a worker; `ended` says why watching ended."""
 
     process: subprocess.Popen[bytes]
