@@ -24,7 +24,7 @@ def test_each_of_the_ten_is_a_transport_of_the_lab():
 @pytest.mark.long
 @pytest.mark.process
 def test_plain_calls_and_the_lab_take_about_the_same_cpu_seconds():
-    """At a size where both are mostly the call; on a busy machine 10 % is not to be had of a few runs, but half is."""
+    """Small: `python -m benchmarks.independent.compare` holds 100,000 rows to 10 % on a quiet machine."""
     found = compare.compare(rows=20_000, passes=3)
     assert len(found) == 10
-    assert {name: both for name, both in found.items() if not 0.5 < both[1] / both[0] < 1.5} == {}
+    assert {name: both for name, both in found.items() if abs(both[1] - both[0]) > 0.02 + 0.5 * both[0]} == {}

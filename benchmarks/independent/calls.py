@@ -11,6 +11,8 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+PIECE_BYTES = 1 << 20
+
 
 def psycopg_copy_csv(uri, frame):
     """Send a frame as CSV into COPY over psycopg."""
@@ -129,10 +131,10 @@ def post_csv(uri, frame):
     client = httpx.Client(auth=(parts.username, parts.password), timeout=300, verify=False)
 
     def call(frame, table):
-        buffer = io.BytesIO()
-        frame.write_csv(buffer)
-        query = f"INSERT INTO `{table}` FORMAT CSVWithNames"
-        client.post(address, params={"query": query, "async_insert": "0"}, content=buffer.getvalue()).raise_for_status()
+        body = frame.write_csv(file=None, quote_style="non_numeric", null_value=r"\N").encode()
+        pieces = (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
+        params = {"query": f"INSERT INTO `{table}` FORMAT CSVWithNames", "async_insert": "0"}
+        client.post(address, params=params, content=pieces).raise_for_status()
 
     return call
 
