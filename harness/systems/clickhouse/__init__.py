@@ -36,8 +36,8 @@ SYSTEM = System(
         r"Cannot execute query in readonly mode",
         r"Not enough privileges",
     ),
-    embedded="The figures of ClickHouse are those of its engine inside a Python process (chDB) behind a gateway in "
-    "Python, which adds about 1 ms to every call. With ClickHouse's own handlers the order of transports is the same.",
+    embedded="ClickHouse here is its engine in a Python process (chDB) behind a gateway, which adds about 1 ms to a "
+    "call; with ClickHouse's own handlers the order of transports is the same.",
     installed_at=Place(
         "clickhouse_binary",
         "The program `clickhouse` (curl https://clickhouse.com/ | sh leaves one): the embedded lab starts that server "
