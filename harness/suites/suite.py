@@ -51,7 +51,8 @@ class Picture:
     show the runs' statuses, with `y` for ok runs. `traces`: cores in use over time, one line for each run of the last
     pass (of suites that request traces). `costs`: one mark a transport at its fixed cost of a call and its marginal
     cost of a row (see `report.crossings`). `winners`: a map of the fastest: one line a value of `y`, one column a value
-    of `x`. Each is a column, a parameter, several of them joined by ` + `, or `direction` (database, operation and frame);
+    of `x`. Each is a column, a parameter, several of them joined by ` + `, or `direction` (database, operation and
+    frame);
     see `report.grids`. `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic.
     `published` adds the author's figures next to ours. `limit` adds to lines the fastest bound of their cases, for as
     many rows. `crossings` marks on lines of rates over rows where the fastest transport changes (see
