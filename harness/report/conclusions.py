@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.report.intervals import Spread, estimate, leaves_out_one, spread_of
+from harness.report.intervals import RunSpread, estimate, leaves_out_one, spread_of
 from harness.report.intervals import ratio as ratio_interval
 from harness.report.points import described, in_order, natural
 from harness.results.row import Row
@@ -33,7 +33,7 @@ class Ratio:
         return self.low is not None and self.high is not None and leaves_out_one((self.low, self.high))
 
 
-def ratio(one: Sequence[float], other: Sequence[float], spread: Spread, among: int = 1) -> Ratio:
+def ratio(one: Sequence[float], other: Sequence[float], spread: RunSpread, among: int = 1) -> Ratio:
     """Return the ratio of some seconds to others, of a run that scatters so; of `among` ratios that hold together."""
     value = statistics.geometric_mean(one) / statistics.geometric_mean(other)
     ours, theirs, runs = estimate(one, spread), estimate(other, spread), min(len(one), len(other))
@@ -60,7 +60,7 @@ def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> li
 Where = tuple[tuple[str, str], ...]  # parameters with their values, as a key
 
 
-def _spread(rows: Sequence[Row], figure: str) -> Spread:
+def _spread(rows: Sequence[Row], figure: str) -> RunSpread:
     """Return how much a figure scatters in this run."""
     cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for row in rows:
@@ -69,7 +69,7 @@ def _spread(rows: Sequence[Row], figure: str) -> Spread:
     return spread_of(cases.values())
 
 
-def _of_points(about: Sequence[Row], comparison: Comparison, spread: Spread) -> Iterator[str]:
+def _of_points(about: Sequence[Row], comparison: Comparison, spread: RunSpread) -> Iterator[str]:
     sides: dict[tuple[str, Where], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for row in about:
         values = row.parameters
@@ -82,7 +82,7 @@ def _of_points(about: Sequence[Row], comparison: Comparison, spread: Spread) -> 
             yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(*both, spread))}{authors}"
 
 
-def _of_transports(about: Sequence[Row], comparison: Versus, spread: Spread) -> Iterator[str]:
+def _of_transports(about: Sequence[Row], comparison: Versus, spread: RunSpread) -> Iterator[str]:
     figures = {
         comparison.transport: comparison.figure,
         comparison.against: comparison.against_figure or comparison.figure,
@@ -98,7 +98,7 @@ def _of_transports(about: Sequence[Row], comparison: Versus, spread: Spread) -> 
             yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(one, other, spread))}"
 
 
-def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: Spread) -> Iterator[str]:
+def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: RunSpread) -> Iterator[str]:
     curves: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in about:
         values = row.parameters
@@ -110,7 +110,7 @@ def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: Spread) -> Iterator[st
             yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve, spread)}"
 
 
-def _best_of(name: str, curve: dict[str, list[float]], spread: Spread) -> str:
+def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str:
     """Say which value of a parameter is the fastest, and how many times as fast as the others."""
     best = min(curve, key=lambda value: statistics.median(curve[value]))
     others = sorted((value for value in curve if value != best), key=natural)

@@ -16,7 +16,7 @@ from functools import partial
 
 from harness.report.cells import significant
 from harness.report.costs import fitted
-from harness.report.intervals import Spread, around, draws, draws_of, estimate, middle, spread_of
+from harness.report.intervals import RunSpread, around, draws, draws_of, estimate, middle, spread_of
 from harness.report.points import in_common, in_order
 from harness.report.text_tables import TextTable
 from harness.results.row import Row
@@ -47,7 +47,7 @@ class Trips:
     connecting: Slope | None
 
 
-def slope(runs: Mapping[float, Sequence[float]], spread: Spread, name: str) -> Slope:
+def slope(runs: Mapping[float, Sequence[float]], spread: RunSpread, name: str) -> Slope:
     """Return how many round trips the seconds of some runs hold, given by the seconds of a round trip."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def _slopes(rows: Sequence[Row]) -> list[Callable[[Sequence[Row], str], Slope | 
     return [partial(_slope, figure=figure, spread=_spread(rows, figure)) for figure in ("seconds", "connect_seconds")]
 
 
-def _spread(rows: Sequence[Row], figure: str) -> Spread:
+def _spread(rows: Sequence[Row], figure: str) -> RunSpread:
     cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for row in rows:
         if taken := getattr(row, figure):
@@ -123,7 +123,7 @@ def _spread(rows: Sequence[Row], figure: str) -> Spread:
     return spread_of(cases.values())
 
 
-def _slope(runs: Sequence[Row], name: str, figure: str, spread: Spread) -> Slope | None:
+def _slope(runs: Sequence[Row], name: str, figure: str, spread: RunSpread) -> Slope | None:
     taken: dict[float, list[float]] = defaultdict(list)
     for row in runs:
         if getattr(row, figure):

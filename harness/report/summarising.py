@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.model import Status
 from harness.report import ranks
-from harness.report.intervals import Spread, around, estimate, interval, spread_of
+from harness.report.intervals import RunSpread, around, estimate, interval, spread_of
 from harness.report.points import in_order
 from harness.report.summary import COLUMNS, Summary
 from harness.results.row import Row, ok_rows
@@ -94,7 +94,7 @@ def _place(summary: Summary) -> tuple[Any, ...]:
     return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
 
 
-def _summary(group: list[Row], published: Sequence[PublishedFigure], spread: Spread) -> Summary:
+def _summary(group: list[Row], published: Sequence[PublishedFigure], spread: RunSpread) -> Summary:
     good, first = ok_rows(group), group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
@@ -132,7 +132,7 @@ def _beside_the_authors(summary: Summary, published: Sequence[PublishedFigure]) 
     }
 
 
-def _figures(good: list[Row], spread: Spread) -> dict[str, Any]:
+def _figures(good: list[Row], spread: RunSpread) -> dict[str, Any]:
     seconds, first = [row.took for row in good], good[0]
     figures: dict[str, Any] = {}
     if of := estimate(seconds, spread):
