@@ -35,7 +35,7 @@ from harness.report.grids import Verdict, WinnerCell, by_winner, map_of, outcome
 from harness.report.intervals import Interval
 from harness.report.marks import (
     CaseMark,
-    RunSpread,
+    Spread,
     author_says,
     caption,
     cases_of,
@@ -328,7 +328,7 @@ def _whiskers(marks: Sequence[_Mark], **encoding: Any) -> list[Spec]:
     ]
 
 
-def _reach(spread: RunSpread | None) -> _Mark:
+def _reach(spread: Spread | None) -> _Mark:
     return {"low": spread.low, "high": spread.high} if spread and spread.n > 1 else {}
 
 
@@ -596,7 +596,7 @@ def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: dict[str, Any])
     return _crosses(marks, looks, across, up, picture.log, shape)
 
 
-def _reached(spread: RunSpread) -> tuple[float, Interval]:
+def _reached(spread: Spread) -> tuple[float, Interval]:
     return spread.middle, (spread.low, spread.high)
 
 
