@@ -24,7 +24,7 @@ from harness.report.crossings import crossing, fitted
 from harness.report.intervals import (
     Estimate,
     Interval,
-    Spread,
+    RunSpread,
     around,
     draws,
     estimate,
@@ -121,7 +121,7 @@ def of_table(truth: np.ndarray, known: Sequence[Estimate]) -> Iterator[Hit]:
     yield "the truly fastest has rank 1", not any(slower(known[0], other, MANY - 1) for other in known[1:])
 
 
-def of_two_runs(scatters: Sequence[Scatter], spread: Spread, passes: int) -> Iterator[Hit]:
+def of_two_runs(scatters: Sequence[Scatter], spread: RunSpread, passes: int) -> Iterator[Hit]:
     """Yield whether `lab compare` shows a difference anywhere between two runs that are the same."""
     a, b = ([np.exp(of(passes)).tolist() for of in scatters] for _ in "AB")
     spreads = spread_of(a), spread_of(b)
@@ -141,7 +141,9 @@ def of_sweep(truth: np.ndarray, known: Sequence[Estimate]) -> Iterator[Hit]:
     )
 
 
-def of_curves(scatters: Sequence[Scatter], spread: Spread, passes: int, chance: np.random.Generator) -> Iterator[Hit]:
+def of_curves(
+    scatters: Sequence[Scatter], spread: RunSpread, passes: int, chance: np.random.Generator
+) -> Iterator[Hit]:
     """Yield what is said of two lines over rows that cross, and of the round trips of a transport."""
     rows, scattered = np.array(SIZES), iter(scatters)
     lines = [(0.02, 2e-6), (0.005, 4e-6)]

@@ -18,7 +18,7 @@ from harness.model import LabError, Origin, Transport
 from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
-from harness.report.intervals import Interval, Spread, around, estimate, ratio
+from harness.report.intervals import Interval, RunSpread, around, estimate, ratio
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.report.summary import EXACT
 from harness.results.row import Row
@@ -163,7 +163,7 @@ def _peak(peaks: Sequence[int | None]) -> int | None:
     return max((peak for peak in peaks if peak is not None), default=None)
 
 
-def _figure(times: _Times, best: _Times, spread: Spread, among: int = 1) -> Figure:
+def _figure(times: _Times, best: _Times, spread: RunSpread, among: int = 1) -> Figure:
     """Return the figure of a transport; `best` are the times of the fastest of `among` others at the same rows."""
     entry = registry.one(times.transport)
     seconds = median(times.seconds)
@@ -186,7 +186,7 @@ def _figure(times: _Times, best: _Times, spread: Spread, among: int = 1) -> Figu
     )
 
 
-def _interval(times: _Times, best: _Times, spread: Spread, among: int) -> Interval | None:
+def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Interval | None:
     """Return the interval of how many times as long as the fastest a transport takes."""
     of, to = estimate(times.seconds, spread), estimate(best.seconds, spread)
     return around(median(times.seconds) / median(best.seconds), ratio(of, to, among)) if of and to else None

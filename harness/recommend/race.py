@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean as mean
 
 from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
-from harness.report.intervals import UNKNOWN, Interval, Spread, estimate, interval, spread_of
+from harness.report.intervals import UNKNOWN, Interval, RunSpread, estimate, interval, spread_of
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
@@ -35,7 +35,7 @@ PLANNED = 11  # passes that the budget is to do for: what finalists do not need 
 DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
 # How much runs usually scatter, for a race that has not seen enough to know how much its own do: those of a whole run
 # of matrix (docs/explanation/the-race.md). ENOUGH are degrees of freedom.
-USUAL_SPREAD, ENOUGH = Spread(0.11, 3.0), 20
+USUAL_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
 # What is run for its figure alone: so many passes, and a run may cost so much of what is left.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
@@ -70,7 +70,7 @@ class Race:
     out: dict[str, str] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
     prices: Prices = field(default_factory=Prices)
-    _scatter: tuple[int, Spread] = (0, USUAL_SPREAD)  # of so many runs
+    _scatter: tuple[int, RunSpread] = (0, USUAL_SPREAD)  # of so many runs
 
     @property
     def stages(self) -> list[int]:
@@ -164,7 +164,7 @@ class Race:
         return min(ends, key=ends.__getitem__) if ends else None
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> RunSpread:
         """How much the runs of this race scatter; before there are enough of them, how much runs usually do."""
         cases = [times for of in self.told.values() for times in of.values()]
         runs = sum(map(len, cases))

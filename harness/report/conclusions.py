@@ -15,7 +15,7 @@ from functools import partial
 from harness.model import CONTROL, Origin
 from harness.report.crossings import fitted
 from harness.report.figures import described, in_common, in_order, natural, significant
-from harness.report.intervals import Spread, around, draws, draws_of, estimate, leaves_out_one, middle, spread_of
+from harness.report.intervals import RunSpread, around, draws, draws_of, estimate, leaves_out_one, middle, spread_of
 from harness.report.intervals import ratio as ratio_interval
 from harness.report.summary import Summary
 from harness.report.table import Table
@@ -38,7 +38,7 @@ class Ratio:
         return self.low is not None and self.high is not None and leaves_out_one((self.low, self.high))
 
 
-def ratio(one: Sequence[float], other: Sequence[float], spread: Spread, among: int = 1) -> Ratio:
+def ratio(one: Sequence[float], other: Sequence[float], spread: RunSpread, among: int = 1) -> Ratio:
     """Return the ratio of some seconds to others, of a run that scatters so; of `among` ratios that hold together."""
     value = statistics.geometric_mean(one) / statistics.geometric_mean(other)
     ours, theirs, runs = estimate(one, spread), estimate(other, spread), min(len(one), len(other))
@@ -65,7 +65,7 @@ def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> li
 Where = tuple[tuple[str, str], ...]  # parameters with their values, as a key
 
 
-def _spread(rows: Sequence[Row], figure: str) -> Spread:
+def _spread(rows: Sequence[Row], figure: str) -> RunSpread:
     """Return how much a figure scatters in this run."""
     cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for row in rows:
@@ -74,7 +74,7 @@ def _spread(rows: Sequence[Row], figure: str) -> Spread:
     return spread_of(cases.values())
 
 
-def _of_points(about: Sequence[Row], comparison: Comparison, spread: Spread) -> Iterator[str]:
+def _of_points(about: Sequence[Row], comparison: Comparison, spread: RunSpread) -> Iterator[str]:
     sides: dict[tuple[str, Where], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for row in about:
         values = row.parameters
@@ -87,7 +87,7 @@ def _of_points(about: Sequence[Row], comparison: Comparison, spread: Spread) -> 
             yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(*both, spread))}{authors}"
 
 
-def _of_transports(about: Sequence[Row], comparison: Versus, spread: Spread) -> Iterator[str]:
+def _of_transports(about: Sequence[Row], comparison: Versus, spread: RunSpread) -> Iterator[str]:
     figures = {
         comparison.transport: comparison.figure,
         comparison.against: comparison.against_figure or comparison.figure,
@@ -103,7 +103,7 @@ def _of_transports(about: Sequence[Row], comparison: Versus, spread: Spread) -> 
             yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(one, other, spread))}"
 
 
-def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: Spread) -> Iterator[str]:
+def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: RunSpread) -> Iterator[str]:
     curves: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in about:
         values = row.parameters
@@ -115,7 +115,7 @@ def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: Spread) -> Iterator[st
             yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve, spread)}"
 
 
-def _best_of(name: str, curve: dict[str, list[float]], spread: Spread) -> str:
+def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str:
     """Say which value of a parameter is the fastest, and how many times as fast as the others."""
     best = min(curve, key=lambda value: statistics.median(curve[value]))
     others = sorted((value for value in curve if value != best), key=natural)
@@ -222,7 +222,7 @@ class Trips:
     connecting: Slope | None
 
 
-def slope(runs: Mapping[float, Sequence[float]], spread: Spread, name: str) -> Slope:
+def slope(runs: Mapping[float, Sequence[float]], spread: RunSpread, name: str) -> Slope:
     """Return how many round trips the seconds of some runs hold, given by the seconds of a round trip."""
     import numpy as np
 
@@ -290,7 +290,7 @@ def _slopes(rows: Sequence[Row]) -> list[Callable[[Sequence[Row], str], Slope | 
     return [partial(_slope, figure=of, spread=_trip_spread(rows, of)) for of in ("seconds", "connect_seconds")]
 
 
-def _trip_spread(rows: Sequence[Row], figure: str) -> Spread:
+def _trip_spread(rows: Sequence[Row], figure: str) -> RunSpread:
     cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for row in rows:
         if taken := getattr(row, figure):
@@ -298,7 +298,7 @@ def _trip_spread(rows: Sequence[Row], figure: str) -> Spread:
     return spread_of(cases.values())
 
 
-def _slope(runs: Sequence[Row], name: str, figure: str, spread: Spread) -> Slope | None:
+def _slope(runs: Sequence[Row], name: str, figure: str, spread: RunSpread) -> Slope | None:
     taken: dict[float, list[float]] = defaultdict(list)
     for row in runs:
         if getattr(row, figure):

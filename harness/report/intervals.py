@@ -30,7 +30,7 @@ _FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree
 
 
 @dataclass(frozen=True)
-class Spread:
+class RunSpread:
     """How much the times of one run scatter: s0, the standard deviation of their logarithms, and d0, what it is worth.
 
     `most` is what all runs together are worth, more than which no single estimate can be.
@@ -41,7 +41,7 @@ class Spread:
     most: float = math.inf
 
 
-UNKNOWN = Spread()  # of a run with too few cases: each speaks for itself, which is Student's t
+UNKNOWN = RunSpread()  # of a run with too few cases: each speaks for itself, which is Student's t
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Estimate:
     freedom: float
 
 
-def spread_of(samples: Iterable[Sequence[float]]) -> Spread:
+def spread_of(samples: Iterable[Sequence[float]]) -> RunSpread:
     """Return how much the times of a run scatter, from the seconds of each of its cases (Smyth 2004, section 6.2)."""
     import numpy as np
     from scipy import optimize, special  # not at the top: a second that a command without a report need not wait
@@ -67,12 +67,12 @@ def spread_of(samples: Iterable[Sequence[float]]) -> Spread:
     middle, most = float(logs.mean()), float(freedoms.sum())
     excess = float(np.var(logs, ddof=1) - special.polygamma(1, freedoms / 2).mean())
     if excess <= special.polygamma(1, most / 2):  # they scatter alike, as far as they can say
-        return Spread(math.exp(middle / 2), most, most)
+        return RunSpread(math.exp(middle / 2), most, most)
     half = optimize.brentq(lambda half: float(special.polygamma(1, half)) - excess, 1e-3, most)
-    return Spread(math.exp((middle + float(special.digamma(half)) - math.log(half)) / 2), 2 * half, most)
+    return RunSpread(math.exp((middle + float(special.digamma(half)) - math.log(half)) / 2), 2 * half, most)
 
 
-def estimate(seconds: Sequence[float], spread: Spread) -> Estimate | None:
+def estimate(seconds: Sequence[float], spread: RunSpread) -> Estimate | None:
     """Return what some runs say of a time, in a run that scatters so; None where nothing is known of their scatter."""
     logs = [math.log(one) for one in seconds]
     freedom = min(spread.freedom + len(logs) - 1, spread.most)
@@ -111,7 +111,7 @@ def around(value: float, interval: Interval) -> Interval:
     return min(value, interval[0]), max(value, interval[1])
 
 
-def median_interval(seconds: Sequence[float], spread: Spread) -> Interval | None:
+def median_interval(seconds: Sequence[float], spread: RunSpread) -> Interval | None:
     """Return the interval of a time whose median is printed; None where nothing is known of its scatter."""
     found = estimate(seconds, spread)
     return None if found is None else around(median(seconds), interval(found))

@@ -23,7 +23,7 @@ import polars as pl
 
 from harness.model import CONTROL, Operation, Origin, Status, label
 from harness.report.figures import described, in_order, marked, significant, span, volume
-from harness.report.intervals import Estimate, Interval, Spread, around, estimate, interval, slower, spread_of
+from harness.report.intervals import Estimate, Interval, RunSpread, around, estimate, interval, slower, spread_of
 from harness.results.row import Row
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
@@ -66,7 +66,7 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
     return figures
 
 
-def _certainty(seconds: Sequence[float], median: float, spread: Spread) -> dict[str, float]:
+def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> dict[str, float]:
     """Return what the runs of a case say of its time; nothing where nothing is known of their scatter."""
     if (of := estimate(seconds, spread)) is None:
         return {}

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import Status
 from harness.report.conclusions import conclusions, ratio
-from harness.report.intervals import UNKNOWN, Spread
+from harness.report.intervals import UNKNOWN, RunSpread
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from tests.report.cases import changed, row
 
@@ -27,7 +27,7 @@ def runs(place, seconds, transport="elt.duckdb.transform", rows=100, experiment=
 
 
 def test_a_ratio_is_that_of_geometric_means_with_its_interval():
-    found = ratio([1.1, 2.2, 3.6], [1.0, 2.0, 3.0], Spread(0.1, 4.0))
+    found = ratio([1.1, 2.2, 3.6], [1.0, 2.0, 3.0], RunSpread(0.1, 4.0))
     assert found.value == pytest.approx((1.1 * 2.2 * 3.6 / 6) ** (1 / 3))
     assert found.low < found.value < found.high
     assert (found.n, found.differs) == (3, False)

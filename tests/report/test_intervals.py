@@ -12,7 +12,7 @@ from benchmarks import coverage
 from harness.report.intervals import (
     UNKNOWN,
     Estimate,
-    Spread,
+    RunSpread,
     draws,
     draws_of,
     estimate,
@@ -26,7 +26,7 @@ from harness.report.intervals import (
 
 SECONDS = st.floats(1e-3, 1e3).map(lambda value: float(f"{value:.6g}"))
 SAMPLE = st.lists(SECONDS, min_size=2, max_size=12)
-USUAL = Spread(0.1, 4.0)
+USUAL = RunSpread(0.1, 4.0)
 few_examples = settings(max_examples=25)
 
 
@@ -119,7 +119,7 @@ def test_what_the_lab_prints_holds_about_as_often_as_it_says():
 
 
 def test_a_scatter_taken_too_small_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: Spread(real(samples).usual / 3, 30.0))
+    monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: RunSpread(real(samples).usual / 3, 30.0))
     found = coverage.shares(3, 3, coverage.lognormal)
     assert found["ratio of two transports named beforehand"] < 0.85
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.report.conclusions import counted, round_trip_tables, slope
-from harness.report.intervals import UNKNOWN, Spread
+from harness.report.intervals import UNKNOWN, RunSpread
 from tests.report import cases
 
 _TRIPS_MS = (0, 1, 10, 50)
@@ -26,7 +26,7 @@ def test_a_line_is_found_whatever_the_server_takes(fixed: float, trips: int) -> 
 def test_a_disturbed_run_does_not_move_it_but_widens_its_interval() -> None:
     points = {rtt / 1e3: [0.1 + 2 * rtt / 1e3] * 3 for rtt in _TRIPS_MS}
     disturbed = points | {0.05: [*points[0.05][:2], 3.0]}
-    still, moved = (slope(each, Spread(0.02, 4.0), "a") for each in (points, disturbed))
+    still, moved = (slope(each, RunSpread(0.02, 4.0), "a") for each in (points, disturbed))
     assert moved.value == pytest.approx(2, abs=0.01)
     assert moved.high > still.high
 
