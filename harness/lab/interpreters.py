@@ -4,9 +4,9 @@ Such an environment is made of a lock file, requirements-<name>.lock, by `make e
 client and what that requires. A worker there imports the lab's package through a link in its working directory, which
 makes nothing else of the lab importable. The parent's environment does not change.
 
-Daft 0.7.26 requires pyarrow below 26, Ray below 2.60 and clickhouse-connect below 1.1. clickhouse-sqlalchemy 0.3.2
-holds SQLAlchemy at 2.0. Once its environment is made it is imported there, and the lab's own may have a newer
-SQLAlchemy.
+Daft's pins conflict with the lab's, so that only its environment has it. A client that holds back a package of the lab
+(`held_back` of its system) is in the lab's own environment, too. Once its environment is made it is imported there, and
+the lab's own may have newer packages.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from pathlib import Path
 
 from harness import settings
 from harness.model import Transport
+from harness.systems import SYSTEMS
 
-# Module -> the environment that it is imported in.
-MODULES = {"daft": "daft", "clickhouse_sqlalchemy": "clickhouse-sqlalchemy"}
-_HERE_TOO = {"clickhouse-sqlalchemy"}  # environments of clients that the lab's own has too, unless they are made
+_ONLY_THERE = ("daft",)  # modules that the lab's own environment never has
 WORKER = (sys.executable, "-m", "harness.worker")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -91,9 +90,10 @@ class Interpreter:
 
 def of(modules: Iterable[str]) -> Interpreter | None:
     """Return the environment in which these modules are imported, if it is not the lab's."""
-    names = {MODULES.get(module.partition(".")[0]) for module in modules} - {None}
-    found = (Interpreter(str(name)) for name in names)
-    return next((one for one in found if one.exists or one.name not in _HERE_TOO), None)
+    separate = {*_ONLY_THERE, *(name for system in SYSTEMS.values() for name in system.held_back)}
+    names = separate & {module.partition(".")[0] for module in modules}
+    found = (Interpreter(name.replace("_", "-")) for name in names)
+    return next((one for one in found if one.exists or one.name in _ONLY_THERE), None)
 
 
 def command_of(entry: Transport) -> tuple[str, ...]:

@@ -58,7 +58,8 @@ class System:
     `interrupted` are words with which it reports that a session was ended or restarted. `killed` is a regular
     expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
     embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
-    `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query. The
+    `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query.
+    `held_back` are modules of clients that need an older version of a package than others. The
     properties import the package's modules on first use, so code that needs only the description loads no client. Those
     of OPTIONAL raise LabError if the package has no such module.
     """
@@ -78,6 +79,7 @@ class System:
     embedded: str = ""
     installed_at: Place | None = None
     keys_in_environment: bool = False
+    held_back: tuple[str, ...] = ()
 
     @property
     def endpoints(self) -> tuple[str, ...]:
