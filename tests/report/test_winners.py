@@ -41,8 +41,8 @@ def test_each_cell_names_its_fastest_with_the_median_and_says_all_figures():
     assert (cell.shown, cell.figure) == (True, "1.1 ms")
     assert cell.says.split("\n") == [
         "polars to Postgres, 1 row",
-        f"{QUICK}: 0.00110 s (0.00108-0.00112, n = 3)",
-        f"{STRONG}: 0.0210 s (0.0206-0.0214, n = 3)",
+        f"{QUICK}: 0.00110 s (0.00107-0.00114, n = 3)",
+        f"{STRONG}: 0.0210 s (0.0203-0.0217, n = 3)",
     ]
 
 
