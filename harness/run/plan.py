@@ -118,8 +118,9 @@ def origins_on_user_data(suite: Suite, origins: str | None) -> str:
 
 
 def on_user_data(plan: Plan, dataset: str) -> Plan:
-    """Return a plan with the user's own data instead of the suite's."""
-    return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
+    """Return a plan with the user's own data instead of the suite's; their tables have no other rows before."""
+    kept = [part for part in plan.experiments if "rows_before" not in part.parameters]
+    return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in kept))
 
 
 def _unasked(suite: Suite, size: Size, everything: bool) -> list[Experiment]:
