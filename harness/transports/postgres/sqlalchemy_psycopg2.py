@@ -1,7 +1,7 @@
 """SQLAlchemy over psycopg2, which SQLAlchemy 2.0 takes for an address that begins with `postgresql://`.
 
 The calls of pandas and polars on an engine of a plain address, with no option beyond those that name the table.
- https://docs.sqlalchemy.org/en/20/dialects/postgresql.html#module-sqlalchemy.dialects.postgresql.psycopg2
+https://docs.sqlalchemy.org/en/20/dialects/postgresql.html#module-sqlalchemy.dialects.postgresql.psycopg2
 """
 
 from contextlib import contextmanager

@@ -93,8 +93,8 @@ def write_pandas_copy_binary(connection, frame, table):
     """
     types = _types(connection, table, list(frame.columns))
     _refuse_beyond(connection, frame, types)
-    dates = [name for name, oid in types.items() if oid == connection.adapters.types["date"].oid]
-    dates = [name for name in dates if frame[name].dtype.kind == "M"]
+    date = connection.adapters.types["date"].oid
+    dates = [name for name, oid in types.items() if oid == date and frame[name].dtype.kind == "M"]
     frame = frame.assign(**{name: frame[name].dt.date for name in dates})
     _copy_rows(connection, table, types, rows_of_pandas(frame))
 
