@@ -50,9 +50,9 @@ def messages(connection: psycopg.Connection) -> dict[str, bytes]:
     ]
     return {
         "nothing: the rows are counted": simple("SELECT count(*) FROM asked"),
-        "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed),
-        "SELECT, integers as text too": _request(SELECT, integers),
-        "SELECT, all in binary": _request(SELECT, [replace(one, as_text=False) for one in mixed]),
+        "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed, alone=False),
+        "SELECT, integers as text too": _request(SELECT, integers, alone=False),
+        "SELECT, all in binary": _request(SELECT, [replace(one, as_text=False) for one in mixed], alone=False),
         "SELECT, all as text": simple(SELECT),
         "COPY (FORMAT binary)": simple("COPY asked TO STDOUT (FORMAT binary)"),
         "COPY (FORMAT text)": simple("COPY asked TO STDOUT"),
