@@ -253,7 +253,6 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
     run = str(_published_of_the_reference(tmp_path))
     done = lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment)
     assert done.returncode == 0, done.stderr
-    assert "no difference can be shown by so few runs" in done.stdout
     with (tmp_path / "new" / "compared.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert f"geometric mean of {len(lines)} " in done.stdout

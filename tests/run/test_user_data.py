@@ -51,7 +51,7 @@ def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_go
 ) -> None:
     done = lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\n2 runs of 2 transports, size default, 1 pass; " in done.stdout
+    assert "\n2 runs of 2 transports, size default, 1 pass\n" in done.stdout
     assert f"skipped: {LOSES_NULLS}: changed: " in done.stdout
     folder = results(on_embedded_lab)
     rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}

@@ -17,6 +17,7 @@ from harness.check.equality import differences
 from harness.datasets import store
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import Specification
+from harness.lab import interpreters
 from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
@@ -121,7 +122,7 @@ class StoreRig(Rig[StoreJob, StoreAnswer]):
         making = self._fresh("made")
         create = registry.one(f"{entry.system}.{entry.client}.create")
         job = self._job(create, rows, making, self._fresh("warmup"))
-        answer = execute(job, self.time_limit, self.folder / "log").answer
+        answer = execute(job, self.time_limit, self.folder / "log", command=interpreters.command_of(create)).answer
         if isinstance(answer, Failed):
             raise LabError(f"the store could not be made by {create.id}: {answer.error}")
         if wrong := self._differences_in_store(create, rows, making):

@@ -56,7 +56,7 @@ def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environme
     ]
     with (folder / "summary.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 6
-    assert (folder / "pictures" / "rows.png").stat().st_size > 1_000
+    assert (folder / "pictures" / "rows.svg").stat().st_size > 1_000
 
 
 @pytest.mark.long
