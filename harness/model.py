@@ -116,6 +116,11 @@ class Transport:
         return next((need for need in self.needs if need in ENGINES), "")
 
     @property
+    def module(self) -> str:
+        """The name of the module that defines it."""
+        return self.function.__module__
+
+    @property
     def modules(self) -> set[str]:
         """The top-level modules of its requirements."""
         return {module.partition(".")[0] for module in self.requires}

@@ -20,7 +20,7 @@ from harness.worker.lines import Message
 
 SAMPLE_SECONDS = 0.05
 _LINUX = sys.platform == "linux"
-CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): a process's clock id combines its inverted id and this
+_CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): a process's clock id combines its inverted id and this
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def read_cpu_seconds(pid: int) -> float:
         return _read_cpu_elsewhere(pid)
     # /proc/PID/stat counts hundredths of a second, a fifth of a sampling interval; this clock counts nanoseconds.
     try:
-        return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)
+        return time.clock_gettime(~pid << 3 | _CPUCLOCK_SCHED)
     except OSError:
         raise ProcessLookupError(f"no process {pid}") from None
 

@@ -29,7 +29,7 @@ class OnObjectStore(AnyRig):
     def secrets(self) -> Sequence[str]:
         return [] if isinstance(self.objects, str) else self.objects.store.secrets
 
-    def servers(self) -> dict[str, object]:
+    def server_of_store(self) -> dict[str, object]:
         """Return the server's facts for environment.json: empty without one."""
         if isinstance(self.objects, str):
             return {}
