@@ -335,6 +335,12 @@ class Server:
     settings: dict[str, str]
     program: str = ""
 
+    @property
+    def facts(self) -> dict[str, object]:
+        """What results record of it: without its features, and with `program` only if there is one."""
+        more = {"program": self.program} if self.program else {}
+        return {"version": self.version, "settings": self.settings, **more}
+
 
 class LabError(Exception):
     """An error that the user can act on: what was expected, what was found, what to do."""

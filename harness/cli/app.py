@@ -56,17 +56,18 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, text: str) -> None:
-    """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
+def say(console: Console, *texts: str) -> None:
+    """Print sentences without breaking a word: a terminal itself breaks lines wherever its width ends.
 
     A word that is longer than a line, such as a path, is alone on its line. Elsewhere a sentence is one line.
     """
     if console.is_terminal:
         from harness.report.terminal import Sentence
 
-        put(console, Sentence(text))
+        put(console, *map(Sentence, texts))
     else:
-        echo(text)
+        for text in texts:
+            echo(text)
 
 
 def put(console: Console, *tables: RenderableType) -> None:

@@ -220,8 +220,7 @@ class Tables:
 
     def sums_of(self, system: str, table: str) -> Sums:
         """Have the server sum a table."""
-        found = self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)
-        return found
+        return self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)
 
     def rows_of(self, system: str, table: str) -> int:
         """Have the server count the rows of a table."""
@@ -241,8 +240,7 @@ class Tables:
         """Return facts about a table after a write; empty if the database's package provides none."""
         if SYSTEMS[system].lacks("settings"):
             return {}
-        found = self._ask(system, SYSTEMS[system].settings.left, table, parameters)
-        return found
+        return self._ask(system, SYSTEMS[system].settings.left, table, parameters)
 
     def empty(self, system: str, table: str) -> None:
         """Delete all rows of a table and bring the database to rest; connections to it stay open."""

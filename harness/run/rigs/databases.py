@@ -89,10 +89,7 @@ class DatabaseRig(OnObjectStore):
         return f"lab: {self.lab.name} ({versions}{also}); {data}"
 
     def facts(self) -> dict[str, object]:
-        servers = {
-            name: {"version": server.version, "settings": server.settings, **_program(server)}
-            for name, server in (self.servers | self.networks.servers()).items()
-        }
+        servers = {name: server.facts for name, server in (self.servers | self.networks.servers()).items()}
         return {
             "data": [dataset_facts(tables.dataset, tables.spec) for tables in self.tables.values()],
             "servers": servers | self.server_of_store(),
@@ -220,10 +217,6 @@ class DatabaseRig(OnObjectStore):
         except Exception:
             self.references.forget(case.transport.system)
             raise
-
-
-def _program(server: Server) -> dict[str, str]:
-    return {"program": server.program} if server.program else {}
 
 
 def _whose(server: Server) -> str:
