@@ -15,12 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import psutil
 
 from harness.worker.lines import Message
-
-if TYPE_CHECKING:
-    import psutil
 
 SAMPLE_SECONDS = 0.05
 _Read = TypeVar("_Read")
@@ -82,10 +81,8 @@ def read_memory(pid: int | None = None) -> Memory:
     return Memory(sizes["VmRSS"], sizes["RssAnon"] + sizes["RssShmem"], sizes["RssFile"], sizes["VmHWM"])
 
 
-def _elsewhere(pid: int, read: "Callable[[psutil.Process], _Read]") -> _Read:
+def _elsewhere(pid: int, read: Callable[[psutil.Process], _Read]) -> _Read:
     """Return what psutil tells of a process. Raises ProcessLookupError if it is gone."""
-    import psutil  # not at the top: the worker on Linux does not need it
-
     try:
         return read(psutil.Process(pid))
     except psutil.NoSuchProcess:
