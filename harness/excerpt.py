@@ -58,7 +58,7 @@ def definitions(entry: Transport) -> list[Definition]:
     Raises ValueError if two of them have the same name, because the second would silently replace the first in one
     script.
     """
-    own = _read(entry.function.__module__)
+    own = _read(entry.module)
     home = own if "connect" in own.defined else _read(registry.client_of(own.name))
     found: dict[tuple[str, int], Definition] = {}
     waiting = [(home, "connect"), (own, entry.function.__name__)]

@@ -116,6 +116,11 @@ class Transport:
         return next((need for need in self.needs if need in ENGINES), "")
 
     @property
+    def module(self) -> str:
+        """The name of the module that defines it."""
+        return self.function.__module__
+
+    @property
     def modules(self) -> set[str]:
         """The top-level modules of its requirements."""
         return {module.partition(".")[0] for module in self.requires}
@@ -329,6 +334,12 @@ class Server:
     offers: frozenset[str]
     settings: dict[str, str]
     program: str = ""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What results record of it: without its features, and with `program` only if there is one."""
+        more = {"program": self.program} if self.program else {}
+        return {"version": self.version, "settings": self.settings, **more}
 
 
 class LabError(Exception):

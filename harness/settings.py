@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -145,7 +145,7 @@ def setting_of_workers(address: Address) -> str:
     return f"cluster_{address.setting}"
 
 
-def _fields_of(address: Address) -> dict[str, Any]:
+def _fields_of(address: Address) -> dict[str, object]:
     """Return the settings' fields for an address."""
     as_seen = f"The same address as the workers of a cluster see it, if different from {address.variable}"
     return {

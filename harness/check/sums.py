@@ -150,10 +150,7 @@ def of_ipc(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
 def of_batches(batches: Iterable[pa.RecordBatch], logical_types: Mapping[str, str]) -> Sums:
     """Sum a table that arrives in batches; see `of_table`."""
     require(logical_types)
-    total = _nothing(logical_types)
-    for batch in batches:
-        total += of_batch(batch, logical_types)
-    return total
+    return reduce(add, (of_batch(batch, logical_types) for batch in batches), _nothing(logical_types))
 
 
 def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:

@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Annotated, Any
+from typing import Annotated, ParamSpec
 
 import typer
 from rich.console import Console, RenderableType
@@ -17,6 +17,7 @@ from harness.machine.shortage import missing
 from harness.model import LabError, printable
 
 _HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
+_Options = ParamSpec("_Options")
 _CODES = (
     "Exit codes: 0 all well; 1 a run is not ok, or a transport loses other values than it declares; 2 the command "
     "could not be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP."
@@ -55,17 +56,18 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, text: str) -> None:
-    """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
+def say(console: Console, *texts: str) -> None:
+    """Print sentences without breaking a word: a terminal itself breaks lines wherever its width ends.
 
     A word that is longer than a line, such as a path, is alone on its line. Elsewhere a sentence is one line.
     """
     if console.is_terminal:
         from harness.report.terminal import Sentence
 
-        put(console, Sentence(text))
+        put(console, *map(Sentence, texts))
     else:
-        echo(text)
+        for text in texts:
+            echo(text)
 
 
 def put(console: Console, *tables: RenderableType) -> None:
@@ -87,11 +89,11 @@ def command_line() -> str:
     return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"
 
 
-def explained(command: Callable[..., None]) -> Callable[..., None]:
+def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
     """Turn what the person can act on into one line and exit code 2."""
 
     @wraps(command)
-    def wrapper(*args: Any, **kwargs: Any) -> None:
+    def wrapper(*args: _Options.args, **kwargs: _Options.kwargs) -> None:
         try:
             try:
                 command(*args, **kwargs)

@@ -41,10 +41,8 @@ def show(chosen: settings.Settings, console: Console) -> None:
     run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = LINES - lines_of(last, console.width)
-    for one in closing(suite, run.rows, summaries, console.width, room, short=True).tables:
-        put(console, one)
-    for line in last:
-        say(console, line)
+    put(console, *closing(suite, run.rows, summaries, console.width, room, short=True).tables)
+    say(console, *last)
 
 
 def show_at(
@@ -79,8 +77,7 @@ def show_at(
 
     run, _, found = _found(chosen, suite, answered)
     put(console, printable(at_rows_table(found, rows, network or {}), console.width))
-    for line in [*_said(chosen, suite, run, experiments), _your_own()]:
-        say(console, line)
+    say(console, *_said(chosen, suite, run, experiments), _your_own())
 
 
 def _wanted(one: Direction, to: str, of: str) -> bool:

@@ -4,9 +4,12 @@ import errno
 import io
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from harness.model import LabError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class CannotWrite(LabError):
@@ -14,7 +17,7 @@ class CannotWrite(LabError):
 
 
 class _Output(io.FileIO):
-    def write(self, data: Any, /) -> int:
+    def write(self, data: "ReadableBuffer", /) -> int:
         """Write, or say why not. Raises CannotWrite."""
         try:
             return super().write(data)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Column
 
 from harness import settings
 from harness.cli import network, newest
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from harness.results.row import Row
 
 _FIGURES = 24  # columns of the ETA and the budget
-_BAR, _WIDE = 20, 140  # columns of the bar, and of a terminal that has room for it
+_WIDE = 140  # columns of a terminal that has room for a bar
 _DATABASES = " or ".join(SYSTEMS)
 
 
@@ -196,14 +194,13 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
     last = [f"Code: lab show {found.taken.transport}", *last]
     ending = recommended(found, console.width, LINES - lines_of(last, console.width) - 1)
     put(console, *ending.tables)
-    for line in [*ending.sentences, "", *last]:
-        say(console, line)
+    say(console, *ending.sentences, "", *last)
 
 
 @contextmanager
 def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], None]]:
     """Show how the race goes: who ran, how many are still in, and when it will end: at the latest with its budget."""
-    from harness.run.progress import clock
+    from harness.run.progress import clock, progress_bar
 
     asked = racing.asked
 
@@ -219,11 +216,7 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 
         yield plain
         return
-    columns: list[ProgressColumn] = [TextColumn("ETA {task.fields[eta]} of {task.total:.0f} s")]
-    columns += [TimeElapsedColumn(), BarColumn(_BAR)] if console.width >= _WIDE else []
-    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # of the line; all others are shown whole
-    last = TextColumn("{task.description}", markup=False, table_column=rest)
-    with Progress(*columns, last, console=console, expand=True) as progress:
+    with progress_bar(console, "ETA {task.fields[eta]} of {task.total:.0f} s", wide=_WIDE) as progress:
         task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
 
         def bar(row: "Row") -> None:

@@ -19,7 +19,6 @@ from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.report.sections import Report
-    from harness.report.terminal import Closing
     from harness.results.row import Row
     from harness.run.estimate import Judge
     from harness.run.plan import Plan
@@ -244,13 +243,9 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
     summaries = summarise(run.rows, suite.published)
     if any(one.n for one in summaries):
         room = LINES - lines_of([said], console.width)
-        _print(console, closing(suite, run.rows, summaries, console.width, room), [said])
-
-
-def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
-    put(console, *ending.tables)
-    for line in [*ending.sentences, *last]:
-        say(console, line)
+        ending = closing(suite, run.rows, summaries, console.width, room)
+        put(console, *ending.tables)
+        say(console, *ending.sentences, said)
 
 
 def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
@@ -269,7 +264,8 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
     last = _last(suite, folder, report, bad)
     room = LINES - lines_of(last, console.width)
     ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
-    _print(console, ending, last)
+    put(console, *ending.tables)
+    say(console, *ending.sentences, *last)
     return not bad and not report.again
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,7 +60,7 @@ def content_hash(batches: Iterator[pa.RecordBatch]) -> str:
     return digest.hexdigest()
 
 
-def _feed(digest: Any, batch: pa.RecordBatch) -> None:
+def _feed(digest: hashlib.blake2b, batch: pa.RecordBatch) -> None:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         digest.update(f"{name}:{column.type}:{len(column)}:{column.null_count};".encode())
         exact = pa.concat_arrays([column])  # a slice shares the buffers of the whole: copy to keep only its own values

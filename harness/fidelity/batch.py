@@ -87,7 +87,7 @@ def _sat(
     jobs = [
         pair.job_of(exam, entry, kind, of_system, folder / f"result-{place}.arrow") for place, kind in enumerate(kinds)
     ]
-    job = SeveralTablesJob(transport=entry.id, module=entry.function.__module__, stays=True, jobs=jobs)
+    job = SeveralTablesJob(transport=entry.id, module=entry.module, stays=True, jobs=jobs)
     answer = worker.ask(job, exam.time_limit).answer
     if worker.ended:
         of_system.settle()

@@ -60,7 +60,7 @@ def job_of(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, 
     writes = entry.operation is Operation.WRITE
     return DatabaseJob(
         transport=entry.id,
-        module=entry.function.__module__,
+        module=entry.module,
         result=str(result),
         stays=True,
         table=of_system.emptied(kind, entry.id) if writes else of_system.loaded(kind),

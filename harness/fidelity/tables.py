@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import Any
 
 import polars as pl
 
 from harness.check.logical_types import polars_dtype
 from harness.datasets.hostile.kind import KEY, OF_TABLES, ORDINARY, Kind, Own, Rows
+from harness.model import Scalar
 from harness.systems import SYSTEMS
 from harness.systems.system import System
 
@@ -133,7 +133,7 @@ def logical_types_of(columns: dict[str, str]) -> dict[str, str]:
     return {KEY: "int32", **columns}
 
 
-def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFrame:
+def frame(columns: dict[str, str], values: Sequence[Sequence[Scalar]]) -> pl.DataFrame:
     """Return rows of values as a canonical frame, numbered from 0. A date may be days since 1970-01-01."""
     series = [pl.Series(KEY, range(len(values)), pl.Int32)]
     for place, (name, logical) in enumerate(columns.items()):

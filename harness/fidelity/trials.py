@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
@@ -82,15 +83,11 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
     if ready:
         hanging: dict[str, list[Transport]] = {}
         with witness.opened(entries[0].system, exam.lab.endpoints) as of_system:
-            for _, module in groupby(sorted(ready, key=_module), key=_module):
+            for _, module in groupby(sorted(ready, key=attrgetter("module")), key=attrgetter("module")):
                 yield from _of_module(exam, list(module), of_system, hanging)
             for name, of_kind in hanging.items():
                 for first in range(0, len(of_kind), _AT_ONCE):
                     yield from _declared_to_hang(exam, of_kind[first : first + _AT_ONCE], KINDS[name], of_system)
-
-
-def _module(entry: Transport) -> str:
-    return entry.function.__module__
 
 
 def _of_module(

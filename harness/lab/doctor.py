@@ -44,7 +44,8 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
     yield _s3(settings)
-    yield from _engines(lab)
+    versions = [f"{engine} {found}" for engine, found in cluster.engines(lab.name).items()]
+    yield Diagnosis("engines", True, "; ".join(versions))
     named = None
     if settings.cluster_address:
         try:
@@ -95,11 +96,6 @@ def _s3(settings: Settings) -> Diagnosis:
     except LabError as error:
         return Diagnosis("s3", False, str(error))
     return Diagnosis("s3", True, f"{server.version}; the keys are accepted")
-
-
-def _engines(lab: Lab) -> Iterator[Diagnosis]:
-    versions = [f"{engine} {found}" for engine, found in cluster.engines(lab.name).items()]
-    yield Diagnosis("engines", True, "; ".join(versions))
 
 
 def _cluster(settings: Settings, lab: Lab, named: Cluster) -> Diagnosis:

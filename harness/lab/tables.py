@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ from harness.lab.reference import References
 from harness.model import Dataset, LabError, Value
 from harness.systems import SYSTEMS
 
+_Answer = TypeVar("_Answer")
 SUMMED_ROWS = 10_000_000
 _BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # suffixes of tables that transports create
 MOST = 12  # sizes of a dataset in one run: `claim` drops the tables of this many, to cover any interrupted run
@@ -219,8 +220,7 @@ class Tables:
 
     def sums_of(self, system: str, table: str) -> Sums:
         """Have the server sum a table."""
-        found: Sums = self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)
-        return found
+        return self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)
 
     def rows_of(self, system: str, table: str) -> int:
         """Have the server count the rows of a table."""
@@ -240,8 +240,7 @@ class Tables:
         """Return facts about a table after a write; empty if the database's package provides none."""
         if SYSTEMS[system].lacks("settings"):
             return {}
-        found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table, parameters)
-        return found
+        return self._ask(system, SYSTEMS[system].settings.left, table, parameters)
 
     def empty(self, system: str, table: str) -> None:
         """Delete all rows of a table and bring the database to rest; connections to it stay open."""
@@ -269,5 +268,5 @@ class Tables:
             for table in self._names(suffix, place):
                 self._ask(system, SYSTEMS[system].client.drop, table)
 
-    def _ask(self, system: str, call: Callable[..., Any], *arguments: object, once: bool = False) -> Any:
+    def _ask(self, system: str, call: Callable[..., _Answer], *arguments: object, once: bool = False) -> _Answer:
         return self.references.ask(system, call, *arguments, once=once)

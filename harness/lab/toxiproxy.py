@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from harness.embedded.keeper import Command, Task
@@ -72,7 +71,7 @@ def link(
     return str(made["listen"])
 
 
-def _ask(port: int, method: str, path: str, body: Facts | None = None) -> Any:
+def _ask(port: int, method: str, path: str, body: Facts | None = None) -> Facts:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     try:
         connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
@@ -82,4 +81,5 @@ def _ask(port: int, method: str, path: str, body: Facts | None = None) -> Any:
         connection.close()
     if answer.status >= http.client.BAD_REQUEST:
         raise LabError(f"toxiproxy: {method} {path}: {answer.status} {text.decode(errors='replace').strip():.200}")
-    return json.loads(text)
+    found: Facts = json.loads(text)
+    return found

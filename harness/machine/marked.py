@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,12 +20,7 @@ _ENDS_SECONDS = 5.0
 def processes(mark: str) -> list[int]:
     """Return the ids, in order, of the processes that were started with this mark in their environment."""
     wanted = f"{VARIABLE}={mark}".encode()
-    return sorted(pid for pid in _pids() if wanted in _environment(pid))
-
-
-def _pids() -> Iterator[int]:
-    if os.path.isdir("/proc/self"):
-        yield from (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return [pid for pid in psutil.pids() if wanted in _environment(pid)]
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -9,18 +9,19 @@ From Python, also from a notebook:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.recommend.budget import BUDGET
 
 if TYPE_CHECKING:
+    from harness.model import Frame
     from harness.report.recommendation import Recommendation
 
 __all__ = ["recommend"]
 
 
 def recommend(
-    frame: Any,
+    frame: Frame,
     to: str = "",
     of: str = "",
     *,

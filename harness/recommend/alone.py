@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from operator import attrgetter
 from pathlib import Path
 
 from harness.check.canonical import NotConvertible
@@ -35,7 +36,7 @@ def failing(
     That is by the monotonic clock.
     """
     found: dict[str, set[str]] = {}
-    by_module = sorted(entries, key=_module)
+    by_module = sorted(entries, key=attrgetter("module"))
     with scratch.folder("alone") as folder, ExitStack() as stack:
         workers: dict[str, Worker] = {}
         for place, column in enumerate(columns):
@@ -44,9 +45,9 @@ def failing(
             for entry in by_module:
                 if time.monotonic() > deadline:
                     return found
-                worker = workers.get(_module(entry))
+                worker = workers.get(entry.module)
                 if worker is None or worker.ended:
-                    worker = workers[_module(entry)] = Worker(Path(folder) / "log", interpreters.command_of(entry))
+                    worker = workers[entry.module] = Worker(Path(folder) / "log", interpreters.command_of(entry))
                     stack.callback(worker.end)
                 if _fails(rig, entry, tables, worker, Path(folder)):
                     found.setdefault(entry.id, set()).add(column)
@@ -65,7 +66,7 @@ def _fails(rig: DatabaseRig, entry: Transport, tables: Tables, worker: Worker, f
         table, _ = tables.for_write(system) if writes else tables.for_read(system)
         job = DatabaseJob(
             transport=entry.id,
-            module=entry.function.__module__,
+            module=entry.module,
             result=str(folder / "result.arrow"),
             stays=True,
             table=table,
@@ -87,7 +88,3 @@ def _fails(rig: DatabaseRig, entry: Transport, tables: Tables, worker: Worker, f
     finally:
         if rig.revive():
             worker.end()
-
-
-def _module(entry: Transport) -> str:
-    return entry.function.__module__

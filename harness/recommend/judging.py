@@ -55,6 +55,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         if name in race.told[largest]
     ]
     near = [one for one in exact if one.factor <= SHORT_WITHIN]
+    others = [one for one in exact if one.transport in race.contenders and one.transport != best]
+    ties = [one.transport for one in others if one.runs > 1 and not one.differs]
 
     def first(among: Iterable[Figure]) -> Figure | None:
         """Return whose interval has the lowest upper end, as the race itself decides."""
@@ -73,7 +75,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         columns=data.logical_types,
         values=data.found,
         fastest=fastest,
-        ties=tuple(one.transport for one in exact if one.transport in race.contenders and _may_be_as_fast(one, best)),
+        ties=tuple(ties),
         from_pypi=first(one for one in exact if not one.beyond),
         least_code=min([fastest, *near], key=_effort),
         built_in=first(one for one in exact if built_in(registry.one(one.transport))),
@@ -106,19 +108,12 @@ def _ended(racing: Racing, largest: int) -> str:
     return racing.ended + ("" if racing.begun else f" after {_ran(racing)} of {len(racing.race.transports)} transports")
 
 
-def _may_be_as_fast(figure: Figure, best: str) -> bool:
-    return figure.transport != best and figure.runs > 1 and not figure.differs
-
-
 def _left_behind(race: Race, of_largest: Sequence[Figure]) -> tuple[str, ...]:
     """Return whom the budget left behind, in the order of their times, without those that their runs show slower."""
     known = {figure.transport: figure for figure in of_largest}
-    open_still = [name for name in race.transports if name in race.behind and not _shown_slower(known.get(name))]
+    slower = {name for name, figure in known.items() if figure.differs and figure.factor > 1}
+    open_still = [name for name in race.transports if name in race.behind and name not in slower]
     return tuple(sorted(open_still, key=lambda name: known[name].factor if name in known else math.inf))
-
-
-def _shown_slower(figure: Figure | None) -> bool:
-    return figure is not None and figure.differs and figure.factor > 1
 
 
 def _ran(racing: Racing) -> int:

@@ -89,7 +89,10 @@ _INKS = {  # face, edge and text of a cell: dark, light and empty ones are told 
     Verdict.UNTRIED: (_PAPER, LINES, _PENCIL),
 }
 _AXIS = {"domainColor": QUIET, "gridColor": LINES, "tickColor": QUIET, "labelColor": INK, "titleColor": INK}
-_CONFIG: dict[str, Any] = {
+Spec = dict[str, Any]
+_Mark = Spec
+_Looks = Mapping[str, tuple[str, str, Sequence[int]]]  # colour, shape and dash by value
+_CONFIG: Spec = {
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
     "background": None,
     "aria": True,
@@ -108,8 +111,6 @@ _CONFIG: dict[str, Any] = {
     "rule": {"aria": False},
     "line": {"aria": False},
 }
-Spec = dict[str, Any]
-_Mark = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,7 @@ def _of_cases(
     return Chart(picture.name, picture.title, caption(picture, about, cases, authors), _whole(picture, notes, spec))
 
 
-def looks_of(values: Iterable[str], first: Collection[str] = ()) -> dict[str, tuple[str, str, Sequence[int]]]:
+def looks_of(values: Iterable[str], first: Collection[str] = ()) -> _Looks:
     """Give each different value its colour, shape and dash, in alphabetical order; those in `first` come first.
 
     No two of the first 70 share colour and shape.
@@ -237,9 +238,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return next((ticks for ticks in fitting if len(ticks) < _TICKS), [float(f"1e{power}") for power in powers])
 
 
-def _looking(
-    names: Sequence[str], looks: Mapping[str, tuple[str, str, Any]], field: str, part: int, **more: Any
-) -> Spec:
+def _looking(names: Sequence[str], looks: _Looks, field: str, part: int, **more: Any) -> Spec:
     """Return the encoding of a column by one part of its looks: colour, shape or dash."""
     scale = {"domain": list(names), "range": [looks[name][part] for name in names]}
     longest = min(max((len(name) for name in names), default=1), _LONGEST)
@@ -250,7 +249,7 @@ def _looking(
 
 
 def _bars(
-    picture: Picture, cases: Sequence[CaseMark], published: Sequence[PublishedFigure], looks: dict[str, Any]
+    picture: Picture, cases: Sequence[CaseMark], published: Sequence[PublishedFigure], looks: _Looks
 ) -> tuple[Spec, bool]:
     """Draw one bar for each case, the best on top; a case without a figure keeps its place and says why.
 
@@ -258,7 +257,7 @@ def _bars(
     """
     what = quantity(picture.y)
 
-    def place(case: CaseMark) -> tuple[Any, ...]:
+    def place(case: CaseMark) -> tuple[bool, float, str, tuple[tuple[str, float, str], ...]]:
         middle = case.y.middle if case.y else 0.0
         return case.y is None, -middle if what.more_is_better else middle, case.name, in_order(case.parameters)
 
@@ -385,7 +384,7 @@ def _lines(
     picture: Picture,
     cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
-    looks: dict[str, Any],
+    looks: _Looks,
     bounds: Sequence[_Mark],
     about: Sequence[Row],
 ) -> tuple[Spec, bool]:
@@ -408,7 +407,7 @@ def _lines(
         authors += [key | one for one in theirs]
     names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
     names += dict.fromkeys(bound["colour"] for bound in bounds)
-    looks = looks | {bound["colour"]: (INK, "stroke", (7, 3)) for bound in bounds}
+    looks = {**looks, **{bound["colour"]: (INK, "stroke", (7, 3)) for bound in bounds}}
     dashes = {dash: ("", "", DASHES[place % 4]) for place, dash in enumerate(sorted({case.dash for case in cases}))}
     dashed = _looking(list(dashes), dashes, "dash", 2) if picture.dash else _looking(names, looks, "colour", 2)
     colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
@@ -583,7 +582,7 @@ def _change_layers(changes: Sequence[_Mark], x: Spec) -> list[Spec]:
     ]
 
 
-def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: dict[str, Any]) -> Spec:
+def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: _Looks) -> Spec:
     """Draw one mark for each case that has both figures; the author's figures have no place here."""
     across, up = quantity(picture.x), quantity(picture.y)
     marks = []
@@ -591,7 +590,7 @@ def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: dict[str, Any])
         if case.x and case.y:
             says = saying(case, [(case.x, across), (case.y, up)], picture.statistic)
             marks.append(_crossed(case.colour, _reached(case.x), _reached(case.y), says) | {"dash": case.dash})
-    shapes = {dash: ("", SHAPES[place % 10], "") for place, dash in enumerate(sorted({case.dash for case in cases}))}
+    shapes = {dash: ("", SHAPES[place % 10], ()) for place, dash in enumerate(sorted({case.dash for case in cases}))}
     shape = _looking(list(shapes), shapes, "dash", 1) if picture.dash else None
     return _crosses(marks, looks, across, up, picture.log, shape)
 
@@ -608,7 +607,7 @@ def _crossed(colour: str, x: tuple[float, Interval | None], y: tuple[float, Inte
 
 
 def _crosses(
-    marks: Sequence[_Mark], looks: Mapping[str, Any], across: Quantity, up: Quantity, log: bool, shape: Spec | None
+    marks: Sequence[_Mark], looks: _Looks, across: Quantity, up: Quantity, log: bool, shape: Spec | None
 ) -> Spec:
     """Draw marks at two figures, and thin bars from end to end of both where they have ends."""
     x, y = (
@@ -711,7 +710,7 @@ def _winner_ink(cell: WinnerCell, colours: Mapping[str, str]) -> tuple[str, str,
 
 
 def _cells(
-    cells: Sequence[tuple[int, int, str, str, tuple[Any, ...]]], columns: Sequence[str], lines: Sequence[str]
+    cells: Sequence[tuple[int, int, str, str, tuple[str, str, str, bool]]], columns: Sequence[str], lines: Sequence[str]
 ) -> Spec:
     """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words."""
     labels = [_broken(line, 40) for line in lines]

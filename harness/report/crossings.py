@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from harness.model import label
 from harness.report.figures import described, in_order, legend, marked, route, significant, span, times
@@ -33,6 +33,11 @@ from harness.report.intervals import Estimate, Interval, around, draws, draws_of
 from harness.report.summary import Summary, competes, direction_order, is_exact, places
 from harness.report.table import Table
 from harness.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from harness.report.intervals import Array
 
 Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 
@@ -135,7 +140,7 @@ def costs(found: Iterable[Direction]) -> list[Cost]:
     ]
 
 
-def fitted(sizes: Sequence[float], seconds: Any) -> tuple[Any, Any]:
+def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
     """Return fixed and marginal cost of the lines that `seconds` scatter about by the same share at all sizes.
 
     `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
@@ -151,7 +156,7 @@ def fitted(sizes: Sequence[float], seconds: Any) -> tuple[Any, Any]:
     return fixed, slope / max(sizes)
 
 
-def _weighted(rows: Any, times: Any, weights: Any) -> tuple[Any, Any]:
+def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
     """Return the two costs, not below zero, by weighted least squares."""
     import numpy as np
 
@@ -255,7 +260,7 @@ def not_slower(cases: Sequence[Summary]) -> list[Summary]:
     return [case for case, (rank, _) in zip(ordered, places(ordered), strict=True) if rank == 1]
 
 
-def crossing(sizes: Sequence[int], first: Any, second: Any) -> Any:
+def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array:
     """Return the rows from which on the second is the faster, where both cost straight lines between `sizes`.
 
     `first` and `second` are seconds, arrays whose last axis goes over `sizes` in their order; what comes back has their

@@ -18,10 +18,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
@@ -127,7 +131,7 @@ def leaves_out_one(ratio: Interval | None) -> bool:
     return ratio is not None and not ratio[0] <= 1 <= ratio[1]
 
 
-def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Any:
+def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Array:
     """Return times that the true one may be, so that the middle 95 % of them are its interval.
 
     None is beyond the middle 99.9 %: of few degrees of freedom some would be beyond what a line can be fitted to.
@@ -145,7 +149,7 @@ def draws_of(name: str) -> Generator:
     return default_rng(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()))
 
 
-def middle(drawn: Any) -> Interval:
+def middle(drawn: Array) -> Interval:
     """Return the ends of the middle 95 % of some figures: two that were drawn, so that they may be infinite."""
     import numpy as np
 

@@ -7,7 +7,6 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.model import LabError, label
 from harness.report.figures import (
@@ -83,7 +82,7 @@ def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
 
 def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
     """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
-    of_case: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    of_case: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         of_case[row.case].append(row)
     found = [_marked(picture, runs) for runs in of_case.values()]

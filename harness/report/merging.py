@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.model import LabError
 from harness.report import markdown
@@ -157,7 +156,7 @@ def write(folder: Path, suite: Suite, runs: Sequence[MergedRun]) -> tuple[Path, 
 
 
 def written(
-    folder: Path, name: str, head: Sequence[str], lines: Iterable[Sequence[Any]], text: str
+    folder: Path, name: str, head: Sequence[str], lines: Iterable[Sequence[object]], text: str
 ) -> tuple[Path, Path]:
     """Write a table as CSV and a document next to it into a folder and return their paths. Raises LabError."""
     try:

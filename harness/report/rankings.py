@@ -65,7 +65,10 @@ _SET_OFF = "set off at a point: the transports of rank 1, none of which is shown
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
-def _number(form: str) -> Callable[[Any], str]:
+_Text = Callable[[Any], str]  # of a figure, or a whole summary
+
+
+def _number(form: str) -> _Text:
     return lambda value: format(value, form)
 
 
@@ -74,7 +77,7 @@ def _peak(value: float) -> str:
 
 
 # Of a ranking and of all figures of a case: the head of each column, what of a summary it has, and how it is written.
-_RANKING: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+_RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("workers", "workers", str),
     ("median s", "", with_interval),
     ("avg s", "mean_seconds", _number(".4f")),
@@ -88,7 +91,7 @@ _RANKING: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("of limit", "share_of_limit", _number(".0%")),
 )
 _OPTIONAL = ("workers", "published", "published s", "ratio", "of limit")
-_EVERY: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+_EVERY: tuple[tuple[str, str, _Text], ...] = (
     ("runs", "n", str),
     ("median s", "median_seconds", significant),
     ("interval from", "median_low_seconds", significant),
@@ -111,7 +114,7 @@ _EVERY: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def _cell(case: Summary, of: str, text: Callable[[Any], str]) -> str:
+def _cell(case: Summary, of: str, text: _Text) -> str:
     value = getattr(case, of) if of else case
     return "" if value is None else text(value)
 
@@ -243,12 +246,10 @@ class _Grid:
         cases = {(case.transport, case.label): case for case in group}
         lines = {case.transport: [cases.get((case.transport, one.label)) for one in where] for case in group}
 
-        def place(name: str) -> tuple[Any, ...]:
-            known = [
-                (case is None or case.median_seconds is None, case and case.median_seconds) for case in lines[name]
-            ]
+        def place(name: str) -> tuple[bool, list[tuple[bool, float]], str]:
+            known = [case.median_seconds if case else None for case in lines[name]]
             engine = next(case.engine for case in lines[name] if case)
-            return bool(engine), [(missing, seconds or 0.0) for missing, seconds in reversed(known)], name
+            return bool(engine), [(seconds is None, seconds or 0.0) for seconds in reversed(known)], name
 
         self.where = where
         self.lines = {name: lines[name] for name in sorted(lines, key=place)}
@@ -496,7 +497,7 @@ def _published_row(
     here = {case.published_row: case for case in reversed(cases) if at and case.label == at.label}
     ours, our_first = here.get(one.description), here.get(first)
 
-    def multiple(of: str, its: Any, firsts: Any, text: Callable[[float], str]) -> str:
+    def multiple(of: str, its: object, firsts: object, text: Callable[[float], str]) -> str:
         value, unit = getattr(its, of), getattr(firsts, of, None)
         return "" if value is None else f"{text(value)} {times(value / unit if unit else None)}".rstrip()
 

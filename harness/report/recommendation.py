@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -167,7 +167,7 @@ def read(folder: Path) -> Recommendation | None:
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        first: Any = error.errors(include_url=False)[0]
+        first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise LabError(f"{folder / FILE}: {place}: {first['msg']}; made by another version of the lab?") from None
 

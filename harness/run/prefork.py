@@ -39,7 +39,7 @@ class Ahead:
         entry = self._next.case.transport
         with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
             command = interpreters.command_of(entry)
-            worker = Worker(log, (*command, contract, entry.id, entry.function.__module__))
+            worker = Worker(log, (*command, contract, entry.id, entry.module))
             self._waiting = self._next, worker, log
 
     def take(self, run: Run) -> Worker | None:

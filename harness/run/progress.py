@@ -37,12 +37,7 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
     if not console.is_terminal:
         yield _plain(console, work, eta)
         return
-    columns: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("ETA {task.fields[eta]}")]
-    if console.width >= _WIDE:
-        columns += [TimeElapsedColumn(), BarColumn(_BAR)]
-    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut the line here; all other columns are complete
-    last = TextColumn("{task.description}", markup=False, table_column=rest)
-    with Progress(*columns, last, console=console, expand=True) as progress:
+    with progress_bar(console, MofNCompleteColumn(), "ETA {task.fields[eta]}", wide=_WIDE) as progress:
         task = progress.add_task("the first run is under way", total=len(work), eta="-:--")
 
         def on_row(row: Row) -> None:
@@ -53,6 +48,16 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
             progress.update(task, advance=1, description=_short(row, console.width - _FIGURES), eta=eta(row))
 
         yield on_row
+
+
+@contextmanager
+def progress_bar(console: Console, *columns: ProgressColumn | str, wide: int) -> Iterator[Progress]:
+    """Yield a line of progress: these columns, a bar on a terminal that is `wide`, and a task's description."""
+    bar = [TimeElapsedColumn(), BarColumn(_BAR)] if console.width >= wide else []
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut the line here; all other columns are complete
+    last = TextColumn("{task.description}", markup=False, table_column=rest)
+    with Progress(*columns, *bar, last, console=console, expand=True) as progress:
+        yield progress
 
 
 def line(row: Row) -> str:

@@ -257,7 +257,7 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
     except NoAnswer as error:  # a hang before the worker starts is not this transport's fault
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
-    job = replace(prepared, result=str(result), module=case.transport.function.__module__)
+    job = replace(prepared, result=str(result), module=case.transport.module)
     waiting = suite_run.ahead.take(run) if suite_run.ahead else None
     left = max(suite_run.deadline - time.monotonic(), 0.0)
     try:

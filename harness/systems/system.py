@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
@@ -160,7 +161,7 @@ class System:
             return ""
         return f"expected harness/systems/{self.name}/{name}.py, found none: {OPTIONAL[name]}"
 
-    def _module(self, name: str) -> Any:
+    def _module(self, name: str) -> ModuleType:
         if name in OPTIONAL and (reason := self.lacks(name)):
             raise LabError(reason)
         return importlib.import_module(f"harness.systems.{self.name}.{name}")

@@ -1,13 +1,13 @@
 """Lines of JSON between the parent and a worker, and the types that they carry. Standard library only.
 
 Importing pydantic would cost every worker 100 ms. The same code made a worker's input from the same types, so the
-worker checks only the field names (`made`). Any code in a worker may write to the parent, so the parent also checks the
-values with pydantic (`harness.run.execution`). Both treat an unknown or missing field as an error.
+worker checks only the field names (`made`). Other code in a worker may write to the parent, so the parent also
+checks the values with pydantic (`harness.run.execution`). Both treat an unknown or missing field as an error.
 """
 
 import json
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+from typing import ClassVar, TypeVar, get_args, get_type_hints
 
 _Made = TypeVar("_Made")
 
@@ -41,7 +41,7 @@ def made(of: type[_Made], found: dict[str, object]) -> _Made:
     return of(**{name: _value(types[name], value) for name, value in found.items()})
 
 
-def _value(of: Any, found: object) -> object:
+def _value(of: object, found: object) -> object:
     """Return a field's value as it was in the other process; `of` is a type, a list of it, or a type or None."""
     inner = [each for each in (*get_args(of), of) if isinstance(each, type) and is_dataclass(each)]
     if inner and isinstance(found, list):

@@ -15,12 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
+
+import psutil
 
 from harness.worker.lines import Message
 
 SAMPLE_SECONDS = 0.05
+_Read = TypeVar("_Read")
 _LINUX = sys.platform == "linux"
-CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): a process's clock id combines its inverted id and this
+_CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): a process's clock id combines its inverted id and this
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def read_memory(pid: int | None = None) -> Memory:
     """Return the memory of a process (default: this one). Raises ProcessLookupError if it is gone."""
     pid = pid or os.getpid()
     if not _LINUX:
-        return _read_memory_elsewhere(pid)
+        return _elsewhere(pid, lambda process: Memory(process.memory_info().rss))
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except FileNotFoundError:
@@ -77,11 +81,10 @@ def read_memory(pid: int | None = None) -> Memory:
     return Memory(sizes["VmRSS"], sizes["RssAnon"] + sizes["RssShmem"], sizes["RssFile"], sizes["VmHWM"])
 
 
-def _read_memory_elsewhere(pid: int) -> Memory:
-    import psutil  # not at the top: the worker on Linux does not need it
-
+def _elsewhere(pid: int, read: Callable[[psutil.Process], _Read]) -> _Read:
+    """Return what psutil tells of a process. Raises ProcessLookupError if it is gone."""
     try:
-        return Memory(psutil.Process(pid).memory_info().rss)
+        return read(psutil.Process(pid))
     except psutil.NoSuchProcess:
         raise ProcessLookupError(f"no process {pid}") from None
 
@@ -92,22 +95,12 @@ def read_cpu_seconds(pid: int) -> float:
     Raises ProcessLookupError if it is gone.
     """
     if not _LINUX:
-        return _read_cpu_elsewhere(pid)
+        return _elsewhere(pid, lambda process: sum(process.cpu_times()[:2]))
     # /proc/PID/stat counts hundredths of a second, a fifth of a sampling interval; this clock counts nanoseconds.
     try:
-        return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)
+        return time.clock_gettime(~pid << 3 | _CPUCLOCK_SCHED)
     except OSError:
         raise ProcessLookupError(f"no process {pid}") from None
-
-
-def _read_cpu_elsewhere(pid: int) -> float:
-    import psutil  # not at the top: the worker on Linux does not need it
-
-    try:
-        times = psutil.Process(pid).cpu_times()
-    except psutil.NoSuchProcess:
-        raise ProcessLookupError(f"no process {pid}") from None
-    return times.user + times.system
 
 
 def read_steal_seconds(stat: Path = Path("/proc/stat")) -> float | None:

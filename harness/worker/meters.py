@@ -10,13 +10,12 @@ import os
 import socket
 import struct
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from harness.machine.marked import processes
-from harness.worker.measure import CPUCLOCK_SCHED
+from harness.worker.measure import read_cpu_seconds
 
 _LINUX = sys.platform == "linux"
 # Offsets of tcpi_bytes_received and tcpi_bytes_sent (u64) in struct tcp_info of linux/tcp.h (since 4.19).
@@ -44,8 +43,11 @@ class Meters:
 
     def _cpu_of_workers(self) -> dict[int, float]:
         """Return the CPU time so far of every living process that the transport started."""
-        pids = processes(self._mark) if self._mark else []
-        return {pid: seconds for pid in pids if (seconds := _own_or_none(pid)) is not None}
+        found = {}
+        for pid in processes(self._mark) if self._mark else ():
+            with suppress(ProcessLookupError):  # it has just ended
+                found[pid] = read_cpu_seconds(pid)
+        return found
 
     def details(self) -> dict[str, int | float]:
         """Return `server_cpu_seconds`, `workers_cpu_seconds`, `sent_bytes` and `received_bytes`, if known.
@@ -102,17 +104,6 @@ def tree_cpu_seconds(pid: int) -> float | None:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         ended = sum(int(stat[place]) for place in (_CUTIME, _CUTIME + 1)) / _TICK
-        return _own(pid) + ended + sum(tree_cpu_seconds(child) or 0.0 for child in children)
+        return read_cpu_seconds(pid) + ended + sum(tree_cpu_seconds(child) or 0.0 for child in children)
     except OSError:
         return None
-
-
-def _own_or_none(pid: int) -> float | None:
-    try:
-        return _own(pid)
-    except OSError:  # it has just ended
-        return None
-
-
-def _own(pid: int) -> float:
-    return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)

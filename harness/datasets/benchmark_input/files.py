@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from harness.datasets import store
 from harness.datasets.benchmark_input.rows import COL_1, COL_2, codes_of, table_of
 from harness.datasets.benchmark_input.similarity import jaro_winkler
-from harness.model import Facts, LabError
+from harness.model import Facts, LabError, Scalar
 
 VERSION = 1
 TOP = 10
@@ -32,7 +31,7 @@ class Answers:
     `top` are the largest groups as [col_1, col_2, count], larger ones first, equal ones ordered by name.
     """
 
-    top: list[list[Any]]
+    top: list[list[Scalar]]
     groups: int
     similarity_sum: float
     amount_sum: int

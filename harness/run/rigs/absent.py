@@ -17,9 +17,6 @@ class AbsentRig(Rig[AnyJob, Answer]):
 
     requires: Sequence[str]
 
-    lab_name = "local"
-    secrets: Sequence[str] = ()
-
     @property
     def headline(self) -> str:
         return f"nothing of this suite can run here: {not_installed(self.requires)}"
@@ -29,9 +26,6 @@ class AbsentRig(Rig[AnyJob, Answer]):
 
     def extent(self, case: Case) -> tuple[int | None, int | None]:
         return None, None
-
-    def room(self, case: Case) -> int:
-        return 0
 
     def unavailable(self, case: Case) -> str | None:
         """Name the missing packages of the rig and of the transport together, for one install command."""

@@ -29,6 +29,7 @@ from harness.model import Bucket, Case, Operation, Server, Transport, Value
 from harness.run.lock import only_run_on_server
 from harness.run.rigs import networks, server_parameters
 from harness.run.rigs.networks import Networks
+from harness.run.rigs.objects import OnObjectStore
 from harness.run.rigs.rig import (
     Checked,
     Rig,
@@ -50,7 +51,7 @@ OPTIONAL = (
 
 
 @dataclass(frozen=True)
-class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
+class DatabaseRig(OnObjectStore):
     """Servers, tables by dataset name and rows, and the S3 server (or why there is none); see `Rig`.
 
     `named` is the cluster that the user named, in suites with workers. `configured` has the settings of whole servers.
@@ -74,8 +75,7 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
 
     @property
     def secrets(self) -> Sequence[str]:
-        store = [] if isinstance(self.objects, str) else self.objects.store.secrets
-        return [*self.lab.endpoints.values(), *store]
+        return [*self.lab.endpoints.values(), *super().secrets]
 
     @property
     def headline(self) -> str:
@@ -89,17 +89,15 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
         return f"lab: {self.lab.name} ({versions}{also}); {data}"
 
     def facts(self) -> dict[str, object]:
-        servers = {
-            name: {"version": server.version, "settings": server.settings, **_program(server)}
-            for name, server in (self.servers | self.networks.servers()).items()
-        }
-        if not isinstance(self.objects, str):
-            servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
+        servers = {name: server.facts for name, server in (self.servers | self.networks.servers()).items()}
         return {
             "data": [dataset_facts(tables.dataset, tables.spec) for tables in self.tables.values()],
-            "servers": servers,
+            "servers": servers | self.server_of_store(),
             "server_filesystem": filesystem(self.lab.folder) if self.lab.folder else None,
         }
+
+    def on_s3(self, case: Case) -> bool:
+        return "s3" in case.transport.needs
 
     def extent(self, case: Case) -> tuple[int, int | None]:
         rows = self._of(case).dataset.rows * server_parameters.readers(case)
@@ -123,26 +121,17 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
         job = DatabaseJob(transport=entry.id, dataset=tables.dataset.path, logical_types=tables.logical_types)
         if entry.operation is Operation.COPY:
             return job
-        self._greet(entry)
+        with stopping_where_not_ours(self.lab.name):
+            self.references.greet(entry.system)
+        self._greet(case)
         server_parameters.configure(case, self.lab, self.references, self.configured)
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
         job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
         return self.networks.put(case, server_parameters.with_parameters(case, job, tables, self.folder))
 
-    def _greet(self, entry: Transport) -> None:
-        """Check that the transport's server answers. Raises NoAnswer, or Stop if the lab cannot restart it."""
-        with stopping_where_not_ours(self.lab.name):
-            self.references.greet(entry.system)
-        if objects := self._store(entry):
-            with stopping_where_not_ours(objects.lab_name):
-                objects.greet(objects.store)
-
     def _of(self, case: Case) -> Tables:
         return self.tables[case.dataset, int(case.parameters["rows"])]
-
-    def _store(self, entry: Transport) -> Objects | None:
-        return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         """Add the tables that a case writes, reads or copies from to its job, empty or filled as needed."""
@@ -186,8 +175,7 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
         return Checked(wrong, None, details)
 
     def died(self, case: Case) -> bool:
-        store = self._store(case.transport)
-        return case.transport.system in self.lab.dead() or bool(store and store.dead()) or self.networks.died(case)
+        return case.transport.system in self.lab.dead() or super().died(case) or self.networks.died(case)
 
     def revive(self) -> list[str]:
         while self.references.hung:
@@ -195,8 +183,7 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
             self.references.forget(system)
-        revived += self.networks.revive()
-        return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
+        return [*revived, *self.networks.revive(), *super().revive()]
 
     def disturbed(self, case: Case) -> str:
         system = case.transport.system
@@ -230,10 +217,6 @@ class DatabaseRig(Rig[DatabaseJob, DatabaseAnswer]):
         except Exception:
             self.references.forget(case.transport.system)
             raise
-
-
-def _program(server: Server) -> dict[str, str]:
-    return {"program": server.program} if server.program else {}
 
 
 def _whose(server: Server) -> str:

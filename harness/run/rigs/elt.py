@@ -21,7 +21,7 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk
 from harness.model import Case, LabError, ObjectStore
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Checked, Rig, RunRequest, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, only_parameters, working_folder
 from harness.worker.contracts.elt import EltAnswer, EltJob
 from harness.worker.messages import Numbers
 
@@ -57,7 +57,7 @@ class EltRig(OnObjectStore):
     def facts(self) -> dict[str, object]:
         return {
             "data": [raw_csv.facts(tree) for tree in self._measured_trees()],
-            "servers": self.servers(),
+            "servers": self.server_of_store(),
             "server_filesystem": filesystem(self.folder),
         }
 
@@ -73,9 +73,6 @@ class EltRig(OnObjectStore):
     def extent(self, case: Case) -> tuple[int, int | None]:
         tree = self.trees[int(case.parameters["rows"])]
         return tree.rows, tree.bytes
-
-    def room(self, case: Case) -> int:
-        return 0  # the result is in the rig's own folder, whose space was checked at the start
 
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
@@ -196,22 +193,20 @@ def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
     """
     _check(request)
     settings = request.settings
-    folder = settings.state_dir / "elt"
-    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    sizes = sorted({int(case.parameters["rows"]) for case in request.cases} | {_WARMUP_ROWS})
-    building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, request.plan.seed) for rows in sizes)
-    on_s3 = [case for case in request.cases if "s3" in _places(case) and not missing_package(case.transport)]
-    users = sorted({case.transport.id for case in on_s3})
-    user_store = bool(on_s3) and settings.s3_endpoint is None
-    running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
-    running += sum(raw_csv.most_bytes(rows) for rows in sizes) * user_store
-    require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
-    request.say(
-        f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
-    )
-    trees = {rows: raw_csv.ensure(settings.datasets_dir, rows, request.plan.seed, request.say) for rows in sizes}
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = stack.enter_context(working_folder(settings, "elt"))
+        sizes = sorted({int(case.parameters["rows"]) for case in request.cases} | {_WARMUP_ROWS})
+        building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, request.plan.seed) for rows in sizes)
+        on_s3 = [case for case in request.cases if "s3" in _places(case) and not missing_package(case.transport)]
+        users = sorted({case.transport.id for case in on_s3})
+        user_store = bool(on_s3) and settings.s3_endpoint is None
+        running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
+        running += sum(raw_csv.most_bytes(rows) for rows in sizes) * user_store
+        require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
+        request.say(
+            f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
+        )
+        trees = {rows: raw_csv.ensure(settings.datasets_dir, rows, request.plan.seed, request.say) for rows in sizes}
         folder.mkdir(parents=True)
         with_links = any(case.parameters["network"] != "direct" for case in on_s3)
         objects, bucket = stack.enter_context(object_store(settings, users, request.run_id, request.say, with_links))

@@ -29,11 +29,9 @@ class OnObjectStore(AnyRig):
     def secrets(self) -> Sequence[str]:
         return [] if isinstance(self.objects, str) else self.objects.store.secrets
 
-    def servers(self) -> dict[str, object]:
+    def server_of_store(self) -> dict[str, object]:
         """Return the server's facts for environment.json: empty without one."""
-        if isinstance(self.objects, str):
-            return {}
-        return {"s3": {"version": self.objects.server.version, "settings": self.objects.server.settings}}
+        return {} if isinstance(self.objects, str) else {"s3": self.objects.server.facts}
 
     def died(self, case: Case) -> bool:
         """See `Rig`."""

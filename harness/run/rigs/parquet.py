@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import available_memory, filesystem
 from harness.model import Case, LabError
-from harness.run.rigs.rig import Checked, Rig, RunRequest, Unavailable, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, Unavailable, only_parameters, working_folder
 from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
 REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # makes the files
@@ -33,9 +33,6 @@ class ParquetRig(Rig[ParquetJob, ParquetAnswer]):
     files: dict[Layout, LineitemFile]
     datasets_folder: Path
     scratch: Path
-
-    lab_name = "local"
-    secrets: Sequence[str] = ()
 
     @property
     def headline(self) -> str:
@@ -55,9 +52,6 @@ class ParquetRig(Rig[ParquetJob, ParquetAnswer]):
     def extent(self, case: Case) -> tuple[int, int | None]:
         files = self._files(case)
         return sum(file.rows for file in files), sum(file.bytes for file in files)
-
-    def room(self, case: Case) -> int:
-        return 0  # the result is a number
 
     def unavailable(self, case: Case) -> str | None:
         if case.parameters["page_cache"] == "dropped" and sys.platform != "linux":
@@ -139,8 +133,5 @@ def opened(request: RunRequest) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
     lineitem.require_disk(folder, wanted)
     lineitem.require_memory(folder, wanted)
     files = lineitem.ensure_all(folder, wanted, request.say)
-    scratch = request.settings.state_dir / "scan"
-    try:
-        yield ParquetRig(files, folder, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with working_folder(request.settings, "scan") as working:
+        yield ParquetRig(files, folder, working)

@@ -4,6 +4,7 @@ A rig is a module with `opened(request)` and `REQUIRES`. These are the modules t
 transport, beyond the lab's base dependencies.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -88,10 +89,12 @@ class Rig(Protocol[_Job, _Answer]):
     @property
     def lab_name(self) -> str:
         """The lab: embedded, compose or external; `local` if no server is involved."""
+        return "local"
 
     @property
     def secrets(self) -> Sequence[str]:
         """Addresses whose passwords must not appear in results."""
+        return ()
 
     @property
     def headline(self) -> str:
@@ -105,6 +108,7 @@ class Rig(Protocol[_Job, _Answer]):
 
     def room(self, case: Case) -> int:
         """Return the bytes that a run may need in its results folder for its result."""
+        return 0
 
     def described(self) -> Mapping[str, Described]:
         """Return known facts about datasets' values, by name, which exclude transports that lose some of them."""
@@ -144,6 +148,17 @@ class Rig(Protocol[_Job, _Answer]):
 
 
 AnyRig = Rig[Any, Any]
+
+
+@contextmanager
+def working_folder(settings: Settings, name: str) -> Iterator[Path]:
+    """Yield the path of a folder for a rig's files, which does not exist; remove it at the end."""
+    folder = settings.state_dir / name
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Transport
 from harness.run.execution import execute
-from harness.run.rigs.rig import Checked, Rig, RunRequest, dataset_facts, only_parameters
+from harness.run.rigs.rig import Checked, Rig, RunRequest, dataset_facts, only_parameters, working_folder
 from harness.worker.contracts.stores import StoreAnswer, StoreJob
 from harness.worker.messages import Failed
 
@@ -45,9 +45,6 @@ class StoreRig(Rig[StoreJob, StoreAnswer]):
     folder: Path
     time_limit: float
     expected: dict[tuple[int, bool], pl.DataFrame | OrderedColumns] = field(default_factory=dict)
-
-    lab_name = "local"
-    secrets: Sequence[str] = ()
 
     @property
     def headline(self) -> str:
@@ -154,22 +151,20 @@ def opened(request: RunRequest) -> Iterator[Rig[StoreJob, StoreAnswer]]:
     names = {case.dataset for case in request.cases}
     if len(names) > 1:
         raise LabError(f"expected one dataset in a run on stores, found {', '.join(sorted(names))}")
-    folder = request.settings.state_dir / "stores"
-    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    needed = _disk_bytes(request.cases)
-    require_disk(folder, needed, "or choose a smaller SIZE")
-    for name, bytes_a_row in _MEMORY_A_ROW.items():
-        rows = max((int(c.parameters["rows"]) for c in request.cases if c.transport.frame == name), default=0)
-        require_memory(rows * bytes_a_row, f"{rows:,} rows as {name}", "choose a smaller SIZE or fewer ROWS")
-    request.say(f"stores: up to {needed / 1e9:.1f} GB of disk in {folder.name}/ while it runs, removed at the end")
-    spec = store.specification(names.pop())
-    sizes = {int(case.parameters["rows"]) for case in request.cases} | {WARMUP_ROWS}
-    datasets = {rows: store.ensure(request.settings.datasets_dir, spec.name, rows, request.plan.seed) for rows in sizes}
-    try:
+    with working_folder(request.settings, "stores") as folder:
+        needed = _disk_bytes(request.cases)
+        require_disk(folder, needed, "or choose a smaller SIZE")
+        for name, bytes_a_row in _MEMORY_A_ROW.items():
+            rows = max((int(c.parameters["rows"]) for c in request.cases if c.transport.frame == name), default=0)
+            require_memory(rows * bytes_a_row, f"{rows:,} rows as {name}", "choose a smaller SIZE or fewer ROWS")
+        request.say(f"stores: up to {needed / 1e9:.1f} GB of disk in {folder.name}/ while it runs, removed at the end")
+        spec = store.specification(names.pop())
+        sizes = {int(case.parameters["rows"]) for case in request.cases} | {WARMUP_ROWS}
+        datasets = {
+            rows: store.ensure(request.settings.datasets_dir, spec.name, rows, request.plan.seed) for rows in sizes
+        }
         folder.mkdir(parents=True)
         yield StoreRig(spec, datasets, folder, request.plan.time_limit)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _disk_bytes(cases: Sequence[Case]) -> int:

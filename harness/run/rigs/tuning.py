@@ -20,7 +20,7 @@ from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
 from harness.run.rigs import tuning_answers
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Checked, Rig, RunRequest
+from harness.run.rigs.rig import Checked, Rig, RunRequest, working_folder
 from harness.run.rigs.tuning_answers import Done
 from harness.worker.contracts.tuning import TuningAnswer, TuningJob
 from harness.worker.messages import Numbers
@@ -56,7 +56,7 @@ class TuningRig(OnObjectStore):
     def facts(self) -> dict[str, object]:
         return {
             "data": [benchmark_input.facts(table) for table in self._measured_tables()],
-            "servers": self.servers(),
+            "servers": self.server_of_store(),
             "server_filesystem": filesystem(self.folder),
         }
 
@@ -69,9 +69,6 @@ class TuningRig(OnObjectStore):
             elements = int(case.parameters["elements"])
             return elements, _ELEMENT_BYTES * elements
         return self.tables[key].rows, self.tables[key].bytes
-
-    def room(self, case: Case) -> int:
-        return 0  # the result is in the rig's own folder, whose space was checked at the start
 
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
@@ -241,13 +238,14 @@ def opened(request: RunRequest) -> Iterator[Rig[TuningJob, TuningAnswer]]:
     space or memory, a wrong parameter, an S3 server in the environment that does not answer.
     """
     _check(request)
-    settings, folder = request.settings, request.settings.state_dir / "tuning"
-    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run: the lock shows that it has ended
-    keys = sorted({_WARMUP} | _keys(request.cases))
-    _require_room(request, keys)
-    tables = {key: benchmark_input.ensure(settings.datasets_dir, *key, request.plan.seed, request.say) for key in keys}
+    settings = request.settings
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = stack.enter_context(working_folder(settings, "tuning"))
+        keys = sorted({_WARMUP} | _keys(request.cases))
+        _require_room(request, keys)
+        tables = {
+            key: benchmark_input.ensure(settings.datasets_dir, *key, request.plan.seed, request.say) for key in keys
+        }
         folder.mkdir(parents=True)
         loaded = sorted({_WARMUP} | _keys(filter(_in_database, request.cases)))
         databases = {key: _load(folder / f"{key[0]}-{key[1]}.duckdb", tables[key]) for key in loaded}
