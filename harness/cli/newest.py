@@ -117,7 +117,7 @@ def _found(
 def _counts(run: StoredRun) -> bool:
     """Say whether a run of the matrix is of all transports, not of the size smoke, on the lab's data, and has ended.
 
-    Runs of `crossings` count as they are: `--network` makes a small one of its own.
+    Runs of `crossings` count as they are: `--network` makes its own small one.
     """
     if any("columns" in data for data in run.environment.get("data", ())):  # somebody's own
         return False

@@ -92,7 +92,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
 def _largest(race: Race) -> int:
     """Return the most rows that all who are still in have run, or else that the most have run; 0 before any run.
 
-    Of a pass that was cut short whoever came first would be the fastest.
+    In a pass that was cut short, the transport that ran first would be the fastest.
     """
     sizes = [rows for rows in race.told if race.leader(rows)]
     whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
@@ -193,7 +193,7 @@ def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Int
 
 
 def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
-    """Return the figure of a usual transport at the largest number of rows that it ran, beside the fastest there."""
+    """Return the figure of a usual transport at the largest number of rows that it ran, next to the fastest there."""
     rows = max(size for of, size in found if of == name)
     best = min(race.told[rows], key=lambda one: mean(race.told[rows][one]))
     return _figure(found[name, rows], found[best, rows], race.spread)

@@ -180,7 +180,7 @@ def _line(
 
 
 def table(found: Compared) -> Table:
-    """Return the comparison as a table of texts, with everything that must be known to read it below."""
+    """Return the comparison as a table of strings, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
     rows = [_texts(line, several) for line in found.lines]

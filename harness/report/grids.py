@@ -27,7 +27,7 @@ _NOT_TRIED = (Status.UNAVAILABLE, Status.UNSUPPORTED)
 
 
 class Verdict(Enum):
-    """What a cell is marked with, and what that stands for: the worst of a case's runs, the later here the worse."""
+    """The mark of a cell and its meaning: the worst of a case's runs, the later here the worse."""
 
     UNTRIED = ("", "not tried")
     RIGHT = ("✓", "right: every row once, every value as it was")
@@ -236,8 +236,8 @@ _Key = tuple[str, ...]
 class WinnerCell:
     """One cell: the fastest transport (None where none is exact), who is not shown to be slower, what it says in full.
 
-    `unsure` says that there were too few runs: the median alone tells who is the fastest. `absent` are those
-    who are the fastest in a cell beside it, of the same direction, and have no figure here; `ran` are all who have one.
+    `unsure` says that there were too few runs: the median alone tells who is the fastest. `absent` are those that are
+    the fastest in a neighbouring cell, of the same direction, and have no figure here; `ran` are all that have one.
     `alone` says that no other transport is exact: then nothing shows that this one is fast.
     """
 
@@ -305,7 +305,7 @@ def map_of(picture: Picture, rows: Sequence[Row]) -> WinnersMap:
 
 
 def _with_gaps(cells: Sequence[Sequence[WinnerCell | None]]) -> Iterator[Iterator[WinnerCell | None]]:
-    """Yield the lines of cells that know of the winners beside them which have no figure there."""
+    """Yield the lines of cells whose neighbours' winners have no figure there."""
     for y, line in enumerate(cells):
         yield (cell and _with_absent(cell, _neighbours(cells, x, y)) for x, cell in enumerate(line))
 
