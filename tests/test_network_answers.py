@@ -103,11 +103,11 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--to", "oracle"), 'expected a database (postgres, clickhouse), found "oracle"'),
-        (("--to", "postgres", "--from", "clickhouse"), "found two"),
-        (("--frame", "arrow"), 'expected a frame of pandas or polars, found "arrow"'),
+        (("--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
+        (("--to", "postgres", "--from", "clickhouse"), "; not both"),
+        (("--frame", "arrow"), '--frame "arrow": choose pandas or polars'),
         (("--data", "x.parquet"), "expected --network without data"),
-        (("--rows", "0"), "expected rows to be a whole number of at least 1, found 0"),
+        (("--rows", "0"), "rows 0: give a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_before_anything_is_run(

@@ -66,7 +66,7 @@ def show_at(
     from harness.suites import suite_files
 
     if rows is not None and rows < 1:
-        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+        raise LabError(f"rows {rows}: give a whole number of at least 1")
     suite = suite_files.load(chosen.suites_dir, OF_ROWS)
     wanted = suite.crossings
     experiments = (wanted.networks if network else wanted.experiments) if wanted else []

@@ -175,9 +175,7 @@ def _require_writable(option: str, script: Path, data: Path | None, query: str |
     if str(data) == "-":
         raise LabError(f"{option} with --data -: a program cannot read standard input again; save it as a file first")
     if query is not None and of and not table:
-        raise LabError(
-            f"expected --table with {option}, --query and --from: a program reads a whole table, and a query has none"
-        )
+        raise LabError(f"{option} with --query and --from: add --table NAME, because a program reads a whole table")
 
 
 def _bytes(text: str | None) -> int | None:

@@ -115,8 +115,8 @@ def _refuse_beside_resume(context: typer.Context) -> None:
     ]
     if given:
         raise LabError(
-            f"--resume goes on with a run as it was asked for; found {', '.join(map(str, given))} beside it: leave "
-            "that out, or start a new run without --resume"
+            f"{', '.join(map(str, given))} with --resume: a run goes on as it was planned; leave that out, or start a "
+            "new run without --resume"
         )
 
 

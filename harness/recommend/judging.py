@@ -132,7 +132,8 @@ def _nobody(racing: Racing) -> str:
         ran = _ran(racing)
         cause, count = shared(reasons.values(), types)
         if count == ran and of_server(cause):
-            return f"none of the {ran} transports that ran brings these data through: {cause}; more time does not help"
+            kept = f"none of the {ran} transports that ran keeps every value of these data"
+            return f"{kept}: {cause}; more time does not help"
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with --resume {id_}"

@@ -214,8 +214,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
         if asked.budget < least:
             raise LabError(
-                f"expected a budget of at least {least} s, which is one pass over {len(eligible)} transports, found "
-                f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
+                f"--budget {asked.budget:.0f}: one pass over {len(eligible)} transports takes at least {least} s; "
+                "give it more, or leave some out (--without, --style)"
             )
 
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))

@@ -36,7 +36,7 @@ def require_place(path: Path) -> None:
     """Raise LabError where no script can be written: that is to be known before a race."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise LabError(
-            f"expected a file to write the script to, found {path}: a folder, or in none that can be written"
+            f"{path}: cannot write the script there; name a file in a folder that exists and that you may write to"
         )
 
 

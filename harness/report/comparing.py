@@ -76,7 +76,7 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
     """
     suites = {run.suite for run in (one, other)}
     if suites != {suite.name}:
-        raise LabError(f"expected two runs of one suite, found {', '.join(sorted(suites))}")
+        raise LabError(f"runs of different suites: {', '.join(sorted(suites))}; compare two of one suite")
     names = (one.name, other.name)
     differs = tuple(_differing(one, other))
     refused = [fact for fact in differs if not fact.endswith(" of the lab")]  # whose code may be the question

@@ -320,7 +320,7 @@ def _neighbours(cells: Sequence[Sequence[WinnerCell | None]], x: int, y: int) ->
 
 def _with_absent(cell: WinnerCell, winners: Iterable[Summary]) -> WinnerCell:
     absent = sorted({one.transport for one in winners if cell.fastest and route(one) == route(cell.fastest)} - cell.ran)
-    said = [f"no figure here, and the fastest beside: {name}" for name in absent]
+    said = [f"no figure here, and the fastest next to it: {name}" for name in absent]
     return replace(cell, absent=tuple(absent), says="\n".join([cell.says, *said]))
 
 
@@ -412,7 +412,7 @@ def _winner_table(title: str, found: WinnersMap) -> Table:
     if any(cell and cell.alone for line in found.cells for cell in line):
         notes.append("alone: no other transport there is exact, so that nothing shows how fast it is")
     if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
-        notes.append(f"{UNSURE} too few runs, or the fastest of a cell beside has no figure there")
+        notes.append(f"{UNSURE} too few runs, or the fastest of a neighbouring cell has no figure there")
     return Table(
         title, ("", *found.columns), rows, tuple(notes), wide=frozenset(range(len(found.columns) + 1)), best=best
     )
