@@ -58,7 +58,7 @@ def test_a_network_is_its_round_trip_and_its_rate(said: str, parameters: dict[st
     "said", ["fast", "10", "0.2.1ms", ".ms", "10ms,20ms", "1Gbit,100Mbit", "10ms 1Gbit", "10ms,", "-1ms"]
 )
 def test_anything_else_is_refused(said: str) -> None:
-    with pytest.raises(LabError, match="expected a network as its round trip and its rate, such as"):
+    with pytest.raises(LabError, match=r"--network .*: give a round trip, a rate or both, such as"):
         network.parsed(said)
 
 
@@ -106,7 +106,7 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
         (("--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
         (("--to", "postgres", "--from", "clickhouse"), "; not both"),
         (("--frame", "arrow"), '--frame "arrow": choose pandas or polars'),
-        (("--data", "x.parquet"), "expected --network without data"),
+        (("--data", "x.parquet"), "--network with data"),
         (("--rows", "0"), "rows 0: give a whole number of at least 1"),
     ],
 )

@@ -109,8 +109,7 @@ def _found(
                 return run, summaries, found
     name = "" if suite.name == _SUITE else f" {suite.name}"
     raise NoRun(
-        f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none that answers; "
-        f"lab run{name} makes one"
+        f"no run of suite {suite.name} of this machine in {chosen.results_dir} answers; lab run{name} makes one"
     )
 
 

@@ -81,7 +81,9 @@ def recommend(
         _without_data(chosen, console, rows, to, of, frame, over)
         return
     if over:
-        raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
+        raise LabError(
+            "--network with data: leave one out, because a race runs over loopback, or to the servers as they are"
+        )
     from harness.datasets.user_data import options
     from harness.recommend import asking
     from harness.recommend.eligible import Asked
@@ -184,7 +186,7 @@ def _bytes(text: str | None) -> int | None:
     try:
         return int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError:
-        raise LabError(f'expected an amount of memory such as 500MB or 1GB, found "{text}"') from None
+        raise LabError(f'--max-memory "{text}": give an amount such as 500MB or 1GB') from None
 
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:

@@ -100,7 +100,7 @@ def _require_known(asked: Asked, entries: Sequence[Transport]) -> None:
             raise unknown("client or module for --without", name, sorted(known))
     if asked.style and asked.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
-        raise LabError(f'expected a style of these transports ({styles}), found "{asked.style}"')
+        raise LabError(f'--style "{asked.style}": choose one of these transports\' styles: {styles}')
 
 
 def _first_reason(entry: Transport, asked: Asked) -> Iterable[tuple[str, str]]:

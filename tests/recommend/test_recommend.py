@@ -184,7 +184,7 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         (("--data", "{data}", "--to", "postgres", "--key", "state"), "--key state: not unique"),
         (("--data", "{data}", "--to", "postgres", "--budget", "5"), "--budget 5: one pass over"),
         (("--data", "{data}", "--to", "postgres", "--budget", "-1"), "--budget -1: give seconds above 0"),
-        (("--data", "{data}", "--to", "postgres", "--max-memory", "much"), "expected an amount of memory"),
+        (("--data", "{data}", "--to", "postgres", "--max-memory", "much"), '--max-memory "much": give an amount'),
         (
             ("--data", "{data}", "--to", "postgres", "--without", "psycop"),
             'no client or module for --without "psycop". Did you mean "psycopg"? Choose from: ',
@@ -222,7 +222,7 @@ def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
 
 
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
-    assert "expected a run of suite matrix of this machine in" in refused(raced.run())
+    assert "no run of suite matrix of this machine in" in refused(raced.run())
 
 
 def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
