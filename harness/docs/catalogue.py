@@ -62,7 +62,7 @@ _FIGURES = """\
 Median seconds of {rows:,} rows, the fastest first. The factor is how many times as fast as what most code does.
 † changes some kinds of values silently, ‡ refuses some, and "loses" counts these kinds."""
 _CODE = """\
-<details markdown>
+<details markdown data-search-exclude>
 <summary>Code; <code>lab show {id}</code> prints it as a script</summary>
 
 ```python

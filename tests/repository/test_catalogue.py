@@ -1,6 +1,7 @@
 """The catalogue: every transport once, on the page of its client, and an index that counts them."""
 
 import inspect
+import json
 import re
 from collections import Counter
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ def section(entry):
 def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_declares(entry):
     text = section(entry)
     assert f"\n`{entry.id}`\n" in text
-    assert f"<code>lab show {entry.id}</code>" in text.partition("<details markdown>")[2]
+    assert f"<code>lab show {entry.id}</code>" in text.partition("<details markdown data-search-exclude>")[2]
     assert re.search(rf"```python\n(async )?def {entry.function.__name__}\(", text)
     assert text.count("```") == 2
     assert ("    pip install " in text) == bool(packages_of(entry) - NOT_ON_PYPI.keys())
@@ -95,6 +96,13 @@ def test_the_index_has_all_that_the_reference_run_measured_once():
     assert {re.sub(r"\[.*?\]\(.*#", "(#", line) for line in listed} == {
         re.sub(r"\[.*?\]\(#", "(#", line.removeprefix("| ")) for line in measured
     }
+
+
+def test_a_page_filters_by_columns_that_the_table_has():
+    script = (ROOT / "website/filter.js").read_text("utf-8")
+    names = json.loads(re.search(r"for \(const name of (\[.*\])\)", script)[1])
+    (head,) = re.findall(r"^\| (database \| .*) \|$", catalogue.index(), re.MULTILINE)
+    assert set(names) - set(head.split(" | ")) == set()
 
 
 def test_every_kind_of_values_stands_on_its_page():
