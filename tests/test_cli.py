@@ -250,7 +250,7 @@ def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_a
 
 
 @pytest.mark.long
-def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_in_the_named_folder(
+def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_where_it_is_told(
     lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     run = str(_published_of_the_reference(tmp_path))

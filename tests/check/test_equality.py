@@ -218,7 +218,7 @@ def test_with_one_mark_for_what_is_missing_nan_is_null_and_nothing_else_is() -> 
     assert whole(nulls, pl.DataFrame({"a": [0.0, 1.0]}), one_missing=True) != []
 
 
-def test_no_value_is_reported_where_none_may_be() -> None:
+def test_no_value_is_told_where_none_may_be() -> None:
     expected, actual = (
         pl.DataFrame({"a": [1, 2], "b": ["secret", "y"]}),
         pl.DataFrame({"a": [1, 2], "b": ["other", "y"]}),
@@ -243,7 +243,7 @@ STANDING = pl.DataFrame({"x": [0.0, None, float("nan")], "t": ["a", None, "b"]})
         (STANDING.with_columns(x=pl.Series([0, None, 1])), False, False),
     ],
 )
-def test_frames_are_equal_as_they_are_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
+def test_frames_are_equal_as_they_stand_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
     assert equal_as_they_stand(STANDING, other, one_missing) is expected
 
 

@@ -91,7 +91,7 @@ def test_an_engine_without_frequent_probes_at_the_start_is_too_old(check):
     refused(check(changed={"version": "20.10.24+dfsg1 Engine containerd "}), "Engine >= 25.0, found 20.10.24")
 
 
-def test_an_engine_that_lets_neighbours_reach_the_ports_is_reported_and_used(check):
+def test_an_engine_that_lets_neighbours_reach_the_ports_is_told_and_used(check):
     for version, told in (("27.5.1", True), ("25.0.0", True), ("28.0.0", False), ("28.5.2+dfsg4", False)):
         done = check(changed={"version": f"{version} Engine containerd "})
         assert (done.returncode, done.stdout) == (0, "rootful\n")
@@ -100,7 +100,7 @@ def test_an_engine_that_lets_neighbours_reach_the_ports_is_reported_and_used(che
     assert check(changed={"version": "27.5.1 Engine ", "info": rootless}).stderr == ""
 
 
-def test_an_engine_that_is_not_running_is_distinguished_from_one_that_may_not_be_used(check):
+def test_an_engine_that_is_not_running_is_told_apart_from_one_that_may_not_be_used(check):
     words = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
     done = check(changed={"version": {"error": words}})
     refused(done, words, "systemctl start docker")
@@ -115,7 +115,7 @@ def test_podman_is_refused_by_name(check):
     refused(check(changed={"version": "5.4.2 Podman Engine Conmon OCI Runtime (crun) "}), "found Podman")
 
 
-def test_a_rootless_engine_is_reported(check):
+def test_a_rootless_engine_is_told(check):
     done = check(changed={"info": "[name=seccomp,profile=builtin name=rootless name=cgroupns]"})
     assert (done.returncode, done.stdout) == (0, "rootless\n")
 

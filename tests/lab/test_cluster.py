@@ -91,7 +91,7 @@ def test_without_a_cluster_workers_are_of_this_machine_and_see_what_it_sees() ->
     assert cluster.workers(named(None, cluster_postgres_uri=THERE), transport("dask"), 2, HERE, "/scratch") == expected
 
 
-def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_set_otherwise() -> None:
+def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_otherwise() -> None:
     address = "tcp://scheduler:8786"
     expected = Workers(4, HERE, address, "/scratch")
     assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected

@@ -36,7 +36,7 @@ def test_the_columns_that_rule_the_most_out_are_named_with_how_many_and_not_the_
     )
 
 
-def test_where_no_column_is_known_a_reason_is_reported() -> None:
+def test_where_no_column_is_known_a_reason_is_told() -> None:
     said = nobody({"a": set(), "b": set()}, TYPES, ["error: of the first", "error: of the second"])
     assert said == "none of 2 transports keeps every value of these data, such as: error: of the first"
 

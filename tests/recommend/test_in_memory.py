@@ -60,7 +60,7 @@ def test_what_cannot_be_recommended_is_said_in_one_line(
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_script_of_a_query_runs_as_it_is(
+def test_the_script_of_a_query_runs_as_it_stands(
     lab: Command, on_embedded_lab: dict[str, str], scripts: Scripts, tmp_path: Path
 ) -> None:
     address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"

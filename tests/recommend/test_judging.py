@@ -161,7 +161,7 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     assert found.ended == "the budget of 40 s was used up after 1 of 3 transports"
 
 
-def test_a_usual_one_is_set_next_to_the_fastest_by_all_runs_and_not_by_one() -> None:
+def test_a_usual_one_is_set_beside_who_is_fastest_by_all_runs_and_not_by_one() -> None:
     under_way = racing([TUNED, TEXT, USUAL], usual=(USUAL,))
     ran(under_way, TUNED, *[1.0] * 7)
     ran(under_way, TEXT, 0.5, *[3.0] * 6)
@@ -170,7 +170,7 @@ def test_a_usual_one_is_set_next_to_the_fastest_by_all_runs_and_not_by_one() -> 
     assert usual.factor == pytest.approx(8.0)
 
 
-def test_a_usual_one_is_set_next_to_the_fastest_at_the_rows_it_had() -> None:
+def test_a_usual_one_is_set_beside_the_fastest_at_the_rows_it_had() -> None:
     under_way = racing([TUNED, USUAL], usual=(USUAL,))
     ran(under_way, TUNED, 1.0, 1.0)
     ran(under_way, USUAL, 9.0, 9.0)
@@ -232,7 +232,7 @@ def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow
         (False, "expected time for a run of each of 1 transports, but the budget was used up after 1; give it more"),
     ],
 )
-def test_where_none_came_through_it_says_why(begun: bool, said: str) -> None:
+def test_where_nobody_came_through_it_says_why(begun: bool, said: str) -> None:
     under_way = racing([TUNED])
     under_way.begun, under_way.ended = begun, "the budget was used up"
     failed: Row = row(TUNED, Status.ERROR)

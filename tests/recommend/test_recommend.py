@@ -55,7 +55,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: 
     return Raced(tmp_path_factory.mktemp("raced"), lab, embedded_lab)
 
 
-def test_the_screen_says_who_is_fastest_and_what_is_next_to_it(raced: Raced) -> None:
+def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) -> None:
     assert raced.done.returncode == 0, raced.done.stderr
     screen = raced.done.stdout
     for choice in ("Take ", "pip install", "fastest", "from PyPI", "least code", "default", "server alone"):
@@ -125,7 +125,7 @@ def test_nothing_is_left_in_the_database(raced: Raced) -> None:
     assert left == []
 
 
-def test_the_script_runs_as_it_is_and_writes_every_value(raced: Raced) -> None:
+def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
     address = raced.environment["LAB_POSTGRES_URI"]
     variables = {"LAB_POSTGRES_URI": address, "PATH": os.environ["PATH"]}
     done = subprocess.run(

@@ -176,7 +176,7 @@ def test_the_access_key_of_s3_and_the_token_of_ray_are_secrets_of_their_own(flav
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_a_transport_that_reads_files_of_another_shares_the_io_folder(flavour):
+def test_whoever_reads_files_of_another_shares_the_io_folder(flavour):
     services = configuration(flavour, REQUIRED)["services"]
     sharing = {
         name

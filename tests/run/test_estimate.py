@@ -63,7 +63,7 @@ def test_where_nothing_was_timed_nothing_is_said(earlier):
     [(12, "less than a minute"), (61, "about 1 minute"), (250, "about 4 minutes"), (1704, "about 30 minutes"),
      (2400, "about 40 minutes"), (9000, "about 2 hours")],
 )  # fmt: skip
-def test_a_time_is_reported_in_words(expected, words):
+def test_a_time_is_told_in_words(expected, words):
     assert estimate.in_words(expected) == words
 
 

@@ -48,7 +48,7 @@ def test_an_answer_with_fields_too_many_or_too_few_is_an_error_that_names_them(r
     assert said in found.error
 
 
-def test_the_job_is_in_no_process_list(run):
+def test_the_job_stands_in_no_process_list(run):
     job = Call(transport="a way", uri="postgresql://u:secret@h")
     said = run(READ_JOB + saying("open('/proc/self/cmdline').read()"), job=job).said
     assert "readline" in said
@@ -158,14 +158,14 @@ def test_the_standard_error_of_the_worker_is_in_the_log(run, tmp_path):
     assert (tmp_path / "log").read_text() == "a warning\n"
 
 
-def test_that_the_clock_has_stopped_is_reported_before_the_answer_comes(run, tmp_path):
+def test_that_the_clock_has_stopped_is_told_before_the_answer_comes(run, tmp_path):
     heard = tmp_path / "heard"
     wait = f"[time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(heard)!r}), True)]; "
     answer = run(READ_JOB + CALLED + wait + ANSWER, called=heard.touch)
     assert answer.status is Status.OK
 
 
-def test_that_the_clock_has_stopped_is_reported_once_where_the_answer_comes_at_the_same_time(run):
+def test_that_the_clock_has_stopped_is_told_once_where_the_answer_comes_at_the_same_time(run):
     told = []
     answer = run(READ_JOB + CALLED.replace(", flush=True", "") + ANSWER, called=lambda: told.append(1))
     assert (answer.status, told) == (Status.OK, [1])

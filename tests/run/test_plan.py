@@ -135,7 +135,7 @@ def test_a_plan_comes_back_from_the_json_of_its_environment_with_the_same_order(
         {"experiments": None},
     ],
 )
-def test_what_is_no_plan_of_this_version_is_distinguished_from_one(change):
+def test_what_is_no_plan_of_this_version_is_told_from_one(change):
     with pytest.raises((TypeError, KeyError)):
         from_facts(asdict(PLAN) | change)
     with pytest.raises(KeyError):

@@ -26,14 +26,14 @@ def together(code: str, folder: Path, *sleeps: float, time_limit: float = 20.0) 
     return execute_together(jobs, time_limit, folder / "log", command=command)
 
 
-def test_none_begins_before_the_last_one_is_ready(tmp_path: Path) -> None:
+def test_nobody_begins_before_the_last_one_is_ready(tmp_path: Path) -> None:
     begun = together(LATE, tmp_path, 0.0, 0.5).answer.said  # of the first, which is ready at once
     ready = [float(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert len(ready) == 2
     assert max(ready) <= begun
 
 
-def test_what_came_out_is_reported_as_of_one_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
+def test_what_came_out_is_told_as_of_one_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
     report = OK["measured"]["report"]
     several = [
         OK | {"measured": OK["measured"] | {"report": report | {"started_ns": start, "ended_ns": end, "seconds": 1.5}}}
@@ -54,7 +54,7 @@ def test_what_came_out_is_reported_as_of_one_from_the_first_start_to_the_last_en
     assert measured.details == details
 
 
-def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_reported(tmp_path: Path) -> None:
+def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_told(tmp_path: Path) -> None:
     began = time.monotonic()
     answer = together(FAILS, tmp_path, 0.0, 1.0, 0.0, time_limit=60.0).answer
     assert answer == Failed(

@@ -138,7 +138,7 @@ def test_a_table_that_somebody_else_has_is_not_touched(
     assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))
 
 
-def test_a_transport_that_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
+def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
     entries = [registry.one(name) for name in (WRITE, LOSES_NULLS)]
     cases = [Case(entry, "matrix", data.NAME, {"rows": 3}) for entry in entries]
     nulls = data.from_frame(FRAME.rename({"secret name": "who"}))

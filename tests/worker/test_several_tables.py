@@ -27,7 +27,7 @@ def asked(lab: Lab, function: str, module: str = "up", tables: tuple[str, ...] =
 
 @pytest.mark.long
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_every_table_is_read_over_one_connection_to_its_own_place(lab: Lab, module: str) -> None:
+def test_every_table_is_read_over_one_connection_to_a_place_of_its_own(lab: Lab, module: str) -> None:
     answer = asked(lab, "read_polars", module)
     assert isinstance(answer, SeveralTablesAnswer), answer
     assert answer.converted == [{"i": "Int64"}] * 3

@@ -82,7 +82,7 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
 
 
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_of_the_phases_only_those_of_the_measured_call_are_reported(staying, module):
+def test_of_the_phases_only_those_of_the_measured_call_are_told(staying, module):
     details = staying.measure("read_in_phases", module).measured.details
     assert [name for name in ("encode_seconds", "decode_seconds") if name in details] == ["decode_seconds"]
     assert details["decode_seconds"] >= 0

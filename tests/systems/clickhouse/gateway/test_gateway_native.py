@@ -167,7 +167,7 @@ def test_the_session_keeps_its_database_and_temporary_tables(gateway):
     other.disconnect()
 
 
-def test_progress_and_profile_are_reported(gateway):
+def test_progress_and_profile_are_told(gateway):
     client = gateway.native()
     client.execute("SELECT number FROM numbers(10)")
     assert (client.last_query.progress.rows, client.last_query.profile_info.rows) == (10, 10)
@@ -209,7 +209,7 @@ def test_a_client_sees_the_code_of_an_error(gateway, query, code, compression):
     client.disconnect()
 
 
-def test_a_missing_table_is_reported_before_any_block_is_sent(gateway):
+def test_a_missing_table_is_told_before_any_block_is_sent(gateway):
     client = gateway.native()
     with pytest.raises(ServerException) as raised:
         client.execute("INSERT INTO nope VALUES", [(1,)])

@@ -28,7 +28,7 @@ from harness.systems.clickhouse.gateway.sql import first_word, parse_insert, par
         (b"INSERT INTO t (* EXCEPT(b)) VALUES", "t", "* EXCEPT(b)", "Values", b""),
     ],
 )
-def test_the_head_of_an_insert_is_distinguished_from_its_data(text, table, columns, format, payload):
+def test_the_head_of_an_insert_is_told_from_its_data(text, table, columns, format, payload):
     head = parse_insert(text)
     assert (head.table, head.columns, head.format) == (table, columns, format)
     assert text[head.payload_start :] == payload
