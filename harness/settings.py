@@ -40,7 +40,7 @@ class _Settings(BaseSettings):
     s3_server: Literal["versitygw", "minio"] = Field(
         "versitygw",
         description="S3 server of the embedded lab and of make up S3=1, unless LAB_S3_ENDPOINT names one: versitygw, "
-        "or minio, which nobody maintains any more",
+        "or minio, which is no longer maintained",
     )
     s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port")
     s3_region: str = Field("us-east-1", description="Region that requests to the S3 server are signed for")
@@ -70,7 +70,7 @@ class _Settings(BaseSettings):
     )
     cluster_address: str | None = Field(
         None,
-        description="Scheduler of a cluster that works in place of this machine: tcp:// or tls://host:port (Dask), "
+        description="Scheduler of a cluster that works instead of this machine: tcp:// or tls://host:port (Dask), "
         "ray://host:port, spark://host:port",
     )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")

@@ -58,7 +58,7 @@ def test_a_network_is_its_round_trip_and_its_rate(said: str, parameters: dict[st
     "said", ["fast", "10", "0.2.1ms", ".ms", "10ms,20ms", "1Gbit,100Mbit", "10ms 1Gbit", "10ms,", "-1ms"]
 )
 def test_anything_else_is_refused(said: str) -> None:
-    with pytest.raises(LabError, match="expected a network as its round trip and its rate, such as"):
+    with pytest.raises(LabError, match=r"--network .*: give a round trip, a rate or both, such as"):
         network.parsed(said)
 
 
@@ -103,11 +103,11 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--to", "oracle"), 'expected a database (postgres, clickhouse), found "oracle"'),
-        (("--to", "postgres", "--from", "clickhouse"), "found two"),
-        (("--frame", "arrow"), 'expected a frame of pandas or polars, found "arrow"'),
-        (("--data", "x.parquet"), "expected --network without data"),
-        (("--rows", "0"), "expected rows to be a whole number of at least 1, found 0"),
+        (("--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
+        (("--to", "postgres", "--from", "clickhouse"), "; not both"),
+        (("--frame", "arrow"), '--frame "arrow": choose pandas or polars'),
+        (("--data", "x.parquet"), "--network with data"),
+        (("--rows", "0"), "rows 0: give a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_before_anything_is_run(

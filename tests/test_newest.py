@@ -118,7 +118,7 @@ def test_without_any_run_it_says_how_to_make_one(chosen: Settings) -> None:
     made(chosen, "20260103T000000Z-other", ELSEWHERE)
     with pytest.raises(
         LabError,
-        match=r"expected a run of suite matrix of this machine in .*none that answers; lab run makes",
+        match=r"no run of suite matrix of this machine in .* answers; lab run makes",
     ):
         newest.show(chosen, Console(width=200))
 
@@ -193,9 +193,9 @@ def test_with_rows_only_what_is_asked_for_and_exact_is_told_and_too_few_runs_are
     newest.show_at(chosen, Console(width=220), 1_000_000, "postgres", "", "polars")
     assert QUICK in capsys.readouterr().out  # the other one is faster, and not exact
     for asked in (("clickhouse", "", "polars"), ("", "postgres", "polars"), ("", "", "pandas")):
-        with pytest.raises(LabError, match=r"expected a run of suite crossings .*; lab run crossings makes one"):
+        with pytest.raises(LabError, match=r"no run of suite crossings .*; lab run crossings makes one"):
             newest.show_at(chosen, Console(width=220), 100, *asked)
-    with pytest.raises(LabError, match="expected rows to be a whole number of at least 1, found 0"):
+    with pytest.raises(LabError, match="rows 0: give a whole number of at least 1"):
         newest.show_at(chosen, Console(width=220), 0, "", "", "polars")
     once = {"run_id": "20260102T000000Z-once", "suite": "crossings"}
     facts = environment(run_id=once["run_id"], plan={"suite": "crossings", "size": "smoke", "passes": 1}, machine=HERE)

@@ -1,4 +1,4 @@
-"""What all commands share: the application, where tables are printed, and how an error is told."""
+"""What all commands share: the application, where tables are printed, and how an error is printed."""
 
 import sys
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def lab(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options before a command."""
 
 
 def new_console() -> Console:

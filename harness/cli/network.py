@@ -44,8 +44,7 @@ def parsed(network: str) -> dict[str, str]:
             found["mbit_per_s"] = str(int(rate[1]) * (1_000 if rate[2].lower() == "g" else 1))
         else:
             raise LabError(
-                "expected a network as its round trip and its rate, such as 10ms,1Gbit or 0.2ms,1Gbit or "
-                f'50ms or 100Mbit, found "{network}"'
+                f'--network "{network}": give a round trip, a rate or both, such as 50ms, 100Mbit or 10ms,1Gbit'
             )
     return {"rtt_ms": "0", "mbit_per_s": "0"} | found
 

@@ -64,7 +64,7 @@ def show_at(
     from harness.suites import suite_files
 
     if rows is not None and rows < 1:
-        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+        raise LabError(f"rows {rows}: give a whole number of at least 1")
     suite = suite_files.load(chosen.suites_dir, OF_ROWS)
     wanted = suite.crossings
     experiments = (wanted.networks if network else wanted.experiments) if wanted else []
@@ -106,15 +106,14 @@ def _found(
                 return run, summaries, found
     name = "" if suite.name == _SUITE else f" {suite.name}"
     raise NoRun(
-        f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none that answers; "
-        f"lab run{name} makes one"
+        f"no run of suite {suite.name} of this machine in {chosen.results_dir} answers; lab run{name} makes one"
     )
 
 
 def _counts(run: StoredRun) -> bool:
     """Say whether a run of the matrix is of all transports, not of the size smoke, on the lab's data, and has ended.
 
-    Runs of `crossings` count as they are: `--network` makes a small one of its own.
+    Runs of `crossings` count as they are: `--network` makes its own small one.
     """
     if any("columns" in data for data in run.environment.get("data", ())):  # somebody's own
         return False

@@ -12,8 +12,8 @@ from harness.model import LabError
 @app.command()
 @explained
 def docs(
-    check: Annotated[bool, typer.Option("--check", help="change nothing; fail when a page is stale")] = False,
-    reference: Annotated[str | None, typer.Option(help="first make this run the reference of its suite")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a page is stale")] = False,
+    reference: Annotated[str | None, typer.Option(help="First make this run the reference of its suite")] = None,
 ) -> None:
     """Write the generated pages, .env.example and README's answers."""
     if not settings.CHECKOUT:

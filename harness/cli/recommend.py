@@ -79,7 +79,9 @@ def recommend(
         _without_data(chosen, console, rows, to, of, frame, over)
         return
     if over:
-        raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
+        raise LabError(
+            "--network with data: leave one out, because a race runs over loopback, or to the servers as they are"
+        )
     from harness.datasets.user_data import options
     from harness.recommend import asking
     from harness.recommend.eligible import Asked
@@ -173,9 +175,7 @@ def _require_writable(option: str, script: Path, data: Path | None, query: str |
     if str(data) == "-":
         raise LabError(f"{option} with --data -: a program cannot read standard input again; save it as a file first")
     if query is not None and of and not table:
-        raise LabError(
-            f"expected --table with {option}, --query and --from: a program reads a whole table, and a query has none"
-        )
+        raise LabError(f"{option} with --query and --from: add --table NAME, because a program reads a whole table")
 
 
 def _bytes(text: str | None) -> int | None:
@@ -184,7 +184,7 @@ def _bytes(text: str | None) -> int | None:
     try:
         return int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError:
-        raise LabError(f'expected an amount of memory such as 500MB or 1GB, found "{text}"') from None
+        raise LabError(f'--max-memory "{text}": give an amount such as 500MB or 1GB') from None
 
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:

@@ -114,8 +114,8 @@ def _refuse_beside_resume(context: typer.Context) -> None:
     ]
     if given:
         raise LabError(
-            f"--resume goes on with a run as it was asked for; found {', '.join(map(str, given))} beside it: leave "
-            "that out, or start a new run without --resume"
+            f"{', '.join(map(str, given))} with --resume: a run goes on as it was planned; leave that out, or start a "
+            "new run without --resume"
         )
 
 
@@ -212,7 +212,7 @@ def _announce(suite_run: "SuiteRun", tell: Callable[[str], None]) -> None:
 
 
 def _telling(suite_run: "SuiteRun", on_row: "OnRow", after_pass_1: Callable[[], None]) -> "OnRow":
-    """Return what is told of every row: it shows it, and what is known when the first of several passes is over."""
+    """Return what is called with every row: it shows the row, and answers after the first of several passes."""
     more = any(run.pass_number > 1 for run in suite_run.work)
     waiting = {run.key for run in suite_run.work if run.pass_number == 1} if more else set()
 
@@ -251,7 +251,7 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
 def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
     """Write everything that can be made of a run and print its answers; return whether nothing went wrong.
 
-    With `every_table` all of its tables stand before them.
+    With `every_table` all of its tables come before them.
     """
     from harness.report.sections import closing, write
     from harness.report.terminal import LINES, lines_of, printable
@@ -270,7 +270,7 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
 
 
 def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
-    """Return what stands below the answers: whose benchmark it is, where the results are, what went wrong."""
+    """Return what is printed below the answers: whose benchmark it is, where the results are, what went wrong."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder

@@ -13,11 +13,13 @@ from harness.model import Fate
 @app.command()
 @explained
 def verify(
-    pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
-    kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
-    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    update: Annotated[bool, typer.Option("--update", help="declare the losses as they are found")] = False,
-    to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
+    pattern: Annotated[str, typer.Argument(help="Globs over ids of transports, comma-separated")] = "*",
+    kinds: Annotated[str, typer.Option(help="Only these kinds of values, comma-separated")] = "*",
+    external: Annotated[bool, typer.Option("--external", help="Use the servers named in the environment")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Declare the losses that are found")] = False,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for the matrix in three forms [default: results/<id>-verify/]")
+    ] = None,
 ) -> None:
     """Send hostile values through transports and print the changes.
 

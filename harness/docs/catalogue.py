@@ -1,5 +1,6 @@
 """The catalogue as pages: an index with a line for each client, a page per client, and the kinds of values."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -13,7 +14,7 @@ from harness.datasets.hostile.kind import Kind, Own
 from harness.docs import readme, reference
 from harness.docs.words import COMMENT, prose
 from harness.fidelity.tables import held
-from harness.lab.packages import packages_of
+from harness.lab.packages import NOT_ON_PYPI, asked_for, packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
 from harness.report.answers import competing, usual_among
@@ -23,13 +24,19 @@ from harness.report.summary import Summary
 from harness.systems import SYSTEMS
 
 _INDEX = """\
-A transport moves a dataframe, and is one function of a client. Each client has a page with all of its transports;
-`lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
+A transport moves a dataframe, and is one function of a client. Each client has a page with the code of all its
+transports. `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script.
 """
 _LOSES = """\
 Each page lists the kinds of values that a transport is known to lose: † `changed` silently, ‡ `refused` with an error,
 or the call `hangs`. [Kinds of values](reference/values.md) explains each kind. A transport with "nothing" declares no
 loss, and the tests hold each to its declarations.
+"""
+_ALL = """\
+## All that the reference run measured
+
+{figures}
+[The whole report](../results/reference/{suite}/report.md) has the conditions.
 """
 _KINDS = """\
 `lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists
@@ -48,9 +55,23 @@ _LEFT = {
 _MEASURED = """\
 ## In the reference run
 
-Median seconds of {rows:,} rows, and how many times as fast as what most code does. † changes some kinds of values
-silently, ‡ refuses some. [All transports, and the conditions](../../results/reference/{suite}/report.md).
+{figures}
+[All transports](../catalogue.md#all-that-the-reference-run-measured).
 """
+_FIGURES = """\
+Median seconds of {rows:,} rows, the fastest first. The factor is how many times as fast as what most code does.
+† changes some kinds of values silently, ‡ refuses some, and "loses" counts these kinds."""
+_CODE = """\
+<details markdown data-search-exclude>
+<summary>Code; <code>lab show {id}</code> prints it as a script</summary>
+
+```python
+{code}
+```
+
+</details>
+"""
+_Measured = list[tuple[Summary, Summary | None]]  # cases, each with what most code does in its place
 _NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 
@@ -72,6 +93,8 @@ def index() -> str:
         right = range(2, 2 + len(operations))
         parts.append(f"## {system}\n\n{table(('client', 'what it is', *operations), rows, right)}")
     parts.append(f"## What transports of databases may lose\n\n{_LOSES}")
+    parts.append(_ALL.format(figures=_said(_measured()), suite=readme.SUITE))
+    parts.append(_table(_measured(), "catalogue/{}.md#{}", of_database=False))
     return "\n".join(parts)
 
 
@@ -134,26 +157,47 @@ def _page(entries: Sequence[Transport]) -> str:
 def _figures(entries: Iterable[Transport]) -> Iterator[str]:
     """Yield a table of what the reference run of the matrix measured of these transports, if of any."""
     names = {entry.id for entry in entries}
-    ran = [(case, default) for case, default in _measured() if case.transport in names]
-    if ran:
-        yield _MEASURED.format(rows=ran[0][0].rows, suite=readme.SUITE)
-        rows = (_figure(case, default) for case, default in sorted(ran, key=lambda pair: _place(pair[0])))
-        yield table(("transport", "median s", "as fast", "peak MB", "values"), rows, (1, 2, 3))
+    if ran := [(case, default) for case, default in _measured() if case.transport in names]:
+        yield _MEASURED.format(figures=_said(ran))
+        yield _table(ran, "#{1}", of_database=True)
 
 
-def _figure(case: Summary, default: Summary | None) -> tuple[str, ...]:
-    name = case.transport.rpartition(".")[2]
-    factor = times(readme.factor(case, default)) if default else ""
-    marked = f"[{name}](#{name}) {loss_marks(case.lossy)}".rstrip()
-    return marked, significant(case.median_seconds), factor, megabytes(case.peak_rss_bytes), case.fidelity
+def _said(ran: _Measured) -> str:
+    return _FIGURES.format(rows=ran[0][0].rows)
 
 
-def _place(case: Summary) -> tuple[str, str, float]:
-    return case.operation, case.frame, case.took
+def _table(ran: _Measured, link: str, of_database: bool) -> str:
+    """Return measured cases as a table, which website/filter.js filters by database, direction and frame."""
+    head = ("database", "direction", "frame", "transport", "median s", "factor", "peak MB", "values", "loses", "needs")
+    rows = [_figure(case, default, link) for case, default in sorted(ran, key=lambda pair: _place(pair[0]))]
+    skipped = 1 if of_database else 0
+    return table(head[skipped:], (row[skipped:] for row in rows), range(4 - skipped, 7 - skipped))
+
+
+def _figure(case: Summary, default: Summary | None, link: str) -> tuple[str, ...]:
+    entry = registry.one(case.transport)
+    function = case.transport.rpartition(".")[2]
+    shown = f"{entry.client} {function}" if link.startswith("catalogue") else function
+    return (
+        entry.system,
+        case.operation,
+        case.frame,
+        f"[{shown}]({link.format(name(entry), function)}) {loss_marks(entry.lossy)}".rstrip(),
+        significant(case.median_seconds),
+        times(readme.factor(case, default)) if default else "",
+        megabytes(case.peak_rss_bytes),
+        case.fidelity.partition(":")[0],
+        str(len(entry.lossy) or ""),
+        ", ".join(sorted(packages_of(entry))),
+    )
+
+
+def _place(case: Summary) -> tuple[str, str, str, float]:
+    return case.transport.partition(".")[0], case.operation, case.frame, case.took
 
 
 @cache
-def _measured() -> list[tuple[Summary, Summary | None]]:
+def _measured() -> _Measured:
     """Return the cases of the reference run that have figures, each with what most code does in its cell."""
     suite, _, summaries = reference.of(readme.SUITE)
     assert suite.answers
@@ -169,12 +213,36 @@ def _section(entry: Transport) -> str:
     """Return the facts about one transport: its docstring and its declarations."""
     said = inspect.getdoc(entry.function) if entry.origin is not Origin.CONTROL else entry.summary
     facts = "".join(f"- {label}: {text}\n" for label, text in _facts(entry) if text)
-    return f"### {entry.id.rpartition('.')[2]}\n\n`{entry.id}`\n\n{prose(said or '')}\n\n{facts}"
+    head = f"### {entry.id.rpartition('.')[2]}\n\n`{entry.id}`\n\n{prose(said or '')}\n\n{_install(entry)}{facts}"
+    return f"{head}\n{_CODE.format(id=entry.id, code=_code(entry))}"
+
+
+def _install(entry: Transport) -> str:
+    """Return the command that installs a transport's packages, and what is not on PyPI, as a paragraph."""
+    needed = sorted(packages_of(entry))
+    asked = [asked_for(package) for package in needed if package not in NOT_ON_PYPI]
+    pip = [f'"{one}"' if "[" in one else one for one in asked]
+    lines = [f"    pip install {' '.join(pip)}\n"] if pip else []
+    lines += [
+        f"`{package}` is not on PyPI: [install it](../explanation/arrow-wire.md#install).\n"
+        for package in needed
+        if package in NOT_ON_PYPI
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _code(entry: Transport) -> str:
+    """Return the source of a transport's function, without its decorator and its docstring, which the page shows."""
+    lines = inspect.getsource(entry.function).splitlines()
+    (node,) = ast.parse("\n".join(lines)).body
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    first = node.body[0]
+    end = first.end_lineno if ast.get_docstring(node) else first.lineno - 1
+    return "\n".join([*lines[node.lineno - 1 : first.lineno - 1], *lines[end:]])
 
 
 def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "frame", entry.frame
-    yield "packages", ", ".join(f"`{name}`" for name in sorted(packages_of(entry)))
     yield "path", entry.path
     yield "payload", entry.payload
     yield "published as", entry.published or ""

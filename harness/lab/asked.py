@@ -28,7 +28,7 @@ def data_of(settings: Settings, query: str, system: str, key: Sequence[str], row
     with labs.OPENED["external"](settings) as lab:
         if system not in lab.systems:
             named = labs.variables(SYSTEMS[system])
-            raise LabError(f"expected the address of {system} to ask it the query, found none; set {named}")
+            raise LabError(f"the query has no {system} to ask; set {named}")
         answer, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
         own = data.from_memory(answer, key, rows, names)
         return replace(own, query=asked, compared=f"{memory.said(answer, own.whole)}, {ROUND_TRIP}")

@@ -1,4 +1,4 @@
-"""Clients whose pinned versions conflict with the lab's: each is imported in an environment of its own.
+"""Clients whose pinned versions conflict with the lab's: each is imported in its own environment.
 
 Such an environment is made of a lock file, requirements-<name>.lock, by `make engine ENGINE=<name>`. It has only the
 client and what that requires. A worker there imports the lab's package through a link in its working directory, which

@@ -80,7 +80,7 @@ def beyond_pypi(entry: Transport) -> tuple[str, ...]:
 
 
 def installed(entry: Transport) -> tuple[str, ...]:
-    """Return the packages of PyPI that a transport takes beside the library of its frame, as pip is given them."""
+    """Return the packages of PyPI that a transport needs besides the library of its frame, as arguments of pip."""
     has = {entry.frame, "numpy"} if entry.frame == "pandas" else {entry.frame}
     return tuple(sorted(map(asked_for, packages_of(entry) - has - set(NOT_ON_PYPI))))
 

@@ -37,13 +37,13 @@ def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
 
     Raises LabError for neither, both, an unknown one, or an unknown library of the frame.
     """
-    known = ", ".join(SYSTEMS)
+    known = " or ".join(SYSTEMS)
     if bool(to) == bool(of):
-        raise LabError(f"expected one database to write to or to read from ({known}), found {'two' if to else 'none'}")
+        raise LabError(f"choose one direction: --to or --from, with {known}{'; not both' if to else ''}")
     if (to or of) not in SYSTEMS:
-        raise LabError(f'expected a database ({known}), found "{to or of}"')
+        raise LabError(f'"{to or of}" is no database of the lab; choose {known}')
     if frame not in FRAMES:
-        raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
+        raise LabError(f'--frame "{frame}": choose pandas or polars')
     return to or of, Operation.WRITE if to else Operation.READ
 
 
@@ -53,9 +53,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
     Raises LabError for an impossible budget, or if there is no such race.
     """
     if not 0 < asked.budget <= LONGEST_SECONDS:
-        raise LabError(
-            f"expected a budget in seconds above 0 and up to {LONGEST_SECONDS} (a week), found {asked.budget:g}"
-        )
+        raise LabError(f"--budget {asked.budget:g}: give seconds above 0 and up to {LONGEST_SECONDS} (a week)")
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
     asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
     if resume is None:

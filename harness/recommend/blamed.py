@@ -65,6 +65,6 @@ def nobody(
     said = "; ".join(filter(None, found))
     helps = more if cause.startswith(_LIMITED) else ""
     return (
-        f"none of {len(blamed)} transports brings these data through"
+        f"none of {len(blamed)} transports keeps every value of these data"
         f"{f': {said}{helps}' if said else f', such as: {reasons[0]}'}"
     )

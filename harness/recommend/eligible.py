@@ -70,7 +70,7 @@ def bounds_of(asked: Asked) -> list[Transport]:
 
 
 def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
-    """Return who may race on the data, and who may not and why. Raises LabError where nobody may."""
+    """Return which transports may race on the data, and why others may not. Raises LabError if none may."""
     entries = all_of(asked)
     _require_known(asked, entries)
     left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, asked)]
@@ -82,7 +82,7 @@ def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
 
 
 def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
-    """Say why nobody may race: the values of the data, what the person will not have, or both."""
+    """Say why no transport may race: the values of the data, what the user excluded, or both."""
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]
     if not unwanted:
@@ -100,7 +100,7 @@ def _require_known(asked: Asked, entries: Sequence[Transport]) -> None:
             raise unknown("client or module for --without", name, sorted(known))
     if asked.style and asked.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
-        raise LabError(f'expected a style of these transports ({styles}), found "{asked.style}"')
+        raise LabError(f'--style "{asked.style}": choose one of these transports\' styles: {styles}')
 
 
 def _first_reason(entry: Transport, asked: Asked) -> Iterable[tuple[str, str]]:

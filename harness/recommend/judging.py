@@ -94,7 +94,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
 def _largest(race: Race) -> int:
     """Return the most rows that all who are still in have run, or else that the most have run; 0 before any run.
 
-    Of a pass that was cut short whoever came first would be the fastest.
+    In a pass that was cut short, the transport that ran first would be the fastest.
     """
     sizes = [rows for rows in race.told if race.leader(rows)]
     whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
@@ -127,7 +127,8 @@ def _nobody(racing: Racing) -> str:
         ran = _ran(racing)
         cause, count = shared(reasons.values(), types)
         if count == ran and of_server(cause):
-            return f"none of the {ran} transports that ran brings these data through: {cause}; more time does not help"
+            kept = f"none of the {ran} transports that ran keeps every value of these data"
+            return f"{kept}: {cause}; more time does not help"
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with --resume {id_}"
@@ -188,7 +189,7 @@ def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Int
 
 
 def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
-    """Return the figure of a usual transport at the largest number of rows that it ran, beside the fastest there."""
+    """Return the figure of a usual transport at the largest number of rows that it ran, next to the fastest there."""
     rows = max(size for of, size in found if of == name)
     best = min(race.told[rows], key=lambda one: mean(race.told[rows][one]))
     return _figure(found[name, rows], found[best, rows], race.spread)

@@ -58,7 +58,7 @@ class Source:
 
     @property
     def table(self) -> str:
-        """How a table is called that nobody named."""
+        """The name of a table that the user did not name."""
         return self.file.name.partition(".")[0] if self.file else "frame"
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ def _one_file(data: UserData, path: str) -> list[str]:
 def _cast(name: str, data: UserData, asked: bool) -> str:
     """Return what makes a column canonical, empty where it is.
 
-    The driver may bring bytes that were `asked` for as texts: a String of ClickHouse says nothing of what is in it.
+    The driver may return bytes that were `asked` for as strings: a String of ClickHouse says nothing of what is in it.
     """
     logical, given = data.logical_types[name], data.given[name]
     wanted = polars_dtype(logical)
@@ -158,7 +158,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
 
 
 def _as_texts(uuids: str, logical: str) -> str:
-    """Return what makes UUIDs as texts of bytes, also in lists."""
+    """Return what makes UUIDs, as strings, of bytes, also in lists."""
     if plain(logical) == "array":
         return f"{uuids}.list.eval({_as_texts('polars.element()', items(logical))})"
     return uuids + r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'

@@ -1,7 +1,7 @@
 """The race: which transports run next, at how many rows, and which are out. Pure: times in, runs out.
 
 Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016), but what goes on is not the
-better half: it is whoever is not shown to be slower, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race,
+better half: it is all that are not shown to be slower, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race,
 Birattari et al., GECCO 2002). All that are still in run once a pass, shuffled, so that slow spells of the machine fall
 on all.
 
@@ -53,7 +53,7 @@ class Turn:
 class Race:
     """A race of some transports on so many rows. `told` are the seconds of ok runs, by rows and transport.
 
-    `kept` are transports that nobody expects to win, but whose times are asked for: they run in every stage where they
+    `kept` are transports that are not expected to win, but whose times are wanted: they run in every stage where they
     are not slower than `patience` times the leader. `out` says why a transport is no longer in, `behind` are those that
     the budget left behind. `left` tells the seconds that are left for runs, `after` is how many runs come after the
     race, none of them slower than the winner.
@@ -106,7 +106,7 @@ class Race:
     def _late(self, most: int) -> list[str]:
         """Return who was left behind and runs on all rows now: as many of those with the fewest runs as there is time.
 
-        The first by their ranks; nobody where no other run fits.
+        The first by their ranks; none if no other run fits.
         """
         fewest = min(map(self._runs, self.behind), default=most)
         if fewest >= most or not self.told.get(self.rows):
@@ -131,7 +131,7 @@ class Race:
         self.prices.note(turn.transport, turn.rows, seconds, cost)
 
     def fail(self, turn: Turn, reason: str) -> None:
-        """Take in that a run was not ok: who changes or refuses a value is out, whoever it is."""
+        """Take in that a run was not ok: any transport that changes or refuses a value drops out."""
         self.out[turn.transport] = reason
         self.kept = self.kept - {turn.transport}
         self.behind.discard(turn.transport)
@@ -180,7 +180,7 @@ class Race:
         return interval(found)
 
     def to_come(self, rows: int, number: int) -> Iterator[tuple[int, int]]:
-        """Yield the rows and how many passes on them follow this pass, as long as nobody else is out."""
+        """Yield the rows and how many passes on them follow this pass, as long as no other drops out."""
         for stage in self.stages:
             planned = LAST_PASSES if stage == self.rows else PASSES[stage]
             left = planned - number if stage == rows else planned
@@ -195,7 +195,7 @@ class Race:
         return 0 < cost <= self._left_for_contenders(number)
 
     def _undecided(self) -> list[str]:
-        """Return who could still be much faster than the leader, and the leader; nobody where it is decided."""
+        """Return those that could still be much faster than the leader, and the leader; none if it is decided."""
         leader, times = self.leader(self.rows), self.told.get(self.rows, {})
         if leader is None:
             return []
@@ -224,7 +224,7 @@ class Race:
         return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
 
     def _ranked(self, among: Iterable[str] = ()) -> list[str]:
-        """Return contenders, or others, by their means at the most rows that most have run; nobody before any run."""
+        """Return contenders, or others, by their means at the most rows that most have run; none before any run."""
         runs = {rows: len(times) for rows, times in self.told.items() if times}
         if not runs:
             return []

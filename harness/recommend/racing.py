@@ -63,8 +63,8 @@ class Track:
 class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
 
-    `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
-    types than the canonical ones is out. `begun`: everybody has run once. Where nobody came through, `blamed` are the
+    `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: those that give
+    other types than the canonical ones are out. `begun`: all have run once. If none came through, `blamed` are the
     transports with the columns at each of which alone they fail. `waiting` are the turns of the pass under way
     after `turn`.
     """
@@ -106,9 +106,9 @@ class Racing:
         return max(min(of_runs, self._seconds_left()), 0.0) + REPORT_SECONDS
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
-        """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row.
+        """Run until no rank is in doubt or the budget is used up; `on_row` gets each row.
 
-        Where nobody gives the canonical types, those race whose values came back in others.
+        If no transport returns the canonical types, those that converted values race.
         """
         try:
             self._race(on_row)
@@ -129,7 +129,7 @@ class Racing:
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
     def _blame(self) -> None:
-        """Find out at which columns those fail that nobody declares anything about: one of each type."""
+        """Find the columns at which transports fail that declare no loss there: one of each type."""
         found = undeclared(self.asked.data.logical_types)
         columns = list({logical: name for name, logical in reversed(found.items())}.values())
         failed = [self.entries[name] for name in self.race.transports]
@@ -203,7 +203,7 @@ class Racing:
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
-    """Bring up the lab for a race. Raises LabError: nobody may race, a budget too small, and what `open_run` raises."""
+    """Start the lab for a race. Raises LabError if none may race, a budget too small, and what `open_run` raises."""
     eligible, left_out = divided(asked)
     if not settings.s3_endpoint:  # none is started for a race, which would compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
@@ -214,8 +214,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
         if asked.budget < least:
             raise LabError(
-                f"expected a budget of at least {least} s, which is one pass over {len(eligible)} transports, found "
-                f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
+                f"--budget {asked.budget:.0f}: one pass over {len(eligible)} transports takes at least {least} s; "
+                "give it more, or leave some out (--without, --style)"
             )
 
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))

@@ -28,7 +28,7 @@ _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that 
 
 
 def needed(entry: Transport) -> str:
-    """Say what a program of a transport would need beside addresses; empty where it runs as it stands."""
+    """Say what a program of a transport would need besides addresses; empty if it runs as it is."""
     return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
 
 
@@ -36,7 +36,7 @@ def require_place(path: Path) -> None:
     """Raise LabError where no script can be written: that is to be known before a race."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise LabError(
-            f"expected a file to write the script to, found {path}: a folder, or in none that can be written"
+            f"{path}: cannot write the script there; name a file in a folder that exists and that you may write to"
         )
 
 

@@ -34,7 +34,7 @@ from harness.suites.suite import AnswersWanted, Suite
 
 @dataclass(frozen=True)
 class Rival:
-    """A transport beside the fastest: how many times as long it takes, and the interval of that.
+    """A transport next to the fastest: how many times as long it takes, and the interval of that.
 
     Both are None where one of the two has no figures; the interval is None where nothing is known of the scatter, and
     of the fastest itself, too.
@@ -165,7 +165,7 @@ def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
 
 
 def by_frame(found: Sequence[Leaders]) -> list[Table]:
-    """Return a table for each frame; what all of them need to be read stands below the last one."""
+    """Return a table for each frame; the notes for all of them are below the last one."""
     frames = list(dict.fromkeys(one.frame for one in found))
     parts = [[one for one in found if one.frame == frame] for frame in frames]
     return [_answer_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]

@@ -123,7 +123,7 @@ class Chart:
     spec: Spec
 
     def svg(self) -> str:
-        """Return it as SVG with ids of its own, so that it can be in a page with others."""
+        """Return it as SVG with unique ids, so that it can be in a page with others."""
         import vl_convert  # not at the top: V8 comes with it
 
         drawn = printable(vl_convert.vegalite_to_svg(self.spec))
@@ -145,7 +145,7 @@ def _titled(found: re.Match[str]) -> str:
 
 
 def on_white(svg: str) -> str:
-    """Return an SVG for a file of its own, whatever it is shown on."""
+    """Return an SVG for its own file, whatever it is shown on."""
     return svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
 
 
@@ -686,7 +686,7 @@ def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Sp
 
 
 def _winners(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a map, each with its winner and the median; None where nobody competes."""
+    """Draw the cells of a map, each with its winner and the median; None if none competes."""
     found = map_of(picture, about)
     if not found.cells:
         return None

@@ -76,7 +76,7 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
     """
     suites = {run.suite for run in (one, other)}
     if suites != {suite.name}:
-        raise LabError(f"expected two runs of one suite, found {', '.join(sorted(suites))}")
+        raise LabError(f"runs of different suites: {', '.join(sorted(suites))}; compare two of one suite")
     names = (one.name, other.name)
     differs = tuple(_differing(one, other))
     refused = [fact for fact in differs if not fact.endswith(" of the lab")]  # whose code may be the question
@@ -180,7 +180,7 @@ def _line(
 
 
 def table(found: Compared) -> Table:
-    """Return the comparison as a table of texts, with everything that must be known to read it below."""
+    """Return the comparison as a table of strings, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
     rows = [_texts(line, several) for line in found.lines]

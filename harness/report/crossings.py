@@ -1,7 +1,7 @@
 """Where the fastest transport of a direction changes with the rows, and what calls and rows cost.
 
 At each number of rows that was run, those that are not shown to be slower than anybody (rank 1 among the transports
-whose values came back exact) may be the fastest. A direction is told with the fewest transports that are among them: so
+whose values came back exact) may be the fastest. A direction names the fewest transports that are among them: so
 a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
 neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
 middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond what
@@ -233,7 +233,7 @@ class Crossing:
 class Winners:
     """The fastest transports of a direction from the fewest rows to the most, and the crossings between them.
 
-    `alone` says that only one transport brings every value back exact, so that nobody competes with it.
+    `alone` says that only one transport brings every value back exact, so that no other competes with it.
     """
 
     direction: Direction

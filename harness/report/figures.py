@@ -129,7 +129,7 @@ def in_order(parameters: Mapping[str, str]) -> tuple[tuple[str, float, str], ...
 
 
 def natural(value: str) -> tuple[float, str]:
-    """Return a key that sorts numbers by value, and before texts."""
+    """Return a key that sorts numbers by value, and before strings."""
     return (float(value), "") if _is_number(value) else (float("inf"), value)
 
 

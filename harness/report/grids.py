@@ -27,7 +27,7 @@ _NOT_TRIED = (Status.UNAVAILABLE, Status.UNSUPPORTED)
 
 
 class Verdict(Enum):
-    """What a cell is marked with, and what that stands for: the worst of a case's runs, the later here the worse."""
+    """The mark of a cell and its meaning: the worst of a case's runs, the later here the worse."""
 
     UNTRIED = ("", "not tried")
     RIGHT = ("✓", "right: every row once, every value as it was")
@@ -236,8 +236,8 @@ _Key = tuple[str, ...]
 class WinnerCell:
     """One cell: the fastest transport (None where none is exact), who is not shown to be slower, what it says in full.
 
-    `unsure` says that there were too few runs: the median alone tells who is the fastest. `absent` are those
-    who are the fastest in a cell beside it, of the same direction, and have no figure here; `ran` are all who have one.
+    `unsure` says that there were too few runs: the median alone tells who is the fastest. `absent` are those that are
+    the fastest in a neighbouring cell, of the same direction, and have no figure here; `ran` are all that have one.
     `alone` says that no other transport is exact: then nothing shows that this one is fast.
     """
 
@@ -305,7 +305,7 @@ def map_of(picture: Picture, rows: Sequence[Row]) -> WinnersMap:
 
 
 def _with_gaps(cells: Sequence[Sequence[WinnerCell | None]]) -> Iterator[Iterator[WinnerCell | None]]:
-    """Yield the lines of cells that know of the winners beside them which have no figure there."""
+    """Yield the lines of cells whose neighbours' winners have no figure there."""
     for y, line in enumerate(cells):
         yield (cell and _with_absent(cell, _neighbours(cells, x, y)) for x, cell in enumerate(line))
 
@@ -320,7 +320,7 @@ def _neighbours(cells: Sequence[Sequence[WinnerCell | None]], x: int, y: int) ->
 
 def _with_absent(cell: WinnerCell, winners: Iterable[Summary]) -> WinnerCell:
     absent = sorted({one.transport for one in winners if cell.fastest and route(one) == route(cell.fastest)} - cell.ran)
-    said = [f"no figure here, and the fastest beside: {name}" for name in absent]
+    said = [f"no figure here, and the fastest next to it: {name}" for name in absent]
     return replace(cell, absent=tuple(absent), says="\n".join([cell.says, *said]))
 
 
@@ -412,7 +412,7 @@ def _winner_table(title: str, found: WinnersMap) -> Table:
     if any(cell and cell.alone for line in found.cells for cell in line):
         notes.append("alone: no other transport there is exact, so that nothing shows how fast it is")
     if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
-        notes.append(f"{UNSURE} too few runs, or the fastest of a cell beside has no figure there")
+        notes.append(f"{UNSURE} too few runs, or the fastest of a neighbouring cell has no figure there")
     return Table(
         title, ("", *found.columns), rows, tuple(notes), wide=frozenset(range(len(found.columns) + 1)), best=best
     )

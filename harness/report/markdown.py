@@ -1,4 +1,4 @@
-"""A run as Markdown: report.md, and the parts of it that stand in pages of the repository."""
+"""A run as Markdown: report.md, and the parts of it that are in pages of the repository."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _asked(plan: Facts) -> str:
 
 
 def text_table(given: Table, best: int | None = None) -> str:
-    """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
+    """Return a table of strings with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
     left_out = (
         f" (the first {len(shown)} of {len(given.rows)}; all: summary.csv)" if len(shown) < len(given.rows) else ""

@@ -44,7 +44,7 @@ class CaseMark:
     """One case in a picture.
 
     `name` is the transport's, as its author calls it where it reproduces a published one. `x` and `y` are None without
-    an ok run that has the figure; `place` is x where it stands for a category or a number that is a condition of the
+    an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
     case. `failed` says how the runs without numbers ended.
     """
 
@@ -138,7 +138,7 @@ def printable(words: str) -> str:
 
 
 def _place(row: Row, column: str) -> str | float | None:
-    """Return where on the x axis a case stands: a number where it is one, else a category, None where unknown."""
+    """Return the place of a case on the x axis: a number where it is one, else a category, None where unknown."""
     said = value(row, column)
     try:
         number = float(said)

@@ -54,10 +54,10 @@ def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[Merged
     Raises LabError: fewer than two runs, another suite among them, or (without `anyway`) other data or versions.
     """
     if len(runs) < 2:
-        raise LabError(f"expected two or more runs to set side by side, found {len(runs)}")
+        raise LabError(f"{len(runs)} run to merge; name two or more")
     suites = {run.suite for run in runs}
     if suites != {suite.name}:
-        raise LabError(f"expected runs of one suite, found {', '.join(sorted(suites))}")
+        raise LabError(f"runs of different suites: {', '.join(sorted(suites))}; merge those of one suite")
     first = runs[0]
     found = []
     for run in runs:

@@ -76,7 +76,7 @@ _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in th
 
 
 def facts(environment: Facts) -> list[Fact]:
-    """Return where and how a run was made, as names and texts; what environment.json does not say is left out."""
+    """Return where and how a run was made, as names and strings; what environment.json does not say is left out."""
     machine = environment["machine"]
     found = [
         ("Run", environment["run_id"]),

@@ -36,7 +36,7 @@ class Figure:
 
     `seconds` is the median and `range` goes from the shortest to the longest; `factor` is how many times the median of
     the fastest at the same rows it is, `factor_interval` the interval of that by which the race decides (95 %,
-    moderated t). `how` says in a sentence what it does. `installs` are the packages of PyPI that it takes beside the
+    moderated t). `how` says in a sentence what it does. `installs` are the packages of PyPI that it needs besides the
     library of the frame, `beyond` what PyPI does not have, `lines` the lines of its code, `lossy` what it is declared
     to lose. `values` says how they came back: `exact`, or `converted` with the columns that were of other types.
     """
@@ -272,7 +272,7 @@ def needs(figure: Figure) -> str:
 
 
 def sentences(found: Recommendation) -> list[str]:
-    """Return what else a person has to know on one screen: all of `details` stands in the report."""
+    """Return what else a person has to know on one screen: all of `details` is in the report."""
     return list(_sentences(found))
 
 
@@ -351,7 +351,7 @@ def _details(found: Recommendation) -> Iterator[str]:
 
 
 def _others(out: Sequence[RuledOut]) -> Iterator[str]:
-    """Yield what rules transports out beside values: the reasons of most of them."""
+    """Yield what rules transports out besides values: the most common reasons."""
     reasons: dict[str, list[RuledOut]] = {}
     for one in out:
         reasons.setdefault(one.reason, []).append(one)

@@ -4,7 +4,7 @@ The rank of a case is 1 plus the number of other cases of its table that are sho
 an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
 neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case of
 which nothing is known but its median has a place in plain order, and it is marked. Bounds and A/A controls have no
-rank: nobody is behind them.
+rank: none is behind them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> di
 def case_name(summary: Summary) -> str:
     """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
 
-    A control is called so wherever it stands: it is no transport of its own. Marks at the end of a name say what it is
+    A control is called so wherever it is listed: it is no separate transport. Marks at the end of a name say what it is
     declared to lose; see `marks`.
     """
     if summary.origin == Origin.CONTROL:
@@ -190,7 +190,7 @@ class Summary:
     tie: str = _column(
         "",
         "= others have the same rank; ? a place by the median alone, where the run says nothing of its scatter; "
-        "empty: a rank of its own",
+        "empty: no other has its rank",
     )
     share_of_limit: float | None = _column(
         None,
@@ -318,7 +318,7 @@ def is_bound(case: Summary) -> bool:
 
 
 def bounded_at(case: Summary) -> BoundPlace:
-    """Return where the bounds of a case stand: at its parameters, those of a load or an unload at its rows alone."""
+    """Return where the bounds of a case are: at its parameters, those of a load or an unload at its rows alone."""
     operation = BOUNDED_BY.get(case.operation, "")
     return case.experiment, case.system, operation, case.label if operation == case.operation else case.rows
 

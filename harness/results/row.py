@@ -23,7 +23,7 @@ class ResultColumn:
     @property
     def type(self) -> str:
         """The type of its values, for people."""
-        return {"texts": "texts by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
+        return {"texts": "strings by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
 
 
 def numbers(label: str) -> dict[str, int | float]:

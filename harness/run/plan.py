@@ -28,7 +28,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if type(self.passes) is not int or self.passes < 1:
-            raise LabError(f"expected passes to be a whole number of at least 1, found {self.passes!r}")
+            raise LabError(f"passes {self.passes!r}: give a whole number of at least 1")
         if not isinstance(self.time_limit, int | float) or not 0 < self.time_limit < math.inf:
             raise LabError(f"expected time_limit in seconds above 0, found {self.time_limit!r}")
 
@@ -111,9 +111,7 @@ def origins_on_user_data(suite: Suite, origins: str | None) -> str:
     without databases, which cannot run on such data.
     """
     if suite.rig != "databases":
-        raise LabError(
-            f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
-        )
+        raise LabError(f"suite {suite.name} is about its own data: choose a suite on databases, such as matrix")
     return ALL if origins is None else origins
 
 
@@ -149,7 +147,7 @@ def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
     if rows is None:
         return experiment
     if rows < 1:
-        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+        raise LabError(f"rows {rows}: give a whole number of at least 1")
     if "rows" not in experiment.parameters:
         raise LabError(f"experiment {experiment.name} has no parameter rows; choose its amount of data with --size")
     return replace(experiment, parameters=experiment.parameters | {"rows": [rows]})

@@ -103,7 +103,7 @@ def _calibrate(settings: Settings, folder: Path) -> None:
 
 
 def _rig(request: RunRequest) -> AbstractContextManager[AnyRig]:
-    """Return the rig of a suite, not yet opened; if its own packages are missing, a stand-in that reports them."""
+    """Return the rig of a suite, not yet opened; if its own packages are missing, a substitute that reports them."""
     found = importlib.import_module(f"harness.run.rigs.{request.rig}")
     return nullcontext(AbsentRig(found.REQUIRES)) if not_installed(found.REQUIRES) else found.opened(request)
 

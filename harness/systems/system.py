@@ -321,7 +321,7 @@ class Hostile(Protocol):
 
 
 class Script(Protocol):
-    """How a stand-alone program creates its table and runs a query: the module `script` of a database package.
+    """How a separate program creates its table and runs a query: the module `script` of a database package.
 
     `CREATE_TABLE` is Python source of a function `create_table`. It runs the statement CREATE_TABLE at the address in
     the variable `VARIABLE`, with `os` imported, and needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs the statement over a

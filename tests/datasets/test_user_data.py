@@ -257,10 +257,10 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
             (),
             'column "a", row 1: expected durations to the microsecond, found one beyond; leave it out',
         ),
-        (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
-        (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
+        (pl.DataFrame({"a": [1, 1]}), ("a",), "--key a: not unique, 1 rows repeat"),
+        (pl.DataFrame({"a": [1, None]}), ("a",), '--key "a": has nulls'),
         (pl.DataFrame({"a": [1]}), ("b",), 'no column for --key "b". Choose from: a'),
-        (pl.DataFrame({"a": [0.5]}), ("a",), "expected a key of texts, numbers or times"),
+        (pl.DataFrame({"a": [0.5]}), ("a",), '--key "a": a key cannot be of the type float64'),
     ],
 )
 def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...], said: str) -> None:

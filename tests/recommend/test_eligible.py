@@ -93,7 +93,10 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
             wish("postgres", Operation.WRITE, "polars", without=("psycop",)),
             'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: adbc, .*, sqlalchemy',
         ),
-        (wish("postgres", Operation.WRITE, "polars", style="threads"), r"expected a style .*\(async, sync\), found"),
+        (
+            wish("postgres", Operation.WRITE, "polars", style="threads"),
+            r'--style "threads": choose one of .*: async, sync',
+        ),
     ],
 )
 def test_what_nobody_knows_is_refused(asked: Asked, said: str) -> None:

@@ -31,14 +31,14 @@ def test_a_failure_is_about_the_column_that_it_names_alone(reason: str, columns:
 def test_the_columns_that_rule_the_most_out_are_named_with_how_many_and_not_the_first_one() -> None:
     blamed = {"a": {"waited", "opens"}, "b": {"opens"}, "c": {"opens", "parts"}, "d": {"parts"}, "e": set()}
     assert nobody(blamed, TYPES, ["of the first"]) == (
-        'none of 5 transports brings these data through: column "opens" (time) alone rules out 3, '
+        'none of 5 transports keeps every value of these data: column "opens" (time) alone rules out 3, '
         'column "parts" (nested) alone rules out 2; leave it out or cast it'
     )
 
 
 def test_where_no_column_is_known_a_reason_is_told() -> None:
     said = nobody({"a": set(), "b": set()}, TYPES, ["error: of the first", "error: of the second"])
-    assert said == "none of 2 transports brings these data through, such as: error: of the first"
+    assert said == "none of 2 transports keeps every value of these data, such as: error: of the first"
 
 
 TOO_BIG = "row is too big: size 16224, maximum size 8160"
@@ -49,8 +49,8 @@ def test_one_cause_that_most_share_is_named_whatever_clients_call_it() -> None:
     reasons += ["error: TypeError", "mismatch: id: 3 of 100 values differ"]
     said = nobody({"a": set(), "b": set(), "c": set(), "d": {"id"}}, TYPES, reasons)
     assert said == (
-        f'none of 4 transports brings these data through: 2 say: {TOO_BIG}; column "id" (int64) alone rules out 1; '
-        "leave it out or cast it"
+        f"none of 4 transports keeps every value of these data: 2 say: {TOO_BIG}; "
+        'column "id" (int64) alone rules out 1; leave it out or cast it'
     )
 
 

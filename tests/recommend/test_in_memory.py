@@ -42,7 +42,7 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
     ("frame", "asked", "said"),
     [
         ([1, 2], {"to": "postgres"}, r"expected a DataFrame of pandas or polars, .* found builtins\.list"),
-        (pd.DataFrame({"a": [1]}), {}, "expected one database"),
+        (pd.DataFrame({"a": [1]}), {}, "choose one direction"),
         (pd.DataFrame({"a": []}), {"to": "postgres"}, "expected at least one row"),
         (
             pd.DataFrame({"a": [1, "x"]}),

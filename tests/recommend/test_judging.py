@@ -228,7 +228,7 @@ def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow
 @pytest.mark.parametrize(
     ("begun", "said"),
     [
-        (True, "none of 1 transports brings these data through, such as: error: it was error"),
+        (True, "none of 1 transports keeps every value of these data, such as: error: it was error"),
         (False, "expected time for a run of each of 1 transports, but the budget was used up after 1; give it more"),
     ],
 )
@@ -257,4 +257,6 @@ def test_more_time_is_asked_for_only_where_it_may_help(errors: list[str], helps:
     with pytest.raises(LabError) as raised:
         judging.recommendation(under_way, 1.0)
     assert ("give it more (--budget)" in str(raised.value)) == helps
-    assert ("none of the 2 transports that ran brings these data through: row is too big" in str(raised.value)) != helps
+    assert (
+        "none of the 2 transports that ran keeps every value of these data: row is too big" in str(raised.value)
+    ) != helps

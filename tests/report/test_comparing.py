@@ -137,7 +137,7 @@ def test_another_commit_of_the_lab_may_be_the_question_and_is_labelled():
 def test_runs_of_two_suites_are_refused_in_any_case():
     first, second = runs(MANY, MANY)
     foreign = changed(second, plan={**second.environment["plan"], "suite": "another"})
-    with pytest.raises(LabError, match="expected two runs of one suite, found another, example"):
+    with pytest.raises(LabError, match="runs of different suites: another, example"):
         compared(suite(), first, foreign, anyway=True)
 
 

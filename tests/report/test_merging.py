@@ -85,10 +85,10 @@ def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
 
 
 def test_one_run_or_another_suite_is_refused():
-    with pytest.raises(LabError, match="expected two or more runs"):
+    with pytest.raises(LabError, match="1 run to merge; name two or more"):
         merging.merged(suite(), [LAPTOP], anyway=True)
     foreign = changed(SERVER, plan={**SERVER.environment["plan"], "suite": "another"})
-    with pytest.raises(LabError, match="expected runs of one suite, found another, example"):
+    with pytest.raises(LabError, match="runs of different suites: another, example"):
         merging.merged(suite(), [LAPTOP, foreign], anyway=True)
 
 

@@ -69,7 +69,7 @@ def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
     cells = map_of(MAP, rows).cells[0]
     assert [cell.shown for cell in cells] == [True, True, True, False]
     assert (cells[3].absent, cells[3].figure) == ((QUICK,), "2.02 s, alone ?")
-    assert cells[3].says.endswith(f"no figure here, and the fastest beside: {QUICK}")
+    assert cells[3].says.endswith(f"no figure here, and the fastest next to it: {QUICK}")
     below = runs("postgres.x.read_polars_y", line(1, 0, large))  # of another direction, which does not count
     assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]
 

@@ -69,9 +69,7 @@ def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_go
     before = (folder / "runs.csv").read_text().splitlines(keepends=True)
     (folder / "runs.csv").write_text("".join(before[:-1]))
     again = ("run", "--resume", folder.name)
-    assert "is on data of its person's own: expected these again (--data, --query)" in refused(
-        lab(*again, env=on_embedded_lab)
-    )
+    assert "is on your own data: name these again (--data, --query)" in refused(lab(*again, env=on_embedded_lab))
     other = file.with_name("other.parquet")
     FRAME.head(2).write_parquet(other)
     assert "made in another environment" in refused(lab(*again, "--data", str(other), env=on_embedded_lab))
@@ -162,7 +160,7 @@ def test_a_run_on_own_data_is_not_planned_without_them() -> None:
         lab="embedded",
         run_id="an-id",
     )
-    with pytest.raises(LabError, match="run an-id is on data of its person's own: expected these again"):
+    with pytest.raises(LabError, match="run an-id is on your own data: name these again"):
         _ = request.cases
 
 

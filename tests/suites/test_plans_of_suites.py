@@ -83,8 +83,8 @@ def test_only_the_experiments_asked_for_are_in_a_plan_in_the_order_of_the_suite(
         ({"experiments": "first,"}, 'no experiment ""'),
         ({"size": "smoke", "experiments": "first"}, 'no experiment "first". Choose from: only'),
         ({"rows": 10}, "experiment second has no parameter rows; choose its amount of data with --size"),
-        ({"experiments": "first", "rows": 0}, "expected rows to be a whole number of at least 1, found 0"),
-        ({"passes": 0}, "expected passes to be a whole number of at least 1, found 0"),
+        ({"experiments": "first", "rows": 0}, "rows 0: give a whole number of at least 1"),
+        ({"passes": 0}, "passes 0: give a whole number of at least 1"),
     ],
 )
 def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, wanted, said):
@@ -108,7 +108,7 @@ def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_
 
 
 def test_a_suite_without_databases_runs_on_no_data_of_a_persons_own(small):
-    with pytest.raises(LabError, match="expected a suite on databases for data of your own, found small"):
+    with pytest.raises(LabError, match="suite small is about its own data: choose a suite on databases"):
         plans.origins_on_user_data(replace(small, rig="parquet"), None)
 
 

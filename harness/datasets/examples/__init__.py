@@ -27,5 +27,5 @@ def example(name: str, rows: int, seed: int) -> pl.DataFrame:
     if name not in EXAMPLES:
         raise unknown("example", name, EXAMPLES)
     if rows < 1:
-        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+        raise LabError(f"rows {rows}: give a whole number of at least 1")
     return EXAMPLES[name][1](rows, seed)

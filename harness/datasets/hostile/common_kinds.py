@@ -23,14 +23,14 @@ def _texts(*values: str) -> Rows:
 
 
 _SHAPES = (
-    Kind("one_row", "one ordinary row: whoever fails here fails at everything", [{}]),
+    Kind("one_row", "one ordinary row: a transport that fails here fails at everything", [{}]),
     Kind("zero_rows", "a table without rows", []),
     Kind(
         "nulls",
         "a null in every nullable column, one at a time and in all at once",
         [{}, *({name: None} for name in PLAIN), _NO_VALUES, {}],
     ),
-    Kind("null_text", "a null among texts", [{}, {"text_value": None}, {}], {"text_value": "text"}),
+    Kind("null_text", "a null among strings", [{}, {"text_value": None}, {}], {"text_value": "text"}),
     one_column("null_decimal", "a null among decimals", "decimal", [Decimal("1.5"), None, Decimal("-2.25")]),
     one_column("null_instant", "a null among instants", "timestamp_tz", [_INSTANT, None, _INSTANT]),
     Kind(
@@ -47,17 +47,17 @@ _TEXTS = (
         "words that look like a null: NULL, NA, NaN, None and others",
         _texts("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-"),
     ),
-    Kind("digits", "texts of digits only, some with leading zeros", _texts("007", "1", "10")),
-    Kind("tab", "texts with tabs", _texts("a\tb", "\t", "a\t")),
-    Kind("newline", "texts with newlines, also at their end", _texts("a\nb", "\n", "a\n")),
-    Kind("carriage_return", "texts with carriage returns, with and without newline", _texts("a\rb", "a\r\nb", "a\r")),
-    Kind("quotes", "texts with single and double quotes", _texts('a"b', '"a"', '"', "a'b", "'a'", "'", '""')),
-    Kind("backslash", "texts with backslashes, also at their end", _texts("a\\b", "a\\", "\\", r"a\tb", r"a\nb")),
-    Kind("comma", "texts with commas and semicolons", _texts("a,b", ",", "a;b")),
-    Kind("spaces", "texts with spaces at their ends", _texts(" a", "a ", " ", "  ")),
+    Kind("digits", "strings of digits only, some with leading zeros", _texts("007", "1", "10")),
+    Kind("tab", "strings with tabs", _texts("a\tb", "\t", "a\t")),
+    Kind("newline", "strings with newlines, also at their end", _texts("a\nb", "\n", "a\n")),
+    Kind("carriage_return", "strings with carriage returns, with and without newline", _texts("a\rb", "a\r\nb", "a\r")),
+    Kind("quotes", "strings with single and double quotes", _texts('a"b', '"a"', '"', "a'b", "'a'", "'", '""')),
+    Kind("backslash", "strings with backslashes, also at their end", _texts("a\\b", "a\\", "\\", r"a\tb", r"a\nb")),
+    Kind("comma", "strings with commas and semicolons", _texts("a,b", ",", "a;b")),
+    Kind("spaces", "strings with spaces at their ends", _texts(" a", "a ", " ", "  ")),
     Kind(
         "placeholders",
-        "texts that look like parameters of a query: %, %s, :a, $1, ?, {}",
+        "strings that look like parameters of a query: %, %s, :a, $1, ?, {}",
         _texts("100 %", "%s", "%(a)s", "%%", ":a", "$1", "?", "{}", "{a:UInt8}", "a'; --"),
     ),
     Kind(
@@ -71,7 +71,7 @@ _TEXTS = (
             "\ufeffa\uffff",
         ),
     ),
-    Kind("nul_character", "texts with the character U+0000", _texts("a\0b", "\0", "a\0")),
+    Kind("nul_character", "strings with the character U+0000", _texts("a\0b", "\0", "a\0")),
     Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
@@ -97,7 +97,7 @@ _NUMBERS = (
     Kind("int64_limits", "the limits of 64-bit integers", column("bigint_value", 2**63 - 1, -(2**63), 2**53 + 1, -1)),
     Kind(
         "int64_beside_null",
-        "a 64-bit integer that no float holds, beside a null",
+        "a 64-bit integer that no float holds, next to a null",
         column("bigint_value", 2**53 + 1, None, -(2**53) - 1),
     ),
     Kind(

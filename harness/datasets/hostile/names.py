@@ -35,7 +35,7 @@ NAMES = {
         ("a'b", f"{VICTIM}'; DROP TABLE {VICTIM}; --"),
     ),
     "name_quoted": Names(
-        "names that stand in quotes themselves, from one end to the other",
+        "names that are in quotes themselves, from one end to the other",
         ('"a"', "`a`", "'a'", '""', "``", '"`a`"'),
         ('"a"', "`b`"),
     ),
@@ -55,7 +55,7 @@ NAMES = {
         ("a\\", "b\\`\\\"\\'"),
     ),
     "name_percent": Names(
-        "names with percent signs, as formats of texts (%s) and in addresses (%20)",
+        "names with percent signs, as formats of strings (%s) and in addresses (%20)",
         ("100%", "%s", "%(a)s", "%%", "%20", "a %d"),
         ("100% %s", "%20"),
     ),

@@ -33,21 +33,21 @@ _FLOATS = (
 _TEXTS = (
     Kind(
         "padded_text",
-        "short texts in a column of fixed length, which fills them up",
+        "short strings in a column of fixed length, which fills them up",
         column("text_value", "ab", "abcd"),
         {"text_value": "text"},
         into={"text_value": "padded_text"},
     ),
     Kind(
         "enum",
-        "texts in an enum whose labels are in no alphabetical order",
+        "strings in an enum whose labels are in no alphabetical order",
         column("text_value", "green", "red", "blue"),
         {"text_value": "text"},
         into={"text_value": "label"},
     ),
     one_column(
         "categories",
-        "a frame's categories (Categorical, category) into a column of texts",
+        "a frame's categories (Categorical, category) into a column of strings",
         "category",
         ("red", "green", "red"),
         into={"category_value": "text"},
@@ -62,7 +62,7 @@ _DOCUMENTS = (
 _JSON = (
     one_column(
         "json",
-        "JSON documents, not all with the same keys, as texts into a column of documents",
+        "JSON documents, not all with the same keys, as strings into a column of documents",
         "json",
         _DOCUMENTS,
         into={"json_value": "json"},

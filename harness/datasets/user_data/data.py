@@ -181,7 +181,7 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     if not names:
         data = data.without_names()
     if rows is not None and rows < 1:
-        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+        raise LabError(f"rows {rows}: give a whole number of at least 1")
     return data if rows is None else data.sample(rows)
 
 
@@ -190,14 +190,14 @@ def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequen
         if name not in logical_types:
             raise unknown("column for --key", name, logical_types)
         if frame[name].null_count():
-            raise LabError(f'expected a key without nulls, found some in "{name}"')
+            raise LabError(f'--key "{name}": has nulls, which a key cannot; choose another column, or give no key')
         if logical_types[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
             raise LabError(
-                f'expected a key of texts, numbers or times, found "{name}" of the logical type {logical_types[name]}'
+                f'--key "{name}": a key cannot be of the type {logical_types[name]}; choose strings, integers or dates'
             )
     if key and (repeated := frame.height - frame[list(key)].n_unique()):
         raise LabError(
-            f"expected a key that is unique, found {repeated:,} rows that repeat another one's {', '.join(key)}"
+            f"--key {','.join(key)}: not unique, {repeated:,} rows repeat another one's; add a column, or give no key"
         )
 
 

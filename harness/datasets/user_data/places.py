@@ -133,8 +133,8 @@ def _hive(file: Path) -> tuple[tuple[str, str | None], ...]:
 
 def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "nothing"
-        raise LabError(f"expected a file of Parquet, CSV or Arrow at {path}, found {found}")
+        found = "a folder" if path.is_dir() else "no such file"
+        raise LabError(f"{path}: {found}; name a file of Parquet, CSV, JSON lines or Arrow")
     start = _start(path)
     for magic, of_magic in _MAGIC.items():
         if start.startswith(magic):
@@ -144,8 +144,7 @@ def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
     if form not in TEXTS:
         known = ", ".join(_SUFFIXES)
         raise LabError(
-            f"expected a file of Parquet, CSV, JSON lines or Arrow ({known}; texts also .gz or .zst), found something "
-            f"else in {path}"
+            f"{path}: neither Parquet, CSV, JSON lines nor Arrow; the lab reads {known}, also with .gz or .zst"
         )
     return Part(path, form, compression, hive)
 

@@ -1,4 +1,4 @@
-"""The stand-in for a rig whose own packages are missing: every case is unavailable and says what to install."""
+"""The substitute for a rig whose own packages are missing: every case is unavailable and says what to install."""
 
 from __future__ import annotations
 

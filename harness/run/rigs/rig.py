@@ -63,7 +63,7 @@ class RunRequest:
         """The cases of the plan. Raises LabError: unknown transports, or user data that are not given again."""
         found = cases(self.plan, registry.select)
         if self.user_data is None and any(case.dataset == NAME for case in found):
-            raise LabError(f"run {self.run_id} is on data of its person's own: expected these again (--data, --query)")
+            raise LabError(f"run {self.run_id} is on your own data: name these again (--data, --query)")
         return found
 
 

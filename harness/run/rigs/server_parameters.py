@@ -70,7 +70,7 @@ def unavailable(case: Case, lab: Lab) -> str | None:
     asked = sorted(_of_whole_server(case))
     if not asked or lab.restart:
         return None
-    return f"{asked[0]} is of the whole server: it is set on servers of the embedded lab alone, which nobody else uses"
+    return f"{asked[0]} is of the whole server: only the embedded lab sets it, on servers that no other program uses"
 
 
 def configure(case: Case, lab: Lab, references: References, configured: dict[str, dict[str, Value]]) -> None:

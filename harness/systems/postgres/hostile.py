@@ -38,7 +38,7 @@ OWN = {
     "uint32": Own(types={"uint32_value": "bigint"}, no_read=_NOT_UNSIGNED),
     "uint64": Own(types={"uint64_value": "numeric"}, no_read=_NOT_UNSIGNED),
     # The reference client does not support composite types, which would need a separate CREATE TYPE.
-    "nested": Own(without="a composite type has to be made beside the table"),
+    "nested": Own(without="a composite type needs its own statement"),
     "negative_into_unsigned": Own(without="no type is unsigned"),
     "enum": _MADE,
     "unknown_label": _MADE,

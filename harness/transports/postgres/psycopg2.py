@@ -34,7 +34,7 @@ def _insert(connection, table, columns, rows):
 
 
 def _copy_in(connection, table, columns, buffer, null=""):
-    """Send CSV into the table; `null` is what stands for NULL, in quotes as well."""
+    """Send CSV into the table; `null` means NULL, in quotes as well."""
     options = f"NULL {literal(null)}, FORCE_NULL ({identifiers(columns)})" if null else "NULL ''"
     statement = f"COPY {identifier(table)} ({identifiers(columns)}) FROM STDIN WITH (FORMAT csv, {options})"
     buffer.seek(0)

@@ -119,7 +119,7 @@ def write_pandas_copy_csv_slices(connection, frame, table):
 
 @contextmanager
 def _key_remade(connection, table):
-    """Drop a table's primary key, and add it again at the end, all in one transaction; until then nobody can read it.
+    """Drop a table's primary key and add it again, in one transaction: others can read the table after its end.
 
     https://www.postgresql.org/docs/current/populate.html
     """

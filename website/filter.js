@@ -1,0 +1,28 @@
+// A table whose first columns are database, direction and frame gets a choice above it for each of these.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const table of document.querySelectorAll(".md-content table")) {
+    const heads = [...table.querySelectorAll("thead th")].map(head => head.textContent.trim())
+    if (!heads.includes("direction") || !heads.includes("frame")) continue
+    const rows = [...table.querySelectorAll("tbody tr")]
+    const chosen = new Map()
+    const show = () => {
+      for (const row of rows)
+        row.hidden = [...chosen].some(([place, value]) => value && row.cells[place].textContent.trim() !== value)
+    }
+    const choices = document.createElement("p")
+    for (const name of ["database", "direction", "frame", "values"]) {
+      const place = heads.indexOf(name)
+      if (place < 0) continue
+      const select = document.createElement("select")
+      select.setAttribute("aria-label", name)
+      select.append(new Option(`any ${name}`, ""))
+      for (const value of [...new Set(rows.map(row => row.cells[place].textContent.trim()))].sort())
+        if (value) select.append(new Option(value))
+      select.addEventListener("change", () => { chosen.set(place, select.value); show() })
+      choices.append(select, " ")
+    }
+    choices.className = "filter"
+    const whole = table.closest(".md-typeset__scrollwrap") ?? table
+    whole.before(choices)
+  }
+})
