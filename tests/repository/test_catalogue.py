@@ -8,11 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness import registry
-from harness.datasets.hostile.common_kinds import KINDS
-from harness.docs import catalogue, reference, words
+from harness.docs import catalogue, words
 from harness.model import LabError
-from harness.report.cells import significant
-from harness.settings import ROOT
 from tests.every import every
 
 PAGES = dict(catalogue.clients())
@@ -34,26 +31,6 @@ def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_decla
     assert [one for one in declared if one and one not in text] == []
 
 
-@every(registry.select("*"))
-def test_a_transport_that_no_server_of_ours_takes_says_that_it_was_not_tried_in_another_time_zone(entry):
-    assert ("- in another time zone: not tried: " in section(entry)) == ("pg_parquet" in entry.needs)
-
-
-def test_every_transport_that_the_reference_run_measured_is_once_in_a_table_with_its_median():
-    _, _, summaries = reference.of("matrix")
-    wanted = Counter(
-        (case.transport, significant(case.median_seconds))
-        for case in summaries
-        if case.experiment == "matrix" and case.origin in ("published", "beyond") and case.frame and case.n
-    )
-    found = Counter(
-        (f"{name.replace('-', '.', 1)}.{function}", median)
-        for name, text in PAGES.items()
-        for function, median in re.findall(r"^\| \[(\w+)\]\(#\w+\)[ †‡]* \| (\S+) \|", text, re.MULTILINE)
-    )
-    assert found == wanted
-
-
 @every(entry for entry in registry.select("postgres.*,clickhouse.*") if entry.moves_a_frame)
 def test_what_a_transport_loses_is_said_by_its_declarations_alone_with_the_mark_of_how(entry):
     (line,) = re.findall(r"^- \[loses\]\(../reference/values.md\): (.*)$", section(entry), re.MULTILINE)
@@ -61,10 +38,6 @@ def test_what_a_transport_loses_is_said_by_its_declarations_alone_with_the_mark_
     assert ("‡" in line) == bool(set(entry.lossy.values()) - {"changed"})
     assert (line == "nothing that `lab verify` tries") == (not entry.lossy)
     assert "No value is lost" not in (inspect.getdoc(entry.function) or "")
-
-
-def test_no_page_has_anything_else():
-    assert sum(map(len, SECTIONS.values())) == len(registry.select("*"))
 
 
 def test_the_index_leads_to_every_page_and_counts_its_transports_by_operation():
@@ -77,10 +50,6 @@ def test_the_index_leads_to_every_page_and_counts_its_transports_by_operation():
                 {(page, name): int(count) for name, count in zip(lines[0][2:], row[2:], strict=True) if count}
             )
     assert counted == Counter((catalogue.name(entry), str(entry.operation)) for entry in registry.select("*"))
-
-
-def test_every_kind_of_values_stands_on_its_page():
-    assert re.findall(r"^\| `(\w+)`", catalogue.kinds(), re.MULTILINE) == list(KINDS)
 
 
 def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
@@ -103,8 +72,3 @@ def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
 )
 def test_a_docstring_is_shown_letter_by_letter(text, escaped):
     assert words.prose(text) == escaped
-
-
-def test_the_page_that_reports_name_is_there():
-    """Reports say that docs/catalogue.md tells which kinds of values there are."""
-    assert "](reference/values.md)" in (ROOT / "docs" / "catalogue.md").read_text()

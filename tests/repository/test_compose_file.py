@@ -53,25 +53,12 @@ def test_ports_are_published_on_the_loopback_interface_only(flavour, environment
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_no_port_is_the_one_a_local_install_would_have(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    published = {int(port["published"]) for service in services.values() for port in service.get("ports", [])}
-    assert not published & {5432, 8123, 9000, 9001}
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("name", REQUIRED)
 def test_compose_refuses_to_start_without_a_password_or_uid(flavour, name):
     done = compose(flavour, {key: value for key, value in REQUIRED.items() if key != name}, "config", "--quiet")
     assert done.returncode != 0
     assert name in done.stderr
     assert "is missing in .env" in done.stderr
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("name", [name for name in REQUIRED if name not in ("LAB_UID", "LAB_GID")])
-def test_an_empty_password_counts_as_missing(flavour, name):
-    assert compose(flavour, REQUIRED | {name: ""}, "config", "--quiet").returncode != 0
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -87,83 +74,6 @@ def test_every_service_is_hardened_and_limited(flavour):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_only_the_harness_has_a_capability(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    assert {name for name, service in services.items() if service.get("cap_add")} == {"harness"}
-
-
-def test_roots_services_run_as_somebody_else_and_what_reads_and_writes_their_folders_as_root():
-    services = configuration("debian", ENVIRONMENTS["root, behind a proxy"])["services"]
-    assert {name: service["user"] for name, service in services.items()} == {
-        "postgres": "65532:0",
-        "clickhouse": "65532:0",
-        "s3": "65532:0",
-        **dict.fromkeys({"harness"} | WORKING, "0:0"),
-    }
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_everything_carries_the_label_that_make_clean_goes_by(flavour):
-    found = configuration(flavour, REQUIRED)
-    for section, word in (("services", "service"), ("volumes", "volume"), ("networks", "network")):
-        assert found[section]
-        for name, entry in found[section].items():
-            assert entry["labels"]["dataframe-io-lab"] == word, f"{section}: {name}"
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_no_service_is_asked_through_a_proxy(flavour):
-    for service in configuration(flavour, REQUIRED | {"NO_PROXY": "s3.example.org"})["services"].values():
-        direct = service["environment"]["NO_PROXY"].split(",")
-        assert {"localhost", "127.0.0.1", "s3.example.org"} | SERVICES <= set(direct)
-        assert service["environment"]["no_proxy"] == service["environment"]["NO_PROXY"]
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_folders_are_mounted_in_the_form_that_carries_the_label_of_selinux(flavour):
-    """Compose hands `z` to the engine with a bind, and drops it from a mount that must not make the folder."""
-    services = configuration(flavour, REQUIRED)["services"]
-    binds = [mount["bind"] for service in services.values() for mount in service["volumes"] if mount["type"] == "bind"]
-    assert binds
-    assert all(bind["selinux"] == "z" and bind["create_host_path"] for bind in binds)
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_without_s3_there_is_no_server_of_it_and_nothing_compiled_from_go(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    assert services["s3"]["profiles"] == ["s3"]
-    assert services["harness"]["depends_on"]["s3"]["required"] is False
-    assert services["harness"]["build"]["target"] == "harness"
-    assert not any(services["harness"]["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY"))
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_another_s3_server_is_another_image_and_the_harness_knows_which_it_is(flavour):
-    for told, name in (({}, "versitygw"), ({"LAB_S3_SERVER": "minio"}, "minio")):
-        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
-        assert services["s3"]["image"].partition(":")[0] == f"localhost/dataframe-io-lab/{name}"
-        assert services["s3"]["build"]["dockerfile"] == f"images/{name}/Dockerfile"
-        assert services["harness"]["environment"]["LAB_S3_SERVER"] == name
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_requests_are_signed_for_the_region_of_the_s3_server(flavour):
-    for told, region in (({}, "us-east-1"), ({"LAB_S3_REGION": "eu-west-1"}, "eu-west-1")):
-        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
-        asked = services["harness"]["environment"]["LAB_S3_REGION"], services["postgres"]["environment"]["AWS_REGION"]
-        assert {services["s3"]["environment"]["VGW_REGION"], *asked} == {region}
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_with_s3_the_harness_knows_the_server_and_has_the_program_that_makes_links(flavour):
-    harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
-    assert harness["build"]["target"] == "harness-s3"
-    found = {name: harness["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY", "SECRET_KEY")}
-    keys = {"ACCESS_KEY": REQUIRED["LAB_S3_USER"], "SECRET_KEY": REQUIRED["LAB_S3_PASSWORD"]}
-    assert found == {"ENDPOINT": "http://s3:9000", **keys}
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_the_access_key_of_s3_and_the_token_of_ray_are_secrets_of_their_own(flavour):
     services = configuration(flavour, REQUIRED | {"LAB_CLUSTER": "ray"})["services"]
     s3, postgres = services["s3"]["environment"], services["postgres"]["environment"]
@@ -173,66 +83,6 @@ def test_the_access_key_of_s3_and_the_token_of_ray_are_secrets_of_their_own(flav
     for name in ("harness", *WORKING):
         assert services[name]["environment"]["RAY_AUTH_TOKEN"] == REQUIRED["LAB_RAY_TOKEN"]
     assert len(set(REQUIRED.values())) == len(REQUIRED)
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_whoever_reads_files_of_another_shares_the_io_folder(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    sharing = {
-        name
-        for name, service in services.items()
-        for mount in service["volumes"]
-        if mount["type"] == "bind" and mount["source"] == str(ROOT / "io") and mount["target"] == "/io"
-    }
-    assert sharing == {"postgres", "clickhouse", "harness"} | WORKING
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_data_lie_on_named_volumes(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    targets = {
-        name: {mount["target"] for mount in service["volumes"] if mount["type"] == "volume"}
-        for name, service in services.items()
-    }
-    assert targets == {
-        "postgres": {"/var/lib/postgresql"},
-        "clickhouse": {"/var/lib/clickhouse"},
-        "s3": {"/data"},
-        **{name: {"/lab/.lab"} for name in {"harness"} | WORKING},
-    }
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_stores_and_spilled_data_lie_on_a_volume_that_scheduler_and_workers_share(flavour):
-    """A folder of the checkout is reached through VirtioFS on macOS: the suite stores would time that."""
-    services = configuration(flavour, REQUIRED)["services"]
-    assert services["harness"]["environment"]["LAB_STATE_DIR"] == "/lab/.lab"
-    for name in {"harness"} | WORKING:
-        assert {mount["source"] for mount in services[name]["volumes"] if mount["type"] == "volume"} == {
-            "harness-state"
-        }
-
-
-@every_combination
-def test_builds_read_no_file_outside_the_checkout(flavour, environment):
-    """A plain `docker compose build` may not: buildx asks for a permission that Compose gives for contexts alone."""
-    secrets = configuration(flavour, ENVIRONMENTS[environment])["secrets"]
-    assert [secret["file"] for secret in secrets.values()] == [str(ROOT / "compose/ca-bundle.pem")]
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_the_harness_waits_until_every_service_is_healthy(flavour):
-    harness = configuration(flavour, REQUIRED)["services"]["harness"]
-    conditions = {name: entry["condition"] for name, entry in harness["depends_on"].items()}
-    assert conditions == dict.fromkeys(SERVICES - {"harness"}, "service_healthy")
-    assert harness["read_only"] is True
-
-
-def test_harness_and_the_s3_server_are_built_from_the_very_same_dockerfiles_in_both_flavours():
-    official, debian = (configuration(flavour, REQUIRED)["services"] for flavour in FLAVOURS)
-    for name in ("harness", "s3"):
-        assert official[name]["build"]["dockerfile"] == debian[name]["build"]["dockerfile"]
-        assert official[name]["build"].get("target") == debian[name]["build"].get("target")
 
 
 def test_the_debian_flavour_names_no_image_of_a_registry():
@@ -249,42 +99,6 @@ def test_no_password_reaches_a_build(flavour):
         assert "for-tests-only" not in str(service.get("build"))
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_without_a_cluster_the_harness_is_built_without_an_engine_and_knows_no_scheduler(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    assert all(services[name]["profiles"] == ["cluster"] for name in WORKING)
-    assert not any(services["harness"]["depends_on"][name]["required"] for name in WORKING)
-    assert services["harness"]["build"]["args"]["ENGINE"] == ""
-    assert services["harness"]["environment"]["LAB_CLUSTER_ADDRESS"] == ""
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_a_scheduler_and_two_workers_run_on_the_image_of_the_harness_with_its_folders_and_no_ports(flavour):
-    told = {"LAB_CLUSTER": "ray", "LAB_CLUSTER_ADDRESS": "ray://cluster-scheduler:10001"}
-    services = configuration(flavour, REQUIRED | told)["services"]
-    harness = services["harness"]
-    assert harness["build"]["args"]["ENGINE"] == "ray"
-    assert harness["environment"]["LAB_CLUSTER_ADDRESS"] == told["LAB_CLUSTER_ADDRESS"]
-    for name in WORKING:
-        service = services[name]
-        assert (service["image"], service["volumes"]) == (harness["image"], harness["volumes"])
-        assert (service["read_only"], service["environment"]["LAB_CLUSTER"]) == (True, "ray")
-        assert service["environment"]["RAY_AUTH_TOKEN"] == harness["environment"]["RAY_AUTH_TOKEN"]
-        assert service["healthcheck"]["test"] == ["CMD", "cluster", "healthy", name.removeprefix("cluster-")]
-        assert service["command"] == ["cluster", name.removeprefix("cluster-")]
-        assert not service.keys() & {"build", "ports"}
-    assert services["cluster-worker"]["scale"] == 2
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_health_of_a_cluster_is_asked_as_that_of_images(flavour):
-    """See test_dockerfiles: often at the start, and once a minute while transports are timed."""
-    for name in WORKING:
-        check = configuration(flavour, REQUIRED)["services"][name]["healthcheck"]
-        asked = [check[word] for word in ("interval", "timeout", "start_period", "start_interval", "retries")]
-        assert asked == ["1m0s", "5s", "2m0s", "1s", 3]
-
-
 def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_the_same_default():
     text = "".join((ROOT / name).read_text() for name in FLAVOURS["debian"])
     used = dict(re.findall(r"\$\{(LAB_[A-Z0-9_]+)(?::[-?]([^}$]*))?", text))
@@ -294,10 +108,3 @@ def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_t
     assert used.keys() - of_harness <= settings.keys()
     for name in used.keys() - of_harness - REQUIRED.keys() - {"LAB_SERVICE_UID", "LAB_SERVICE_GID"}:
         assert settings[name] == used[name], name
-
-
-def test_env_example_explains_every_setting_in_the_line_above_it():
-    lines = (ROOT / ".env.example").read_text().splitlines()
-    for name in compose_settings():
-        assert f"{name}=" in lines
-        assert lines[lines.index(f"{name}=") - 1].startswith("# ")

@@ -1,13 +1,9 @@
-import json
 import os
 import re
-import shlex
-import shutil
 import subprocess
 from pathlib import PurePosixPath
 
 import pytest
-import yaml
 
 from harness.lab import go_programs
 from harness.lab.s3_servers import SERVERS
@@ -15,11 +11,6 @@ from tests.repository.checkout import ROOT, instructions
 
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 SERVICES = [path for path in DOCKERFILES if path.parent.name != "debian"]
-KNOWN = {"ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "STOPSIGNAL"} | {
-    "USER",
-    "VOLUME",
-    "WORKDIR",
-}
 
 
 def name(path):
@@ -46,27 +37,6 @@ def allowed_in_the_context(source):
     return any(PurePosixPath(source).is_relative_to(entry) for entry in kept)
 
 
-def test_there_is_a_dockerfile_for_every_service():
-    assert {name(path) for path in SERVICES} == {"postgres", "clickhouse", "versitygw", "minio", "harness"}
-
-
-@every_dockerfile
-def test_every_instruction_is_one_that_docker_knows(dockerfile):
-    assert {entry.word for entry in instructions(dockerfile)} <= KNOWN
-
-
-@every_dockerfile
-def test_every_copied_file_is_there_and_reaches_the_build(dockerfile):
-    for entry in instructions(dockerfile):
-        if entry.word == "COPY" and "--from=" not in entry.text:
-            *sources, _ = (word for word in shlex.split(entry.text) if not word.startswith("--"))
-            for source in sources:
-                assert (ROOT / source).exists(), source
-                assert allowed_in_the_context(source), source
-        for source in re.findall(r"type=bind,source=([^,\s]+),target", entry.text):
-            assert (ROOT / source).exists(), source
-
-
 @every_dockerfile
 def test_base_images_are_build_arguments_or_earlier_stages(dockerfile):
     arguments, stages = set(), set()
@@ -89,20 +59,6 @@ def test_every_image_has_a_health_check_a_label_and_a_user_that_is_not_root(dock
     assert any(entry.word == "HEALTHCHECK" for entry in stage)
     words = [entry for entry in instructions(dockerfile) if entry.word == "LABEL"]
     assert any(entry.text == "dataframe-io-lab=image" for entry in words)
-
-
-@every_service
-def test_health_is_asked_often_at_the_start_and_once_a_minute_while_ways_are_timed(dockerfile):
-    for entry in instructions(dockerfile):
-        if entry.word == "HEALTHCHECK":
-            options = dict(re.findall(r"--([a-z-]+)=(\d+)s?", entry.text.partition("CMD")[0]))
-            assert options == {
-                "interval": "60",
-                "timeout": "5",
-                "start-period": "120",
-                "start-interval": "1",
-                "retries": "3",
-            }
 
 
 @every_dockerfile
@@ -134,37 +90,6 @@ def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(tmp_path, bundle)
     assert not (left and os.path.exists(left))
 
 
-@every_dockerfile
-def test_no_step_replaces_the_certificates_of_the_system(dockerfile):
-    for entry in instructions(dockerfile):
-        if entry.word == "RUN" and "ca_bundle" in entry.text:
-            assert "bash /with-ca-bundle " in entry.text or "bash /fetch-pg-parquet" in entry.text
-    assert "/run/secrets" not in dockerfile.read_text()
-
-
-@every_dockerfile
-def test_nothing_asks_for_a_dockerfile_frontend_of_a_registry(dockerfile):
-    assert "# syntax=" not in dockerfile.read_text()
-
-
-def test_postgres_is_asked_over_tcp_with_its_password():
-    check = next(
-        entry.text for entry in final_stage(ROOT / "images/postgres/Dockerfile") if entry.word == "HEALTHCHECK"
-    )
-    assert "--host=127.0.0.1" in check
-    assert "SELECT 1" in check
-    assert 'PGPASSWORD="$POSTGRES_PASSWORD"' in check
-
-
-def test_clickhouse_is_asked_with_its_password_and_not_over_loopback():
-    check = next(
-        entry.text for entry in final_stage(ROOT / "images/clickhouse/Dockerfile") if entry.word == "HEALTHCHECK"
-    )
-    assert 'clickhouse-client --host "$HOSTNAME" --query "SELECT 1"' in check
-    assert "--password" not in check, "a password in a command stands in the process list"
-    assert "env -u http_proxy wget" in check, "wget would ask the proxy that Docker gave the container"
-
-
 @pytest.mark.parametrize("image", ["versitygw", "minio", "harness"])
 def test_go_programs_are_pinned_and_verified_by_the_checksum_database(image):
     text = (ROOT / "images" / image / "Dockerfile").read_text()
@@ -184,14 +109,6 @@ def test_an_image_has_the_version_that_the_lab_without_docker_compiles(image, ar
     text = (ROOT / "images" / image / "Dockerfile").read_text()
     assert f"ARG {argument}={program.version}\n" in text
     assert f"{program.package}@${{{argument}}}" in text
-
-
-@pytest.mark.parametrize("engine", ["", "dask"])
-def test_an_image_without_an_engine_of_its_own_gets_nothing_on_top(engine):
-    script = ROOT / "images/harness/install-engine"
-    command = (shutil.which("bash"), script)
-    done = subprocess.run(command, env={"ENGINE": engine, "PATH": "/nowhere"}, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("script", ["install-engine", "cluster"])
@@ -214,17 +131,6 @@ def test_the_image_of_an_s3_server_names_the_licence_and_the_source_of_its_binar
     assert f"https://github.com/{repository}/tree/{tag}\n" in text
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_the_image_of_an_s3_server_starts_it_as_the_lab_without_docker_does(name, tmp_path):
-    data = tmp_path / "data"
-    told = [word.replace(str(tmp_path), f"/data/{name}") for word in SERVERS[name].arguments(":9000", data)]
-    stage = final_stage(ROOT / "images" / name / "Dockerfile")
-    (command,) = [json.loads(entry.text) for entry in stage if entry.word == "CMD"]
-    assert command == told
-    variables = dict(word.split("=") for entry in stage if entry.word == "ENV" for word in entry.text.split())
-    assert variables == SERVERS[name].environment
-
-
 def test_an_engine_is_installed_from_a_lock_with_hashes():
     text = (ROOT / "images/harness/install-engine").read_text()
     assert '--no-deps --no-build-isolation --require-hashes --requirement "/lab/requirements-$1.lock"' in text
@@ -244,19 +150,3 @@ def test_the_build_context_holds_no_secrets_and_no_results():
     assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*"
     for path in (".env", "results", "datasets", ".git", ".lab", "io"):
         assert not allowed_in_the_context(path)
-
-
-def test_clickhouse_says_on_its_console_why_it_ends():
-    """Of a server that ends `make up` shows the console; its log files are in the container that is gone."""
-    changed = yaml.safe_load((ROOT / "images/clickhouse/lab.yaml").read_text())
-    assert changed["logger"] == {"console": True, "console_log_level": "error"}
-
-
-def test_the_contract_reads_the_images_files_and_asks_for_no_user_that_they_do_not_name():
-    """Dockerfile.ubuntu names no user, which is root; the image tagged -distroless has another entry point."""
-    lines = (ROOT / "images/debian/CONTRACT").read_text().splitlines()
-    promises = [line for line in lines if line.startswith("clickhouse/") and not line.startswith("#")]
-    assert not [line for line in promises if "docker-init" in line or "distroless" in line]
-    (described,) = [line for line in promises if ".Config.User" in line]
-    assert '{{or .Config.User "root"}}|' in described
-    assert described.endswith(' = root|["/entrypoint.sh"]|0')

@@ -1,16 +1,10 @@
-"""The rules of the house, held by reading the code: imports, names of classes, lengths."""
+"""The rules of the house, held by reading the code: imports and readers of the environment."""
 
 import ast
-import io
 import re
-import tokenize
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from benchmarks.rooms import arrows
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
@@ -54,88 +48,6 @@ def test_every_import_that_import_linter_cannot_see_is_named_beside_its_layers()
         assert (COMPUTED in modules) == bool(said[path] - modules), path  # the others are of a computed name
 
 
-def test_imports_at_run_time_are_found():
-    assert imported("harness/a.py", "import importlib\nimportlib.import_module(f'harness.b.{c}.d')") == {
-        "harness.b.*.d"
-    }
-    assert imported("harness/a/__init__.py", "import_module(f'{__name__}.{b}')") == {"harness.a.*"}
-    assert imported("harness/a.py", "import_module(name)") == {COMPUTED}
-    assert imported("harness/a.py", "x = [python, '-m', 'harness.b', c]") == {"-m harness.b"}
-    assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
-
-
-def test_no_two_classes_have_one_name():
-    places = defaultdict(list)
-    for path, source in FILES.items():
-        for node in ast.walk(parsed(source)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name.lstrip("_")].append(path)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
-
-
-def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
-    """Return the rooms that a room imports from, itself or through others."""
-    found: set[str] = set()
-    asked = [room]
-    while asked:
-        asked += (new := leads.get(asked.pop(), set()) - found)
-        found |= new
-    return found
-
-
-def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
-    drawing = (ROOT / "docs/dev/architecture.md").read_text("utf-8").partition("```mermaid")[2].partition("```")[0]
-    boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
-    of = dict.fromkeys(boxes["ground"].split(", "), "ground")
-    leads: dict[str, set[str]] = defaultdict(set)
-    trees = {ROOT / path: parsed(text) for path, text in FILES.items()}
-    for room, others in arrows(ROOT / "harness", trees).items():
-        leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
-    found = {
-        room: {one for one in others if not any(one in beyond(other, leads) for other in others)}
-        for room, others in leads.items()
-        if others
-    }
-    drawn = re.findall(r"^  (\w+) --> (.+)$", drawing, re.MULTILINE)
-    assert {room: set(others.split(" & ")) for room, others in drawn} == found
-    assert boxes.keys() >= found.keys() | set().union(*found.values())
-
-
-# A transport by its other name; "on its way" and "by way of" are none.
-_WAY = re.compile(
-    r"\bways\b|\bway(?:s)? (?:of|to) (?:mov|writ|read|load|push)|\b(?:fastest|exact|best|own|tuned|published) way\b",
-    re.I,
-)
-
-
-def prose(source: str) -> str:
-    """Return what Python source says in words: docstrings, and comments."""
-    trees = ast.walk(parsed(source))
-    with_docs = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    said = [ast.get_docstring(node) or "" for node in trees if isinstance(node, with_docs)]
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return "\n".join([*said, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
-
-
-def test_the_prose_calls_a_transport_by_one_name():
-    pages = [ROOT / "README.md", *ROOT.glob("C*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "suites").glob("*.toml")]
-    texts = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in pages}
-    texts |= {path: prose(source) for path, source in FILES.items()}
-    found = {path: _WAY.findall(" ".join(text.split())) for path, text in texts.items()}
-    assert {path: names for path, names in found.items() if names} == {}
-
-
-def test_a_transport_by_another_name_is_found():
-    assert _WAY.findall("the 56 Ways; a way to write, one way of moving, our best way") == [
-        "Ways",
-        "way to writ",
-        "way of mov",
-        "best way",
-    ]
-    assert _WAY.findall("Arrow on its way, by way of S3, always, the other way round") == []
-    assert prose('"""Of ways."""\nways = 1  # two ways\n') == "Of ways.\n# two ways"
-
-
 def reads_the_environment(source):
     """Say whether Python source looks at the environment; setting a variable is not looking at it."""
     return any(
@@ -143,19 +55,6 @@ def reads_the_environment(source):
         or (isinstance(node, ast.Call) and ast.unparse(node.func) in ("os.environ.get", "os.getenv"))
         for node in ast.walk(parsed(source))
     )
-
-
-@pytest.mark.parametrize(
-    ("source", "reads"),
-    [
-        ("x = os.environ['LAB_SEED']", True),
-        ("print(os.environ.get('LAB_SEED'))", True),
-        ("os.getenv('LAB_SEED')", True),
-        ("os.environ['POLARS_FORCE_ASYNC'] = '1'", False),
-    ],
-)
-def test_the_look_for_readers_tells_reading_from_setting(source, reads):
-    assert reads_the_environment(source) == reads
 
 
 def test_only_the_settings_read_the_environment():

@@ -5,12 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.docs import readme, reference
+from harness.docs import readme
 from harness.model import LabError, Origin, Status
-from harness.registry import catalogue
-from harness.report.answer_tables import route
 from harness.report.answers import answers, competing
-from harness.report.cells import significant
 from harness.report.crossing_tables import curves
 from harness.report.summarising import summarise
 from harness.settings import ROOT
@@ -144,52 +141,11 @@ def test_where_no_client_from_pypi_gives_way_to_another_it_says_nothing(pair):
     assert of_sizes(*pair) == ""
 
 
-def test_every_direction_has_a_row_of_what_the_reference_run_says():
-    suite, run, summaries = reference.of(readme.SUITE)
-    found = answers(suite.answers, run.rows, summaries)
-    lines = [text.replace(JOINED, " ") for text in block().splitlines() if text.startswith("|")][2:]
-    shown = [[cell.strip() for cell in text.split("|")[1:-1]] for text in lines]
-    assert [name for name, *_ in shown] == [route(one) for one in found]
-    assert len({name for name, *_ in shown}) == 8
-    entries = catalogue()
-    for (_, usual, from_pypi, fastest), one in zip(shown, found, strict=True):
-        assert f" {significant(one.usual[0].case.median_seconds)} s" in usual
-        assert f" {significant(one.fastest.median_seconds)} s, **{significant(one.usual[0].factor, 2)}×**" in fastest
-        others = [
-            case
-            for case in summaries
-            if (case.experiment, case.system, case.operation, case.frame)
-            == ("matrix", one.system, one.operation, one.frame)
-            and case.status == "ok"
-            and case.fidelity == "exact"
-            and case.origin in ("published", "beyond")
-            and not {"arrow_wire"} & entries[case.transport].modules
-        ]
-        quickest = min((case.median_seconds for case in others), default=None)
-        assert (readme.NONE_EXACT in from_pypi) == (quickest is None)
-        if quickest is not None:
-            assert f" {significant(quickest)} s, **" in from_pypi
-
-
-def test_no_line_begins_with_a_mark_or_a_unit():
-    assert (
-        re.findall(r"(?<!\|) (?:[†‡]|s\b)", "\n".join(text for text in block().splitlines() if text[0:1] == "|")) == []
-    )
-    assert f"{JOINED}†‡ 2.40{JOINED}s |" in block()
-
-
 def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
     links = re.findall(r"\]\((docs/catalogue/[a-z0-9_-]+\.md)#(\w+)\)", block())
     assert len(links) == 16
     for page, anchor in links:
         assert f"\n### {anchor}\n" in (ROOT / page).read_text(encoding="utf-8")
-
-
-def test_it_says_where_the_figures_of_an_embedded_server_were_made():
-    said = " ".join(block().split())
-    assert "lab: embedded" in said
-    assert "Median of 3 runs of the call alone." in said
-    assert "The figures of ClickHouse are those of its engine inside a Python process" in said
 
 
 def test_a_database_that_came_after_the_reference_run_is_not_in_it(monkeypatch):

@@ -4,35 +4,11 @@ import re
 
 import pytest
 
-from harness.docs import readme
 from harness.registry import catalogue
 from harness.settings import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = [" ".join(found.split()) for found in re.findall(r"(?:^ {4}\S.*\n(?:\n(?= {4}))?)+", README, re.MULTILINE)]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-
-
-def test_it_has_at_most_110_lines():
-    assert len(README.splitlines()) <= 110
-
-
-def test_a_line_of_prose_fits_a_terminal():
-    """Rows of a table and code are as long as they are."""
-    prose = [line for line in README.splitlines() if not line.startswith(("|", "    "))]
-    assert [line for line in prose if len(line) > 80] == []
-
-
-@pytest.mark.parametrize("command", ["make install", "make bench", "make up && make bench && make down", "make test"])
-def test_a_command_that_a_newcomer_needs_is_alone_in_its_block(command):
-    """A copy button pastes a whole block: not two alternatives, and no comment, which zsh takes for arguments."""
-    assert command in BLOCKS
-
-
-def test_it_says_before_any_figure_that_every_value_is_compared():
-    first = " ".join(README.partition(readme.BEGIN)[0].split())
-    assert "without losing a value" in first
-    assert "compares every value that arrives" in first
 
 
 def test_the_number_of_transports_is_that_of_the_catalogue_in_round_hundreds():

@@ -16,10 +16,6 @@ def printed() -> str:
     return re.sub(r"[\"']\s*\n\s*f?[\"']", "", "\n".join(sources)).replace("\\", "")
 
 
-def test_there_are_at_least_fifteen():
-    assert len(HEADINGS) >= 15
-
-
 def test_each_message_is_one_that_is_printed():
     parts = [part.strip() for message in [*HEADINGS, *OF_DOCKER] for part in message.split("…")]
     source = printed()

@@ -26,11 +26,6 @@ def services(workflow: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from job.get("services", {}).items()
 
 
-def test_the_services_are_where_they_are_looked_for() -> None:
-    having = {name for name, workflow in WORKFLOWS.items() if [*services(workflow)]}
-    assert having == {"services.yml"}
-
-
 @pytest.mark.parametrize("workflow", WITH_SERVICES)
 def test_services_listen_on_loopback_under_a_secret(workflow: str) -> None:
     found = dict(services(WITH_SERVICES[workflow]))
@@ -85,24 +80,6 @@ def test_every_action_is_pinned_to_a_commit(name: str) -> None:
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in used)
 
 
-def test_images_are_used_before_they_are_pushed_and_say_where_they_come_from() -> None:
-    steps = [step.get("run", "") for step in WORKFLOWS["images.yml"]["jobs"]["build"]["steps"]]
-    (used,) = [place for place, run in enumerate(steps) if ".ci/smoke-images" in run]
-    pushing = [place for place, run in enumerate(steps) if "--push" in run or "docker push" in run]
-    assert pushing
-    assert min(pushing) > used
-    for place in pushing:
-        assert "--provenance=mode=max --sbom=true" in steps[place]
-    assert WORKFLOWS["images.yml"]["jobs"]["publish"]["needs"] == "build"
-
-
-def test_the_smoke_of_images_uses_all_that_are_published() -> None:
-    published = set(WORKFLOWS["images.yml"]["env"]["SERVICES"].split())
-    script = (ROOT / ".ci/smoke-images").read_text()
-    assert published == {*re.findall(r"^start (\w+)", script, re.MULTILINE), "harness"}
-    assert published == {path.parent.name for path in ROOT.glob("images/*/Dockerfile")} - {"debian"}
-
-
 def test_dependabot_sees_the_base_images_that_the_images_name() -> None:
     named = {
         image
@@ -114,23 +91,3 @@ def test_dependabot_sees_the_base_images_that_the_images_name() -> None:
     assert sorted(seen) == sorted(named), (
         "change the ARG in images/, the default in compose/settings.toml, and this file"
     )
-
-
-def test_dependabot_looks_at_python_actions_and_images() -> None:
-    found = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
-    assert {(of["package-ecosystem"], of["directory"]) for of in found} == {
-        ("pip", "/"),
-        ("github-actions", "/"),
-        ("docker", "/.github/bases"),
-    }
-
-
-def test_the_audit_looks_at_every_lock_and_tells_what_it_finds() -> None:
-    (job,) = WORKFLOWS["audit.yml"]["jobs"].values()
-    assert "make audit" in job["steps"][-2]["run"]
-    assert "gh issue" in job["steps"][-1]["run"]
-    assert job["permissions"]["issues"] == "write"
-    assert WORKFLOWS["audit.yml"]["defaults"]["run"]["shell"] == "bash"  # without pipefail tee would hide what failed
-    recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
-    assert "for lock in requirements*.lock" in recipe
-    assert "--require-hashes" in recipe

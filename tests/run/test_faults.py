@@ -116,11 +116,17 @@ def two_runs(select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
     return RunRequest(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
 
 
-def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psutil.Process, DatabaseRig], None]) -> Any:
+def run_with(
+    tmp_path: Path,
+    datasets: Path,
+    select: str,
+    injure: Callable[[psutil.Process, DatabaseRig], None],
+    time_limit: float = 60.0,
+) -> Any:
     """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
-    with open_run(settings, two_runs(select, 60.0), print) as suite_run:
+    with open_run(settings, two_runs(select, time_limit), print) as suite_run:
         rig = suite_run.session.rig
         assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
@@ -129,11 +135,25 @@ def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psut
     return rows
 
 
-def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
-    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: kill(worker))
-    assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
-    assert first.seconds is None
-    assert second.status is Status.OK
+@pytest.mark.parametrize(
+    ("injure", "time_limit", "status", "said"),
+    [
+        (kill, 60.0, Status.KILLED, "the worker was killed by SIGKILL"),
+        (psutil.Process.suspend, 30.0, Status.TIMEOUT, "ended after the time limit of 30 s"),
+    ],
+)
+def test_a_killed_or_hung_worker_leaves_a_row_and_the_run_goes_on(
+    tmp_path: Path,
+    dataset_folder: Path,
+    injure: Callable[[psutil.Process], None],
+    time_limit: float,
+    status: Status,
+    said: str,
+) -> None:
+    """A worker that is stopped in the middle of a COPY hangs like any other; its lock must not stay."""
+    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: injure(worker), time_limit)
+    assert (first.status, first.error, first.seconds) == (status, said, None)
+    assert second.status is Status.OK, second.error
 
 
 @pytest.mark.parametrize(
@@ -183,26 +203,6 @@ def test_a_folder_of_logs_that_somebody_removes_costs_no_run(tmp_path: Path, dat
         shutil.rmtree(logs)
 
     assert [row.status for row in run_with(tmp_path, dataset_folder, COPY, remove)] == [Status.OK, Status.OK]
-
-
-def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
-    tmp_path: Path, dataset_folder: Path
-) -> None:
-    """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
-    settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    request = two_runs(COPY, 30.0)
-    rows: list[dict[str, Any]] = []
-
-    def stop_worker() -> None:
-        busy_worker(time.monotonic() + 60).suspend()
-
-    with open_run(settings, request, print) as suite_run:
-        thread = threading.Thread(target=stop_worker)
-        thread.start()
-        runner.perform(suite_run.session, suite_run.todo, rows.append)
-        thread.join()
-    assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 30 s")
-    assert rows[1].status is Status.OK, rows[1].error
 
 
 def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,18 +132,31 @@ def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
     assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(made / "runs.csv")) == 3
 
 
-@pytest.fixture
-def small_state_disk() -> Iterator[Path]:
-    """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="lab-test-"))
-    folder.chmod(0o755)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=250m,mode=755", "tmpfs", str(folder)]
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Make a folder a disk of so many MB."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        folder.rmdir()
         pytest.skip("this user may not mount a small tmpfs")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
-    folder.rmdir()
+
+
+@pytest.fixture
+def small_state_disk() -> Iterator[Path]:
+    """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
+    with tempfile.TemporaryDirectory(prefix="lab-test-") as name:
+        Path(name).chmod(0o755)
+        with small_disk(Path(name), 250) as folder:
+            yield folder
+
+
+@pytest.fixture
+def small_results_disk(tmp_path: Path) -> Iterator[Path]:
+    """A results folder on a disk of 3 MB."""
+    (tmp_path / "results").mkdir()
+    with small_disk(tmp_path / "results", 3) as folder:
+        yield folder
 
 
 @pytest.mark.long
@@ -169,18 +182,6 @@ def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
     counted = [row for row in runs_csv.load(folder / "runs.csv") if row.status is not Status.AGAIN]
     assert {row.status for row in counted} == {Status.OK}
     assert len(counted) == len({(row.transport, row.pass_number) for row in counted})
-
-
-@pytest.fixture
-def small_results_disk(tmp_path: Path) -> Iterator[Path]:
-    """A results folder on a disk of 3 MB."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.long
