@@ -73,10 +73,6 @@ def test_what_is_no_address_of_a_scheduler_is_refused_in_one_line_without_its_se
     assert "geheim99" not in str(caught.value)
 
 
-def test_a_scheduler_that_listens_is_reached(listening: int) -> None:
-    cluster.require_reached(Cluster("dask", f"tcp://127.0.0.1:{listening}"))
-
-
 @every(["tcp://127.0.0.1:1", "ray://127.0.0.1:1", "spark://127.0.0.1:1"], str)
 def test_one_that_does_not_is_named_by_host_and_port(address: str) -> None:
     found = cluster.of(named(address))
@@ -86,22 +82,24 @@ def test_one_that_does_not_is_named_by_host_and_port(address: str) -> None:
         cluster.require_reached(found)
 
 
-def test_without_a_cluster_workers_are_of_this_machine_and_see_what_it_sees() -> None:
-    expected = Workers(2, HERE, folder="/scratch")
-    assert cluster.workers(named(None, cluster_postgres_uri=THERE), transport("dask"), 2, HERE, "/scratch") == expected
+ADDRESS = "tcp://scheduler:8786"
 
 
-def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_otherwise() -> None:
-    address = "tcp://scheduler:8786"
-    expected = Workers(4, HERE, address, "/scratch")
-    assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected
-    elsewhere = named(address, cluster_postgres_uri=THERE)
-    in_the_schema = f"{THERE}?options=-csearch_path%3D{namespace()}"
-    assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=in_the_schema)
-
-
-def test_no_address_of_workers_is_in_a_text_of_them() -> None:
-    assert "verborgen7" not in repr(Workers(2, THERE, "tcp://scheduler:8786", "/scratch"))
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (named(None, cluster_postgres_uri=THERE), Workers(2, HERE, folder="/scratch")),
+        (named(ADDRESS), Workers(2, HERE, ADDRESS, "/scratch")),
+        (
+            named(ADDRESS, cluster_postgres_uri=THERE),
+            Workers(2, f"{THERE}?options=-csearch_path%3D{namespace()}", ADDRESS, "/scratch"),
+        ),
+    ],
+)
+def test_workers_see_the_databases_as_this_machine_unless_a_cluster_is_told_otherwise(settings, expected) -> None:
+    workers = cluster.workers(settings, transport("dask"), 2, HERE, "/scratch")
+    assert workers == expected
+    assert "geheim99" not in repr(workers) + repr(expected)
 
 
 def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
@@ -189,12 +187,16 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     assert "verborgen7" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("ray://127.0.0.1:1", "FAIL cluster: ray: cannot reach 127.0.0.1:1"),
+        ("scheduler", "FAIL cluster: LAB_CLUSTER_ADDRESS: expected"),
+    ],
+)
 def test_the_doctor_fails_where_a_cluster_is_not_reached_or_has_no_address(
-    lab: Command, on_embedded_lab: dict[str, str]
+    lab: Command, on_embedded_lab: dict[str, str], address: str, said: str
 ) -> None:
-    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "ray://127.0.0.1:1"})
+    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": address})
     assert done.returncode == 1
-    assert "FAIL cluster: ray: cannot reach 127.0.0.1:1" in done.stdout
-    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "scheduler"})
-    assert done.returncode == 1
-    assert "FAIL cluster: LAB_CLUSTER_ADDRESS: expected" in done.stdout
+    assert said in done.stdout

@@ -34,24 +34,25 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     assert len(done.stdout.splitlines()) <= 20
 
 
-def test_a_service_that_does_not_answer_fails_with_host_and_port(lab: Command, on_embedded_lab: dict[str, str]) -> None:
-    closed = {"LAB_POSTGRES_URI": "postgresql://lab:geheim99@127.0.0.1:1/lab"}
-    done = lab("doctor", "--external", env=on_embedded_lab | closed)
-    assert done.returncode == 1
-    assert "FAIL postgres: postgres: cannot reach 127.0.0.1:1" in done.stdout
-    assert "ok   clickhouse: 26." in done.stdout
-    assert "geheim99" not in done.stdout + done.stderr
-
-
-def test_a_shared_folder_that_the_server_cannot_read_fails(
-    lab: Command, on_embedded_lab: dict[str, str], tmp_path
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"LAB_POSTGRES_URI": "postgresql://lab:geheim99@127.0.0.1:1/lab"},
+            ["FAIL postgres: postgres: cannot reach 127.0.0.1:1", "ok   clickhouse: 26."],
+        ),
+        ({"LAB_IO_DIR": "{closed}", "LAB_IO_DIR_SERVER": "/nonexistent/folder"}, ["FAIL shared folder: "]),
+    ],
+)
+def test_a_service_that_does_not_answer_and_a_folder_that_a_server_cannot_read_fail(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path, settings: dict[str, str], said: list[str]
 ) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    elsewhere = {"LAB_IO_DIR": str(closed), "LAB_IO_DIR_SERVER": "/nonexistent/folder"}
-    done = lab("doctor", "--external", env=on_embedded_lab | elsewhere)
+    (tmp_path / "closed").mkdir(mode=0o700)
+    told = {name: value.format(closed=tmp_path / "closed") for name, value in settings.items()}
+    done = lab("doctor", "--external", env=on_embedded_lab | told)
     assert done.returncode == 1
-    assert "FAIL shared folder: " in done.stdout
+    assert [text for text in said if text not in done.stdout] == []
+    assert "geheim99" not in done.stdout + done.stderr
 
 
 def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:

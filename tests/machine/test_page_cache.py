@@ -48,12 +48,6 @@ def test_a_file_that_was_just_written_is_forgotten_when_dropped(on_disk):
     assert page_cache.resident_share(on_disk) < 0.01
 
 
-def test_a_dropped_file_is_wholly_there_after_warming(on_disk):
-    page_cache.drop([on_disk])
-    page_cache.warm([on_disk])
-    assert page_cache.resident_share(on_disk) == 1.0
-
-
 def test_warming_and_dropping_take_all_files(on_disk, tmp_path):
     other = tmp_path / "other"
     shutil.copyfile(on_disk, other)
@@ -98,17 +92,11 @@ def test_a_file_on_tmpfs_stays_and_the_share_says_so(in_memory):
     assert page_cache.resident_share(path) == 1.0
 
 
-def test_a_file_smaller_than_a_page_is_one_page(tmp_path):
+@pytest.mark.parametrize("content", [b"few", b""])
+def test_a_file_smaller_than_a_page_is_wholly_there(tmp_path, content):
     path = tmp_path / "small"
-    path.write_bytes(b"few")
-    assert page_cache.resident_share(path) == 1.0
-
-
-def test_an_empty_file_is_wholly_there(tmp_path):
-    path = tmp_path / "empty"
-    path.touch()
+    path.write_bytes(content)
     page_cache.warm([path])
-    page_cache.drop([path])
     assert page_cache.resident_share(path) == 1.0
 
 

@@ -78,9 +78,13 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
     assert {found[name] for name in of_httpx} == {"without httpx"}
 
 
+EVERYBODY = tuple({entry.client for entry in eligible.all_of(WRITE)})
+
+
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
+        (replace(WRITE, without=EVERYBODY), r"none of \d+ transports is left: without .*; ask for less"),
         (
             Wish("postgres", Operation.WRITE, "polars", ("psycop",)),
             'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: ',
@@ -88,15 +92,9 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
         (Wish("postgres", Operation.WRITE, "polars", (), "threads"), r"expected a style .*\(async, sync\), found"),
     ],
 )
-def test_what_nobody_knows_is_refused(wish: Wish, said: str) -> None:
+def test_what_no_transport_has_or_leaves_none_is_refused(wish: Wish, said: str) -> None:
     with pytest.raises(LabError, match=said):
         eligible.divided(wish, PLAIN)
-
-
-def test_where_nobody_is_left_it_says_so() -> None:
-    clients = tuple({entry.client for entry in eligible.all_of(WRITE)})
-    with pytest.raises(LabError, match=r"none of \d+ transports is left: without .*; ask for less"):
-        eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", clients), PLAIN)
 
 
 def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:

@@ -28,42 +28,50 @@ def test_a_failure_is_about_the_column_that_it_names_alone(reason: str, columns:
     assert by_failure(reason, TYPES) == columns
 
 
-def test_the_columns_that_rule_the_most_out_are_named_with_how_many_and_not_the_first_one() -> None:
-    blamed = {"a": {"waited", "opens"}, "b": {"opens"}, "c": {"opens", "parts"}, "d": {"parts"}, "e": set()}
-    assert nobody(blamed, TYPES, ["of the first"]) == (
-        'none of 5 transports brings these data through: column "opens" (time) alone rules out 3, '
-        'column "parts" (nested) alone rules out 2; leave it out or cast it'
-    )
-
-
-def test_where_no_column_is_known_a_reason_is_told() -> None:
-    said = nobody({"a": set(), "b": set()}, TYPES, ["error: of the first", "error: of the second"])
-    assert said == "none of 2 transports brings these data through, such as: error: of the first"
-
-
 TOO_BIG = "row is too big: size 16224, maximum size 8160"
+NOBODY = "brings these data through"
 
 
-def test_one_cause_that_most_share_is_named_whatever_clients_call_it() -> None:
-    reasons = [f"error: {name}: {TOO_BIG}" for name in ("psycopg.errors.ProgramLimitExceeded", "asyncpg.Error")]
-    reasons += ["error: TypeError", "mismatch: id: 3 of 100 values differ"]
-    said = nobody({"a": set(), "b": set(), "c": set(), "d": {"id"}}, TYPES, reasons)
-    assert said == (
-        f'none of 4 transports brings these data through: 2 say: {TOO_BIG}; column "id" (int64) alone rules out 1; '
-        "leave it out or cast it"
-    )
-
-
-def test_a_cause_of_the_fewer_is_not_named() -> None:
-    reasons = ["error: A", "error: A", "error: B", "error: C"]
-    assert "such as: error: A" in nobody({name: set() for name in "abcd"}, TYPES, reasons)
-
-
-def test_more_time_is_asked_for_where_time_was_the_cause() -> None:
-    limit = "timeout: ended after the time limit of 10 s"
-    for reasons, more in (([limit] * 3, True), ([f"error: E: {TOO_BIG}"] * 3, False)):
-        said = nobody({name: set() for name in "abc"}, TYPES, reasons, "; give it more")
-        assert said.endswith("give it more") == more
+@pytest.mark.parametrize(
+    ("blamed", "reasons", "said"),
+    [
+        (
+            {"a": {"waited", "opens"}, "b": {"opens"}, "c": {"opens", "parts"}, "d": {"parts"}, "e": set()},
+            ["of the first"],
+            f'none of 5 transports {NOBODY}: column "opens" (time) alone rules out 3, '
+            'column "parts" (nested) alone rules out 2; leave it out or cast it',
+        ),
+        (  # no column is known
+            {"a": set(), "b": set()},
+            ["error: of the first", "error: of the second"],
+            f"none of 2 transports {NOBODY}, such as: error: of the first",
+        ),
+        (  # most share one cause, whatever clients call it
+            {"a": set(), "b": set(), "c": set(), "d": {"id"}},
+            [
+                *(f"error: {name}: {TOO_BIG}" for name in ("psycopg.errors.ProgramLimitExceeded", "asyncpg.Error")),
+                "error: TypeError",
+                "mismatch: id: 3 of 100 values differ",
+            ],
+            f'none of 4 transports {NOBODY}: 2 say: {TOO_BIG}; column "id" (int64) alone rules out 1; '
+            "leave it out or cast it",
+        ),
+        (  # a cause of the fewer is not named
+            {name: set() for name in "abcd"},
+            ["error: A", "error: A", "error: B", "error: C"],
+            f"none of 4 transports {NOBODY}, such as: error: A",
+        ),
+        (  # more time is asked for where time was the cause
+            {name: set() for name in "abc"},
+            ["timeout: ended after the time limit of 10 s"] * 3,
+            f"none of 3 transports {NOBODY}: 3 say: ended after the time limit of 10 s; give it more",
+        ),
+    ],
+)
+def test_where_no_transport_is_left_the_columns_or_the_cause_that_rule_the_most_out_are_named(
+    blamed: dict[str, set[str]], reasons: list[str], said: str
+) -> None:
+    assert nobody(blamed, TYPES, reasons, "; give it more") == said
 
 
 def test_all_columns_with_values_that_a_transport_declares_to_lose_rule_it_out() -> None:

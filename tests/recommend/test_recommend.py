@@ -1,6 +1,5 @@
 """`lab recommend` as a person meets it: the screen, the files, the script, what is refused, and what is kept back."""
 
-import json
 import os
 import re
 import signal
@@ -106,7 +105,7 @@ def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Rac
     assert "its style is sync" in {one.reason for one in found.ruled_out}
 
 
-def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced: Raced) -> None:
+def test_nothing_of_the_data_is_left_but_names_types_and_counts_in_results(raced: Raced) -> None:
     kept = [path for path in raced.results.rglob("*") if path.is_file()]
     assert {"runs.csv", "environment.json", "recommendation.json", "report.html"} <= {path.name for path in kept}
     ids = [str(value).encode() for value in raced.orders["order_id"][:50]]
@@ -116,13 +115,9 @@ def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced
         assert not [value for value in ids if value in content], path
     assert "note" in (raced.results / "environment.json").read_text()
     assert list((raced.results / "logs").iterdir()) == []
-
-
-def test_nothing_is_left_in_the_database(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"]) as connection:
         left = "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'own%%'"
-        left = connection.execute(left, [namespace()]).fetchall()
-    assert left == []
+        assert connection.execute(left, [namespace()]).fetchall() == []
 
 
 def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
@@ -209,27 +204,8 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
     assert len(list((raced.folder / "results").glob("2*"))) == 1
 
 
-def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
-    with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
-        try:
-            assert f'table "{namespace()}.own" exists and was not made by the lab' in refused(
-                raced.run("--data", str(raced.data), *RACE)
-            )
-            assert connection.execute(f"SELECT count(*) FROM {namespace()}.own").fetchall() == [(0,)]
-        finally:
-            connection.execute(f"DROP TABLE {namespace()}.own")
-
-
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
     assert "expected a run of suite matrix of this machine in" in refused(raced.run())
-
-
-def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
-    facts = json.loads((raced.results / "recommendation.json").read_text())
-    assert facts["fastest"]["transport"] in raced.done.stdout
-    assert facts["operation"] == "write"
-    assert facts["rows"] == 600
 
 
 def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced, lab_process: Command) -> None:

@@ -30,24 +30,27 @@ def test_a_size_has_the_defaults_and_what_it_says_otherwise(small):
     assert list(small.sizes) == ["smoke", "default"]  # from small to large, whatever their order in the file
 
 
-def test_a_figure_says_under_which_conditions_it_was_measured(folder):
-    (folder / "figures.csv").write_text(
-        "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n"
-    )
-    (figure,) = suite_files.load(folder, "small").published
-    assert figure == PublishedFigure(
-        "a", experiment="first", parameters={"files": "1"}, rows=10, bytes=20, peak_rss_bytes=30.0
-    )
+@pytest.mark.parametrize(
+    ("text", "figure"),
+    [
+        (
+            "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n",
+            PublishedFigure("a", experiment="first", parameters={"files": "1"}, rows=10, bytes=20, peak_rss_bytes=30.0),
+        ),
+        (
+            "description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n",
+            PublishedFigure("a", experiment="first", detail="bytes_per_s", detail_value=330e9),
+        ),
+    ],
+)
+def test_a_figure_says_under_which_conditions_and_of_what_it_was_measured(folder, text, figure):
+    (folder / "figures.csv").write_text(text)
+    assert suite_files.load(folder, "small").published == (figure,)
 
 
 def test_an_unknown_suite_names_the_nearest(folder):
     with pytest.raises(LabError, match=r'no suite "smal". Did you mean "small"\? Choose from: small'):
         suite_files.load(folder, "smal")
-
-
-def test_a_folder_without_suites_says_so(tmp_path):
-    with pytest.raises(LabError, match="no suites in"):
-        suite_files.load(tmp_path / "nowhere", "matrix")
 
 
 @pytest.mark.parametrize("name", ["../small", "", "/etc/passwd", "small.toml"])
@@ -132,6 +135,17 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
             "where.experiment: expected a list",
         ),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
+        *(
+            ('[[pictures]]\nname = "a-', f'[[comparisons]]\n{entry}\n[[pictures]]\nname = "a-', said)
+            for entry, said in (
+                (
+                    'title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }',
+                    "expected one and other",
+                ),
+                ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
+                ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
+            )
+        ),
         (
             'name = "another-picture"',
             'name = "a-picture"',
@@ -191,27 +205,6 @@ against = "a.b.d"
         Sweep("first", "rows", "bytes_per_s"),
         Versus("this way", "first", "a.b.c", "a.b.d"),
     )
-
-
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ('title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }', "expected one and other"),
-        ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
-        ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
-    ],
-)
-def test_what_is_no_comparison_is_one_line(folder, entry, said):
-    (folder / "small.toml").write_text(f"{GOOD}\n[[comparisons]]\n{entry}\n")
-    with pytest.raises(LabError, match=said) as caught:
-        suite_files.load(folder, "small")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_figure_may_be_one_of_a_detail(folder):
-    (folder / "figures.csv").write_text("description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n")
-    (figure,) = suite_files.load(folder, "small").published
-    assert (figure.detail, figure.detail_value, figure.mean_seconds) == ("bytes_per_s", 330e9, None)
 
 
 def test_only_a_suite_that_asks_for_traces_has_them(folder):

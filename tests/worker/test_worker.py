@@ -14,6 +14,7 @@ import pytest
 from harness.model import Status
 from harness.run.execution import Worker
 from harness.worker.contracts.databases import DatabaseAnswer
+from harness.worker.contracts.several_tables import SeveralTablesAnswer, SeveralTablesJob
 from harness.worker.messages import Failed, Job
 from tests.worker.made import Lab
 
@@ -99,24 +100,22 @@ def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(staying)
     assert pl.read_ipc(staying.result).to_dicts() == [{"k": "a", "i": 7}]
 
 
-def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(staying):
-    answer = staying.measure("read_arrow")
-    assert answer.status != Status.OK
-    assert "polars" in answer.error
-
-
-def test_values_that_cannot_be_kept_are_a_mismatch(staying):
-    answer = staying.measure("read_half")
-    assert (answer.status, answer.error) == (
-        Status.MISMATCH,
-        "i: Float64 changes values when converted to int32",
-    )
+@pytest.mark.parametrize(
+    ("function", "status", "said"),
+    [
+        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),  # its conversion was not timed
+        ("read_half", Status.MISMATCH, "i: Float64 changes values when converted to int32"),
+        ("read_unsupported", Status.UNSUPPORTED, "no such format"),
+        ("read_missing", Status.ERROR, "no_such_package"),
+        ("read_nothing", Status.ERROR, 'no transport "made.up'),
+        ("read_panic", Status.ERROR, "Panic: out of range"),
+    ],
+)
+def test_what_is_no_answer_has_a_status_and_a_reason_and_leaves_no_frame(staying, function, status, said):
+    answer = staying.measure(function)
+    assert answer.status is status
+    assert said in answer.error
     assert not staying.result.exists()
-
-
-def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(staying):
-    answer = staying.measure("read_unsupported")
-    assert (answer.status, answer.error) == (Status.UNSUPPORTED, "no such format")
 
 
 def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(staying):
@@ -128,15 +127,6 @@ def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(staying
 def test_a_transport_that_leaves_the_process_is_an_error(lab):
     said = 'the worker ended with exit code 1 and no answer: "left"'
     assert lab.measure("read_exit") == Failed(Status.ERROR, said)
-
-
-@pytest.mark.parametrize(
-    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport "made.up')]
-)
-def test_a_missing_package_or_transport_is_an_error_that_names_it(staying, function, said):
-    answer = staying.measure(function)
-    assert answer.status == Status.ERROR
-    assert said in answer.error
 
 
 def test_a_contract_that_does_not_exist_is_an_error_that_names_it(staying):
@@ -170,21 +160,6 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
         assert ends(worker, alive)
 
 
-def test_a_read_without_a_warmup_table_is_called_once(lab):
-    answer = lab.run(replace(lab.job("read_polars"), warmup_table=""))
-    assert answer.status == Status.OK
-    assert lab.events()[0] == ["import", "connect made://up", "read connection measured", "close"]
-
-
-def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
-    lab.run(replace(lab.job("write_polars"), warmup_table=""))
-    assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
-
-
-def test_a_panic_that_is_no_exception_is_an_error_with_its_text(staying):
-    assert staying.measure("read_panic") == Failed(Status.ERROR, "Panic: out of range")
-
-
 def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
     worker = Worker(lab.log, lab.command)
     job = replace(lab.job("read_polars"), result=str(lab.result), stays=True)
@@ -210,3 +185,80 @@ def ends(worker, alive):
         return alive.read() == ""
     os.kill(worker, signal.SIGKILL)
     return False
+
+
+def executed(lab: Lab, function: str, module: str = "up", **more: object) -> tuple[DatabaseAnswer, list[int]]:
+    """Run a made-up transport; return what came out and how many events there were at every pause."""
+    pauses: list[int] = []
+    job = replace(lab.job(function, module), **more)
+    found = lab.run(job, paused=lambda: pauses.append(len(lab.events()[0])))
+    assert isinstance(found, DatabaseAnswer), found
+    return found, pauses
+
+
+def test_the_third_call_is_measured_after_two_of_the_same_and_a_pause_after_each(lab: Lab) -> None:
+    found, pauses = executed(lab, "write_polars", call=3, warmup_table="")
+    words, times = lab.events()
+    assert words[2:] == [*["write connection 1500 measured"] * 3, "close"]
+    assert pauses == [3, 4]
+    assert found.status is Status.OK
+    assert times[3] < found.measured.report.started_ns < times[4]
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_a_first_call_has_nothing_before_it(lab: Lab, module: str) -> None:
+    found, pauses = executed(lab, "read_polars", module, call=1, warmup_table="")
+    assert lab.events()[0][1:] == ["connect made://up", "read connection measured", "close"]
+    assert pauses == []
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_who_begins_together_with_others_pauses_when_it_is_connected_and_warm(lab: Lab, module: str) -> None:
+    found, pauses = executed(lab, "read_polars", module, together=True)
+    words = lab.events()[0]
+    assert words[1:] == ["connect made://up", "read connection warmup", "read connection measured", "close"]
+    assert pauses == [3]
+    assert found.status is Status.OK
+
+
+def asked(lab: Lab, function: str, module: str = "up", tables: tuple[str, ...] = ("one", "two", "three")) -> object:
+    one = replace(lab.job(function, module), warmup_table="")
+    jobs = [replace(one, table=table, result=str(lab.folder / table)) for table in tables]
+    return lab.run(SeveralTablesJob(transport=one.transport, jobs=jobs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_every_table_is_read_over_one_connection_to_a_place_of_its_own(lab: Lab, module: str) -> None:
+    answer = asked(lab, "read_polars", module)
+    assert isinstance(answer, SeveralTablesAnswer), answer
+    assert answer.converted == [{"i": "Int64"}] * 3
+    calls = [f"read connection {table}" for table in ("one", "two", "three")]
+    assert lab.events()[0][1:] == ["connect made://up", *calls, "close"]
+    for table in ("one", "two", "three"):
+        assert pl.read_ipc(lab.folder / table).rows() == [("a", 7)]
+
+
+def test_every_table_is_written(lab: Lab) -> None:
+    answer = asked(lab, "write_polars", tables=("one", "two"))
+    assert isinstance(answer, SeveralTablesAnswer), answer
+    assert answer.converted == [{}, {}]
+    calls = [f"write connection 1500 {table}" for table in ("one", "two")]
+    assert lab.events()[0][1:] == ["connect made://up", *calls, "close"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "status", "error"),
+    [
+        ("read_half", Status.MISMATCH, "Float64 changes values"),
+        ("read_error", Status.ERROR, "server said"),
+        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),
+    ],
+)
+def test_what_fails_with_one_table_fails(lab: Lab, function: str, status: Status, error: str) -> None:
+    answer = asked(lab, function)
+    assert isinstance(answer, Failed)
+    assert answer.status is status
+    assert error in answer.error
