@@ -68,10 +68,6 @@ def test_rows_that_are_no_number_get_exit_code_2(lab: Command, environment: dict
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_setting_is_named(lab: Command, environment: dict[str, str]) -> None:
-    assert "LAB_SEED" in refused(lab("run", env=environment | {"LAB_SEED": "abc"}))
-
-
 @pytest.mark.alone
 def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environment: dict[str, str]) -> None:
     started = time.monotonic()
@@ -83,17 +79,24 @@ def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environme
     assert not Path(environment["LAB_RESULTS_DIR"]).exists()
 
 
-def test_a_wrong_password_is_never_printed(lab: Command, on_embedded_lab: dict[str, str]) -> None:
-    uri = on_embedded_lab["LAB_POSTGRES_URI"]
-    wrong = "postgresql://lab:geheim99@" + uri.partition("@")[2]
-    done = lab("run", "--external", env=on_embedded_lab | {"LAB_POSTGRES_URI": wrong})
-    assert "password authentication failed" in refused(done)
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("LAB_POSTGRES_URI", "postgresql://lab:geheim99@{server}", "password authentication failed"),
+        ("LAB_CLICKHOUSE_NATIVE_URI", None, "found only 1 of them"),
+        ("LAB_RESULTS_DIR", __file__, "LAB_RESULTS_DIR"),
+        ("LAB_SEED", "abc", "LAB_SEED"),
+    ],
+)
+def test_a_run_refuses_a_wrong_setting_without_its_password(
+    lab: Command, on_embedded_lab: dict[str, str], setting: str, value: str | None, said: str
+) -> None:
+    changed = {name: text for name, text in on_embedded_lab.items() if name != setting}
+    if value:
+        changed[setting] = value.format(server=on_embedded_lab["LAB_POSTGRES_URI"].partition("@")[2])
+    done = lab("run", "--external", "--rows", "100", "--only", ONE_WAY, env=changed)
+    assert said in refused(done)
     assert "geheim99" not in done.stdout + done.stderr
-
-
-def test_half_of_the_clickhouse_addresses_is_refused(lab: Command, on_embedded_lab: dict[str, str]) -> None:
-    only_http = {k: v for k, v in on_embedded_lab.items() if k != "LAB_CLICKHOUSE_NATIVE_URI"}
-    assert "found only 1 of them" in refused(lab("run", "--external", env=only_http))
 
 
 @pytest.mark.long
@@ -151,24 +154,6 @@ def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
             done = lab(*arguments, env=environment)
             assert "run 20260101T000000Z-first is using this machine" in refused(done)
             assert done.stdout == ""  # nothing was estimated or begun
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_results_folder_is_refused(lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
-    own = on_embedded_lab | {"LAB_RESULTS_DIR": str(closed / "results")}
-    line = refused(lab("run", "--external", "--only", ONE_WAY, env=own))
-    assert "LAB_RESULTS_DIR" in line
-
-
-def test_a_results_folder_that_is_a_file_is_refused(
-    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    own = on_embedded_lab | {"LAB_RESULTS_DIR": str(tmp_path / "file")}
-    line = refused(lab("run", "--external", "--rows", "100", "--only", ONE_WAY, env=own))
-    assert "LAB_RESULTS_DIR" in line
 
 
 def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str, str]) -> None:
@@ -300,3 +285,26 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     assert [row.status for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "arguments",
+    [("list", "clickhouse.*.write_*"), ("run", "matrx"), ("run", "--rows", "many"), ("merge", "--help")],
+)
+def test_a_command_says_the_same_in_the_process_of_the_tests_and_in_its_own(
+    lab: Command, lab_process: Command, environment: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    """What most tests of commands rest on."""
+    here, there = (run(*arguments, env=environment) for run in (lab, lab_process))
+    called = there.stderr.replace("python -m harness.cli", "lab"), there.stdout.replace("python -m harness.cli", "lab")
+    assert (here.returncode, here.stderr, here.stdout) == (there.returncode, *called)
+
+
+def test_a_command_in_the_process_of_the_tests_changes_no_variable_of_them(
+    lab: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDATABASE", "another")
+    before = dict(os.environ)
+    lab("list", "*.write_*", env=environment | {"LAB_PICTURES": "1"})
+    assert dict(os.environ) == before

@@ -60,10 +60,12 @@ def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str
 
 
 @pytest.mark.parametrize("budget", ["1e308", "604801", "inf", "nan", "0", "-1"])
-def test_a_budget_that_nobody_waits_for_is_one_line(budget: str, environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_budget_that_nobody_waits_for_is_one_line(
+    lab: Command, budget: str, environment: dict[str, str], tmp_path: Path
+) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")
-    command = (*LAB, "recommend", "--to", "postgres", "--data", str(tmp_path / "good.parquet"), "--budget", budget)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    asked = ("--to", "postgres", "--data", str(tmp_path / "good.parquet"), "--budget", budget)
+    done = lab("recommend", *asked, env=environment)
     assert "expected a budget in seconds above 0 and up to 604800 (a week), found" in refused(done)
 
 

@@ -247,35 +247,26 @@ EXTRAS = ("all", "duckdb", "ray", "s3", "scan")
 
 
 @pytest.mark.parametrize(
-    ("packages", "said"),
-    [
-        (["duckdb"], [f'pip install "{PROJECT}[duckdb]"']),
-        (["duckdb", "datafusion"], [f'pip install "{PROJECT}[scan]"']),
-        (["boto3", "duckdb"], [f'pip install "{PROJECT}[duckdb,s3]"']),
-        (["boto3", "duckdb", "datafusion"], [f'pip install "{PROJECT}[s3,scan]"']),
-        (["pgpq"], ['it is left out unless sys_platform == "nowhere"']),
-        (["polars"], []),
-        (["unheard-of"], []),
-    ],
-)
-def test_what_would_install_a_package(packages: Iterable[str], said: list[str]) -> None:
-    assert remedy(packages, REQUIREMENTS, EXTRAS) == said
-
-
-@pytest.mark.parametrize(
     ("packages", "place", "said"),
     [
-        (["ray"], "checkout", "make engine ENGINE=ray"),
-        (["ray"], "compose", "make up CLUSTER=ray"),
-        (["ray"], "elsewhere", f'pip install "{PROJECT}[ray]"'),
-        (["duckdb", "ray"], "checkout", f'pip install "{PROJECT}[duckdb,ray]"'),
-        (["duckdb"], "checkout", f'pip install "{PROJECT}[duckdb]"'),
+        (["duckdb"], "elsewhere", [f'pip install "{PROJECT}[duckdb]"']),
+        (["duckdb", "datafusion"], "elsewhere", [f'pip install "{PROJECT}[scan]"']),
+        (["boto3", "duckdb"], "elsewhere", [f'pip install "{PROJECT}[duckdb,s3]"']),
+        (["boto3", "duckdb", "datafusion"], "elsewhere", [f'pip install "{PROJECT}[s3,scan]"']),
+        (["pgpq"], "elsewhere", ['it is left out unless sys_platform == "nowhere"']),
+        (["polars"], "elsewhere", []),
+        (["unheard-of"], "elsewhere", []),
+        (["ray"], "checkout", ["make engine ENGINE=ray"]),
+        (["ray"], "compose", ["make up CLUSTER=ray"]),
+        (["ray"], "elsewhere", [f'pip install "{PROJECT}[ray]"']),
+        (["duckdb", "ray"], "checkout", [f'pip install "{PROJECT}[duckdb,ray]"']),
+        (["duckdb"], "checkout", [f'pip install "{PROJECT}[duckdb]"']),
     ],
 )
-def test_what_would_install_an_engine_depends_on_where_the_lab_runs(
-    packages: Iterable[str], place: str, said: str
+def test_what_would_install_a_package_depends_on_where_the_lab_runs(
+    packages: Iterable[str], place: str, said: list[str]
 ) -> None:
-    assert remedy(packages, REQUIREMENTS, EXTRAS, place) == [said]
+    assert remedy(packages, REQUIREMENTS, EXTRAS, place) == said
 
 
 def test_what_is_installed_is_no_reason_and_what_is_not_is_named_once() -> None:

@@ -12,7 +12,7 @@ from harness import registry
 from harness.model import Origin, Status
 from harness.report.closing import LINES
 from harness.results import runs_csv
-from harness.results.row import OF_MEASUREMENT, ok_rows
+from harness.results.row import ok_rows
 from tests.commands import Command, environment_below
 
 PG_PARQUET = {
@@ -59,18 +59,14 @@ def test_every_bound_is_measured_beside_the_ways(run_folder: Path) -> None:
     bounds = {
         entry.id for entry in registry.select("postgres.*,clickhouse.*,machine.*") if entry.origin is Origin.LIMIT
     }
-    assert {row.transport for row in rows_of(run_folder) if row.origin == Origin.LIMIT} == bounds
+    rows = [row for row in rows_of(run_folder) if row.origin == Origin.LIMIT]
+    assert {row.transport for row in rows} == bounds
+    assert {(row.operation == "write", row.fidelity) for row in rows} == {(False, ""), (True, "exact")}
 
 
 def summaries_of(folder: Path) -> list[SimpleNamespace]:
     with (folder / "summary.csv").open(newline="") as file:
         return [SimpleNamespace(**line) for line in csv.DictReader(file)]
-
-
-def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
-    bounds = [row for row in rows_of(run_folder) if row.origin == Origin.LIMIT]
-    assert {row.fidelity for row in bounds if row.operation != "write"} == {""}
-    assert {row.fidelity for row in bounds if row.operation == "write"} == {"exact"}
 
 
 def test_the_cost_beside_the_client_is_told(run_folder: Path) -> None:
@@ -90,13 +86,6 @@ def test_every_way_knows_its_share_of_the_bound(run_folder: Path) -> None:
     assert all(float(line.share_of_limit) > 0 for line in summaries)
     best = [line for line in summaries if float(line.share_of_limit) == 1 and line.origin == Origin.LIMIT]
     assert {(line.system, line.operation) for line in best} == {(line.system, line.operation) for line in summaries}
-
-
-def test_unavailable_rows_say_why_and_have_no_numbers(run_folder: Path) -> None:
-    for row in rows_of(run_folder):
-        if row.status is Status.UNAVAILABLE:
-            assert "does not offer pg_parquet" in row.error
-            assert all(getattr(row, name) is None for name in (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds"))
 
 
 def test_ok_rows_have_plausible_numbers(run_folder: Path) -> None:

@@ -119,15 +119,6 @@ def test_what_a_database_may_have_lost_with_its_server_is_loaded_again(
 
 
 @BOTH
-def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
-    table, _ = tables.for_read(system)
-    key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
-    where = f"{namespace()}.{table} WHERE entity_key = '{key}'"
-    run_sql(system, embedded_lab, f"DELETE FROM {where}")
-    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
-
-
-@BOTH
 def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_write(system)
     opened = connection(system, embedded_lab)

@@ -18,7 +18,6 @@ from harness.machine.variables import namespace
 from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.systems.postgres import client
-from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 STRINGS = {"LATIN1": ["é", "ÿ¡", "plain", ""], "SQL_ASCII": ["é", "€𝄞", "plain", ""]}
@@ -140,15 +139,3 @@ def test_a_character_that_the_database_does_not_have_is_refused_with_its_row(
             client.require_held(opened, path, own.logical_types)
     finally:
         opened.close()
-
-
-@pytest.mark.parametrize("database", ["LATIN1"], indirect=True)
-def test_a_race_on_such_characters_is_refused_before_it_begins(
-    database: tuple[str, dict[str, str]], lab: Command, environment: dict[str, str], tmp_path: Path
-) -> None:
-    file = tmp_path / "cities.parquet"
-    pl.DataFrame({"city": [f"Łódź {number}" for number in range(1_000)]}).write_parquet(file)
-    asked = ("recommend", "--data", str(file), "--to", "postgres", "--external")
-    said = refused(lab(*asked, env=environment | {"LAB_POSTGRES_URI": database[1]["postgres"]}))
-    assert 'column "city", row 0: the database is in LATIN1' in said
-    assert not list(Path(environment["LAB_RESULTS_DIR"]).glob("*/runs.csv"))
