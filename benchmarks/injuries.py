@@ -21,7 +21,7 @@ SERVED = ("call", "verify", "settle")  # phases in which a server has processes 
 TESTED = {
     "an interrupted resume": ("tests/test_results.py",),
     "damaged bytes": ("tests/native/test_clickhouse_fuzz.py", "tests/native/test_postgres_damaged.py"),
-    "a stopped parent": ("tests/run/test_execution_ends.py",),
+    "a stopped parent": ("tests/run/test_execution.py",),
     "a lock of others": ("tests/run/test_lock.py",),
     "what a command lacks": ("tests/test_command_ends.py",),
     "other accounts": ("tests/lab/test_embedded.py",),
@@ -30,7 +30,7 @@ TESTED = {
         "tests/systems/clickhouse/gateway/test_gateway_http.py",
         "tests/systems/clickhouse/gateway/test_gateway_codecs.py",
     ),
-    "names in a script": ("tests/recommend/test_docstrings.py",),
+    "names in a script": ("tests/recommend/test_script.py",),
 }
 
 
