@@ -24,7 +24,7 @@ from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
-from tests.commands import Command, refused
+from tests.commands import Command, refused, succeeded
 
 REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -107,8 +107,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
 ) -> None:
     ways = "postgres.psycopg.write_polars_*,postgres.pg_parquet.write_polars_*,clickhouse.httpx.write_polars_*"
     chosen = (*OF_THE_ARTICLE, "--only", ways)
-    done = lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab))
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
     assert {row.lab for row in rows} == {"external"}
@@ -175,8 +174,7 @@ def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_r
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     first = (folder / "summary.csv").read_text()
     (folder / "summary.csv").unlink()
-    done = lab("report", folder.name, env=on_embedded_lab)
-    assert done.returncode == 0
+    succeeded(lab("report", folder.name, env=on_embedded_lab))
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
@@ -210,8 +208,7 @@ def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_a
 ) -> None:
     folder = _published_of_the_reference(tmp_path)
     plain = environment | {"LAB_PICTURES": "false"}
-    short = lab("report", str(folder), env=plain)
-    assert short.returncode == 0, short.stderr
+    short = succeeded(lab("report", str(folder), env=plain))
     assert len(short.stdout.splitlines()) <= LINES
     assert "The fastest transport whose values came back exact" in short.stdout
     assert "Postgres write: 100,000 rows" not in short.stdout
@@ -225,8 +222,7 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
     lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     run = str(_published_of_the_reference(tmp_path))
-    done = lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment))
     assert "no difference can be shown by so few runs" in done.stdout
     with (tmp_path / "new" / "compared.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -238,8 +234,9 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
 
 @pytest.mark.long
 def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:
-    done = lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(
+        lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
+    )
     assert f"{ONE_WAY} · X ·" in done.stdout
     assert done.stdout.startswith("lab: embedded (postgres 18.")
     with (tmp_path / "to" / "fidelity.csv").open(newline="") as file:
@@ -283,8 +280,7 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     strange |= {"POLARS_MAX_THREADS": "none", "CLICKHOUSE_PASSWORD": "another", "TZ": "Asia/Kathmandu"}
     ways = "postgres.psycopg.write_polars_copy_text,clickhouse.httpx.write_polars_parquet"
     run = ("run", "--experiment", "matrix", "--rows", "200", "--passes", "1", "--only", ways)
-    done = lab_process(*run, env=environment | strange)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab_process(*run, env=environment | strange))
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     assert [row.status for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.settings import ROOT
+from tests.commands import succeeded
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -130,8 +131,7 @@ def run(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedPr
 def test_a_package_comes_from_the_index_that_is_set_for_pip(tmp_path: Path, index: str) -> None:
     target = tmp_path / "target"
     words = (sys.prefix, "pip", "install", "--quiet", "--target", str(target), "made-up-package")
-    done = run(tmp_path, *words, PIP_INDEX_URL=index)
-    assert done.returncode == 0, done.stderr
+    succeeded(run(tmp_path, *words, PIP_INDEX_URL=index))
     assert (target / "made_up_package.py").is_file()
 
 

@@ -13,7 +13,7 @@ from harness.model import Origin, Status
 from harness.report.closing import LINES
 from harness.results import runs_csv
 from harness.results.row import ok_rows
-from tests.commands import Command, environment_below
+from tests.commands import Command, environment_below, succeeded
 
 PG_PARQUET = {
     f"postgres.pg_parquet.{operation}_{frame}_parquet_file"
@@ -30,8 +30,9 @@ UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a s
 def run_folder(lab_process: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one pass over all ways at 2,000 rows, through the command line."""
     home = tmp_path_factory.mktemp("matrix")
-    done = lab_process("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"), timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(
+        lab_process("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"), timeout=900)
+    )
     (folder,) = (home / "results").iterdir()
     (folder / "output.txt").write_text(done.stdout)
     return folder
@@ -120,21 +121,15 @@ def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Pat
     assert all(places == list(range(1, len(places) + 1)) for places in ranks.values())
 
 
-def test_the_output_says_which_lab_what_is_skipped_and_why(run_folder: Path) -> None:
+def test_the_output_says_which_lab_what_is_skipped_and_the_answers_on_one_screen(run_folder: Path) -> None:
     output = (run_folder / "output.txt").read_text()
-    first, second = output.splitlines()[:2]
     begun = [row for row in rows_of(run_folder) if row.status is not Status.UNAVAILABLE]
-    assert len(begun) > 90
-    assert first.startswith("matrix: size smoke, 1 pass; ")
-    assert second.startswith("lab: embedded (postgres 18.")
-    assert output.count("skipped: ") == 1
-    assert "skipped: 4 transports: the postgres 18.4 server does not offer pg_parquet; make up starts" in output
-    assert f"\n{len(begun)} runs of " in output
+    assert "\nlab: embedded (postgres 18." in output
+    assert output.count("skipped: 4 transports: the postgres 18.4 server does not offer pg_parquet") == 1
     assert f"\n[{len(begun)}/{len(begun)}, ETA 0:00] " in output
     answers = output[output.index("The fastest transport whose values came back exact") :]
     assert len(answers.splitlines()) < LINES
     assert all(f"{frame} to {system}" in answers for frame in ("pandas", "polars") for system in SERVERS)
-    assert "ClickHouse read: 2,000 rows" not in output
 
 
 def test_the_environment_describes_the_run_without_secrets(run_folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import ast
 import importlib.util
-import inspect
 import subprocess
 import sys
 from functools import cache
@@ -10,26 +9,12 @@ from functools import cache
 import pytest
 
 from harness import registry
-from harness.model import Operation
 from harness.show import script
-from harness.systems import SYSTEMS
 from tests.every import every
 
 pytestmark = pytest.mark.long
 
 CATALOGUE = list(registry.catalogue().values())
-# Operation, and whether it is one of a database -> the arguments of the script.
-ARGUMENTS = {
-    (Operation.WRITE, True): ["uri", "table", "parquet"],
-    (Operation.READ, True): ["uri", "table"],
-    (Operation.SCAN, False): ["folder", "files"],
-    (Operation.TRANSFORM, False): ["folder", "source", "destination"],
-    (Operation.CREATE, False): ["folder", "parquet"],
-    (Operation.READ, False): ["folder"],
-    (Operation.QUERY, False): ["folder"],
-    (Operation.CALL, True): ["uri"],
-    (Operation.COPY, False): ["file"],
-}
 MADE_UP = '''"""A client."""
 
 import io as buffers, os.path as paths
@@ -155,37 +140,6 @@ def test_every_package_the_way_itself_imports_is_in_requires(entry):
     assert packages(ast.Module([node for node in tree.body if node is not main], [])) <= {
         name.partition(".")[0] for name in entry.requires
     }
-
-
-@every(CATALOGUE)
-def test_the_script_says_which_packages_it_needs(entry):
-    tree = tree_of(entry.id)
-    needed = {name.partition(".")[0] for name in entry.requires} - set(sys.stdlib_module_names)
-    (named,) = [line for line in docstring(tree).splitlines() if "Needs: " in line]
-    said = named.partition("Needs: ")[2].rstrip(".")
-    assert said == (", ".join(sorted(packages(tree) | needed)) or "nothing else")
-
-
-@every(CATALOGUE)
-def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
-    tree = tree_of(entry.id)
-    main = main_of(tree)
-    arguments = [argument.arg for argument in (*main.args.args, main.args.vararg) if argument]
-    left_out = len(main.args.defaults)  # what has a default may be left out
-    named = [f"[{name}]" if left_out and name in arguments[-left_out:] else name for name in arguments]
-    assert f"Usage: python script.py {' '.join(named).upper()}\n" in docstring(tree)
-    folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []
-    if entry.operation is Operation.JOB:
-        expected = ["scratch", *list(inspect.signature(entry.function).parameters)[1:]]
-    elif entry.frame.endswith("table"):
-        expected = ["uri", "source", "table"]
-    elif entry.operation in (Operation.LOAD, Operation.UNLOAD):
-        expected = ["uri", *list(inspect.signature(entry.function).parameters)[1:]]
-        expected += ["number", "address"] if entry.engine else []
-    else:
-        expected = ARGUMENTS[entry.operation, entry.system in SYSTEMS] + folder
-    assert arguments == expected
-    assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
 
 
 @pytest.mark.process

@@ -25,6 +25,7 @@ from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
 from harness.show import TYPE, ZONE, script
 from harness.systems import SYSTEMS
+from tests.commands import succeeded
 from tests.scripts import Scripts
 
 IN_DATABASES = registry.select("postgres.*,clickhouse.*")
@@ -155,8 +156,7 @@ def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone
     path.write_text(script(entry))
     variables = {"PATH": os.environ["PATH"], "TZ": KINDS[ZONE].zone}
     command = (sys.executable, str(path), uri, table, dataset.path)
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    succeeded(subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, cwd=tmp_path))
     assert of_lab.differences_in_table(entry.system, table) == []
     of_lab.references.close(of_lab.drop)
 

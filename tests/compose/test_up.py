@@ -2,14 +2,74 @@
 
 import os
 import re
+import shutil
 import stat
+import subprocess
 import sys
 
 import pytest
-from lab_scripts import called, run, settings, with_docker, without_docker
 
 from harness.docs.tables import compose_settings
 from harness.settings import ROOT
+from tests.commands import succeeded
+
+TOLD = ("BUILDX_BUILDER", "LAB_EMULATED", "NO_PROXY", "PG_PARQUET_TRY")  # to docker, in its environment
+
+
+def run(checkout, *command, **variables):
+    outside = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("LAB_") and name not in {"BASE", "CLUSTER", "NO_PROXY", "S3", "SUDO_UID"}
+    }
+    return subprocess.run(command, cwd=checkout, env=outside | variables, capture_output=True, text=True)
+
+
+def settings(checkout):
+    lines = (checkout / ".env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def without_docker(tmp_path):
+    """A PATH with everything the scripts need but docker."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "env", "dirname", "sed", "tail", "cat", "grep", "rm", "flock"):
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left on device'; exit 1", answers=""):
+    """A PATH with a docker that looks current, writes down how it is called and what is built, and builds nothing.
+
+    `built` is what its builds end with; `answers` are cases of its own, which come first.
+    """
+    folder = tmp_path / "docker"
+    folder.mkdir()
+    docker = folder / "docker"
+    docker.write_text(
+        "#!/usr/bin/env bash\n"
+        f"echo \"$* $(env | grep -E '^({'|'.join(TOLD)})=' | sort | paste -sd' ' -)\" >>'{tmp_path}/calls'\n"
+        'case "$*" in\n'
+        f"{answers}"
+        "  --version) echo Docker version 28.5.2 ;;\n"
+        "  'compose version'*) echo 2.40.3 ;;\n"
+        "  'buildx version') echo buildx v0.29.1 ;;\n"
+        "  *Server.Arch*) echo arm64 ;;\n"
+        "  version*) echo 28.5.2 Engine ;;\n"
+        f"  info*) echo '{security}' ;;\n"
+        "  'run '*) exit 125 ;;\n"
+        f"  *' build '*) echo \"$*\" >>'{tmp_path}/built'; {built} ;;\n"
+        "esac\n"
+    )
+    docker.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def called(tmp_path, words):
+    """Return the calls of docker that have these words, with the variables that are said to it."""
+    return [line for line in (tmp_path / "calls").read_text().splitlines() if words in line]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +203,7 @@ def test_an_unknown_command_prints_the_known_ones(checkout):
 def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(checkout, tmp_path):
     said = "pg_parquet: not in this image: no way to its repository; make clean and make up try again"
     path = with_docker(tmp_path, built=f"echo '#9 1.2 {said}'; echo '#9 1.2 {said}'")
-    done = run(checkout, "compose/lab", "up", PATH=path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(run(checkout, "compose/lab", "up", PATH=path))
     assert done.stdout.count("pg_parquet: not in this image") == 1
     assert f"lab: {said}\n" in done.stdout
 
@@ -163,10 +222,9 @@ def test_the_project_has_one_name_whatever_is_exported(checkout, tmp_path):
 
 @pytest.mark.long
 def test_published_images_are_pulled_and_not_built(checkout, tmp_path):
-    done = run(
-        checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_IMAGES="registry.example/lab", LAB_TAG="v1"
+    done = succeeded(
+        run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_IMAGES="registry.example/lab", LAB_TAG="v1")
     )
-    assert done.returncode == 0, done.stderr
     assert "lab: pulled postgres clickhouse harness from registry.example/lab in " in done.stdout
     assert not (tmp_path / "built").exists()
     (pulled,) = called(tmp_path, " pull ")
@@ -205,8 +263,7 @@ def test_pg_parquet_is_created_in_a_database_that_is_older_than_it(checkout, tmp
 @pytest.mark.long
 def test_up_says_where_pg_parquet_cannot_be_created_and_is_up(checkout, tmp_path):
     answers = "  *' exec '*) echo 'ERROR:  could not load library' >&2; exit 3 ;;\n"
-    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers))
-    assert done.returncode == 0
+    done = succeeded(run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers)))
     assert done.stderr.endswith(
         "ERROR:  could not load library\nlab: pg_parquet was not created in the database, for the reason above; "
         "its transports are unavailable\n"
@@ -237,8 +294,7 @@ def test_services_do_not_forget_whom_the_client_asks_directly(checkout, tmp_path
     if config is not None:
         (tmp_path / "config.json").write_text(config)
     variables = {"DOCKER_CONFIG": str(tmp_path)} | ({"NO_PROXY": outside} if outside else {})
-    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"), **variables)
-    assert done.returncode == 0, done.stderr
+    succeeded(run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"), **variables))
     (started,) = called(tmp_path, " up --detach")
     assert re.search(rf" NO_PROXY={re.escape(told)} ", started)
 
@@ -256,8 +312,7 @@ def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
         "echo '#7 [harness environment 5/9] RUN python3 -m venv /opt/lab'; echo '#7 1.2 Collecting numpy'; /bin/sleep 1"
     )
     path = with_short_naps(tmp_path, with_docker(tmp_path, built=said))
-    done = run(checkout, "compose/lab", "up", PATH=path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(run(checkout, "compose/lab", "up", PATH=path))
     assert "s, not yet built postgres clickhouse harness; at [harness environment 5/9] RUN python3" in done.stdout
 
 
@@ -272,8 +327,7 @@ def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, t
         "sys.exit(sys.argv[1:] != ['9'] or fcntl.fcntl(9, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR)\n"
     )
     flock.chmod(0o755)
-    done = run(checkout, "compose/lab", "up", PATH=path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(run(checkout, "compose/lab", "up", PATH=path))
     assert "lab: up." in done.stdout
 
 
@@ -337,7 +391,6 @@ def test_env_is_written_on_a_file_system_without_links(checkout, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/ln").write_text("#!/bin/sh\necho 'ln: Operation not permitted' >&2\nexit 1\n")
     (tmp_path / "bin/ln").chmod(0o755)
-    done = run(checkout, "compose/write-env", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
-    assert done.returncode == 0, done.stderr
+    succeeded(run(checkout, "compose/write-env", PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
     assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
     assert not list(checkout.glob(".env.??????"))

@@ -16,7 +16,7 @@ from harness.machine.variables import clean_environment, namespace
 from harness.model import LabError, Server, Transport, Workers
 from harness.registry import select
 from harness.settings import Settings
-from tests.commands import Command
+from tests.commands import Command, one_line, succeeded
 from tests.every import every
 
 HERE = "postgresql://lab:geheim99@127.0.0.1:5432/lab"
@@ -65,11 +65,8 @@ WRONG = (
 
 @every(WRONG, str)
 def test_what_is_no_address_of_a_scheduler_is_refused_in_one_line_without_its_secrets(address: str) -> None:
-    with pytest.raises(
-        LabError, match=r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://"
-    ) as caught:
+    with one_line(r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://") as caught:
         cluster.of(named(address))
-    assert "\n" not in str(caught.value)
     assert "geheim99" not in str(caught.value)
 
 
@@ -176,8 +173,7 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     lab: Command, on_embedded_lab: dict[str, str], listening: int
 ) -> None:
     settings = {"LAB_CLUSTER_ADDRESS": f"tcp://127.0.0.1:{listening}", "LAB_CLUSTER_POSTGRES_URI": THERE}
-    done = lab("doctor", "--external", env=on_embedded_lab | settings)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(lab("doctor", "--external", env=on_embedded_lab | settings))
     (engines,) = re.findall(r"^ok   engines: (.*)$", done.stdout, re.MULTILINE)
     assert re.match(r"dask \d{4}\.\d+\.\d+; ray (\d|not installed).*; spark .+; daft ", engines)
     said = (

@@ -11,14 +11,13 @@ from harness.lab import s3
 from harness.lab.packages import not_installed
 from harness.model import LabError
 from harness.systems import SYSTEMS
-from tests.commands import Command
+from tests.commands import Command, succeeded
 
 
 @pytest.mark.long
 @pytest.mark.process
 def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environment: dict[str, str]) -> None:
-    done = lab("doctor", env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(lab("doctor", env=environment))
     assert done.stdout.startswith("lab: embedded\nok   postgres: 18.")
     assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
     ways = [entry for entry in registry.catalogue().values() if entry.system in SYSTEMS]

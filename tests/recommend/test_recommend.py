@@ -25,7 +25,7 @@ from harness.recommend.racing import TAIL_SECONDS
 from harness.report import recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
-from tests.commands import Command, environment_below, refused
+from tests.commands import Command, environment_below, refused, succeeded
 from tests.scripts import Scripts
 
 PERSON = "Smith of 7 Elm Street"
@@ -90,8 +90,7 @@ def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_p
     assert "Not final: you stopped the race; figures are of " in said
     assert f"recommend --resume {folder.name} and the same --data" in said
     assert (folder / "report.html").is_file()
-    done = raced.lab("recommend", "--data", str(raced.data), *RACE, "--resume", folder.name, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(raced.lab("recommend", "--data", str(raced.data), *RACE, "--resume", folder.name, env=environment))
     assert "you stopped the race" not in done.stdout
 
 
@@ -137,10 +136,16 @@ def test_nothing_of_the_data_is_left_but_names_types_and_counts_in_results(raced
 def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
     address = raced.environment["LAB_POSTGRES_URI"]
     variables = {"LAB_POSTGRES_URI": address, "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        (sys.executable, str(raced.script)), env=variables, cwd=raced.folder, capture_output=True, text=True, timeout=60
+    succeeded(
+        subprocess.run(
+            (sys.executable, str(raced.script)),
+            env=variables,
+            cwd=raced.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     )
-    assert done.returncode == 0, done.stderr
     with psycopg.connect(address, autocommit=True) as connection:
         rows = connection.execute("SELECT order_id, net, state, note FROM orders ORDER BY order_id").fetchall()
         connection.execute("DROP TABLE orders")
@@ -169,8 +174,7 @@ def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced
 def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
     before = (raced.results / "runs.csv").read_text().splitlines()
     (raced.results / "runs.csv").write_text("\n".join(before[:-5]) + "\n")
-    done = raced.run("--data", str(raced.data), *RACE, "--resume", raced.results.name)
-    assert done.returncode == 0, done.stderr
+    succeeded(raced.run("--data", str(raced.data), *RACE, "--resume", raced.results.name))
     rows = runs_csv.load(raced.results / "runs.csv")
     assert len({row.key for row in rows}) == len(rows)
     kept = (raced.results / "runs.csv").read_text().splitlines()
@@ -258,8 +262,7 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
     asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
     least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
     assert least
-    done = raced.run(*asked, least[1])  # what it says is without the start of the lab
-    assert done.returncode == 0, done.stderr
+    done = succeeded(raced.run(*asked, least[1]))
     assert "Take " in done.stdout
     assert re.search(rf"Not final: the budget of {least[1]} s was used up after \d+ of \d+ transports", done.stdout)
 
@@ -316,8 +319,7 @@ def test_the_script_of_a_query_runs_as_it_stands(
     address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"
     query = "SELECT n, n::numeric / 4 AS part FROM generate_series(1, 50) n"
     asked = ("--query", query, "--to", "postgres", "--style", "async", "--external", "--budget", "100")
-    done = lab("recommend", *asked, "--script", str(script), "--table", "copied", env=on_embedded_lab)
-    assert done.returncode == 0, done.stderr
+    succeeded(lab("recommend", *asked, "--script", str(script), "--table", "copied", env=on_embedded_lab))
     ended = scripts.run(script, variables={"LAB_POSTGRES_URI": address})
     assert (ended.status, ended.out) == (0, "50 rows written\n"), ended.err
     with psycopg.connect(address, autocommit=True) as connection:

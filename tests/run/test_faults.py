@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,11 +132,12 @@ def run_with(
     select: str,
     injure: Callable[[psutil.Process, DatabaseRig], None],
     time_limit: float = 60.0,
+    rows_of_a_run: int = ROWS,
 ) -> Any:
     """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
-    with open_run(settings, two_runs(select, time_limit), print) as suite_run:
+    with open_run(settings, two_runs(select, time_limit, rows_of_a_run), print) as suite_run:
         rig = suite_run.session.rig
         assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
@@ -308,32 +310,18 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
     tmp_path: Path, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch, select: str
 ) -> None:
     monkeypatch.setattr("harness.lab.reference.GREETING_SECONDS", PATIENCE)
-    settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    system, hung, took = select.partition(".")[0], [], []
-    with open_run(settings, two_runs(select, TIME_LIMIT, 50_000), print) as suite_run:
-        rig = suite_run.session.rig
-        assert isinstance(rig, DatabaseRig)
+    system, hung = select.partition(".")[0], []
 
-        def hang() -> None:
-            busy_worker(time.monotonic() + 60)
-            hung.extend(family(rig.lab.pids()[system]))
-            suspend(hung)
-            took.append(time.monotonic())
+    def hang(worker: psutil.Process, rig: DatabaseRig) -> None:
+        hung.extend(family(rig.lab.pids()[system]))
+        suspend(hung)
 
-        rows = []
-
-        def on_row(row: dict) -> None:
-            rows.append(row)
-            took.append(time.monotonic())
-
-        thread = threading.Thread(target=hang)
-        thread.start()
-        runner.perform(suite_run.session, suite_run.todo, on_row)
-        thread.join()
-    assert rows[0].status is Status.TIMEOUT
-    assert rows[0].error.startswith(f"after the run the {system} server did not answer within 6 s (greet) and was ")
-    assert took[1] - took[0] < REACTION_SECONDS
-    assert rows[1].status is Status.OK, rows[1].error
+    first, second = run_with(tmp_path, dataset_folder, select, hang, TIME_LIMIT, 50_000)
+    assert first.status is Status.TIMEOUT
+    assert first.error.startswith(f"after the run the {system} server did not answer within 6 s (greet) and was ")
+    took = datetime.fromisoformat(second.started_at) - datetime.fromisoformat(first.started_at)
+    assert took.total_seconds() < REACTION_SECONDS
+    assert second.status is Status.OK, second.error
     assert not still_there(hung)
 
 

@@ -13,6 +13,7 @@ from harness.lab.reference import NoAnswer, within
 from harness.model import LabError
 from harness.systems import SYSTEMS
 from harness.systems.postgres import client as postgres
+from tests.commands import one_line
 
 # Addresses that lead to a server, with their databases; files have none.
 SERVED = {address.name: name for name, of in SYSTEMS.items() for address in of.addresses if address.port}
@@ -23,10 +24,9 @@ def test_a_wrong_password_is_reported_without_the_password(embedded_lab: Embedde
         uri = embedded_lab.endpoints[name]
         user, _, rest = uri.partition("://")[2].partition(":")
         wrong = f"{uri.partition('://')[0]}://{user}:wr0ng-secret@{rest.partition('@')[2]}"
-        with pytest.raises(LabError, match=r"(?i)password|authentication") as caught:
+        with one_line(r"(?i)password|authentication") as caught:
             SYSTEMS[system].client.check(embedded_lab.endpoints | {name: wrong})
         assert "wr0ng-secret" not in str(caught.value)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", SERVED)

@@ -17,6 +17,7 @@ from harness.model import Case, LabError
 from harness.results import runs_csv
 from harness.run.rigs import databases, server_parameters
 from harness.systems import SYSTEMS
+from tests.commands import succeeded
 from tests.run.rigs import orders
 
 SIXTH = """
@@ -47,14 +48,15 @@ log = true
 def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment, tmp_path):
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "sixth.toml").write_text(SIXTH)
-    done = lab(
-        "run",
-        "sixth",
-        "--size",
-        "smoke",
-        env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "1"},
+    succeeded(
+        lab(
+            "run",
+            "sixth",
+            "--size",
+            "smoke",
+            env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "1"},
+        )
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
     assert sorted((row.system, row.rows, str(row.status)) for row in rows) == [
@@ -144,8 +146,7 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "tenth.toml").write_text(SUITE)
     env = environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "0"}
-    done = lab("run", "tenth", "--size", "smoke", env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "tenth", "--size", "smoke", env=env))
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
     assert [row.error for row in rows if not row.ok] == []
