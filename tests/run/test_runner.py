@@ -279,7 +279,7 @@ class Looking(Rig):
 
 
 @pytest.fixture
-def perform(tmp_path, monkeypatch):
+def perform_ahead(tmp_path, monkeypatch):
     """Perform runs of these transports with the next worker started ahead, or not; returns the rig and the rows."""
     made = MadeUp(tmp_path, up=TWO)
     (tmp_path / "ends_at_once.py").write_text("import os\nos._exit(3)\n")
@@ -300,8 +300,8 @@ def perform(tmp_path, monkeypatch):
     return call
 
 
-def test_the_next_worker_imports_while_the_last_result_is_verified(perform):
-    rig, rows = perform("one", "one")
+def test_the_next_worker_imports_while_the_last_result_is_verified(perform_ahead):
+    rig, rows = perform_ahead("one", "one")
     assert [row.status for row in rows] == [Status.OK, Status.OK]
     assert rig.seen[0] == 2
     events, _ = rig.made.events()
@@ -309,14 +309,14 @@ def test_the_next_worker_imports_while_the_last_result_is_verified(perform):
     assert events == with_warmup * 2  # nothing beside a call
 
 
-def test_turned_off_it_starts_when_its_turn_comes(perform):
-    rig, rows = perform("one", "one", ahead=False, patience=1.0)
+def test_turned_off_it_starts_when_its_turn_comes(perform_ahead):
+    rig, rows = perform_ahead("one", "one", ahead=False, patience=1.0)
     assert [row.status for row in rows] == [Status.OK, Status.OK]
     assert rig.seen == [1, 2]
 
 
-def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_own(perform, tmp_path):
-    rig, rows = perform("one", "one", "one", unavailable=("files=2",), patience=1.0)
+def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_own(perform_ahead, tmp_path):
+    rig, rows = perform_ahead("one", "one", "one", unavailable=("files=2",), patience=1.0)
     assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.OK]
     assert rig.made.events()[0].count("import") == 3
     assert list((tmp_path / "run" / "logs").iterdir()) == []
@@ -326,13 +326,13 @@ def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_
 @pytest.mark.parametrize(
     ("function", "said"), [("broken", "No module named 'no_such_module'"), ("dying", "ended with exit code 3")]
 )
-def test_what_cannot_be_imported_ahead_is_told_as_ever(perform, function, said):
-    _, (first, ahead) = perform("one", function, patience=1.0)
+def test_what_cannot_be_imported_ahead_is_told_as_ever(perform_ahead, function, said):
+    _, (first, ahead) = perform_ahead("one", function, patience=1.0)
     assert (first.status, ahead.status) == (Status.OK, Status.ERROR)
     assert said in ahead.error
 
 
-def test_nobody_waits_when_a_run_ends_the_suite(perform, monkeypatch):
+def test_nobody_waits_when_a_run_ends_the_suite(perform_ahead, monkeypatch):
     ended = []
     monkeypatch.setattr(Ahead, "end", lambda self, real=Ahead.end: ended.append(self._waiting) or real(self))
 
@@ -341,7 +341,7 @@ def test_nobody_waits_when_a_run_ends_the_suite(perform, monkeypatch):
 
     monkeypatch.setattr(Looking, "settle", refused)
     with pytest.raises(KeyboardInterrupt):
-        perform("one", "one", patience=5.0)
+        perform_ahead("one", "one", patience=5.0)
     _, worker, log = ended[-1]
     assert worker.ended
     assert not log.exists()
