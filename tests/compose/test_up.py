@@ -152,26 +152,29 @@ def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(c
 
 
 @pytest.mark.long
-def test_an_s3_server_is_built_only_when_it_is_asked_for(checkout, tmp_path):
-    path = with_docker(tmp_path)
-    run(checkout, "compose/lab", "up", PATH=path)
-    run(checkout, "compose/lab", "up", PATH=path, S3="1")
-    without, with_it = (tmp_path / "built").read_text().splitlines()
-    assert without.endswith("build postgres clickhouse harness")
-    assert with_it.endswith("--profile s3 build postgres clickhouse s3 harness")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
-def test_workers_of_an_engine_are_started_only_when_they_are_asked_for(checkout, tmp_path, engine):
-    path = with_docker(tmp_path, built="true")
-    without = run(checkout, "compose/lab", "up", PATH=path)
-    with_it = run(checkout, "compose/lab", "up", PATH=path, CLUSTER=engine)
-    assert "cluster            not here: make up CLUSTER=dask" in without.stdout
-    assert f"cluster            {engine}, two workers: " in with_it.stdout
-    first, second = (tmp_path / "built").read_text().splitlines()
-    assert "--profile cluster" not in first
-    assert second.endswith("--profile cluster build postgres clickhouse harness")
+@pytest.mark.parametrize(
+    ("variables", "said", "built"),
+    [
+        ({}, "cluster            not here: make up CLUSTER=dask", "build postgres clickhouse harness"),
+        ({"S3": "1"}, "not here: make up CLUSTER=dask", "--profile s3 build postgres clickhouse s3 harness"),
+        *(
+            (
+                {"CLUSTER": engine},
+                f"cluster            {engine}, two workers: ",
+                "--profile cluster build postgres clickhouse harness",
+            )
+            for engine in ("dask", "ray", "spark")
+        ),
+    ],
+)
+def test_an_s3_server_and_workers_of_an_engine_are_built_only_when_they_are_asked_for(
+    checkout, tmp_path, variables, said, built
+):
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"), **variables)
+    assert said in done.stdout
+    (line,) = (tmp_path / "built").read_text().splitlines()
+    assert line.endswith(built)
+    assert line.count("--profile") == len(variables)
 
 
 def test_up_without_docker_says_what_is_missing_and_what_works_without(checkout, tmp_path):

@@ -71,14 +71,24 @@ def test_a_service_that_ends_by_itself_ends_its_keeper_with_its_status_and_keeps
 
 
 @pytest.mark.process
-def test_a_killed_service_ends_its_keeper_with_128_plus_the_signal(keep, folder):
+@pytest.mark.parametrize(
+    ("end", "status", "stays"),
+    [
+        (lambda keeper, pid: os.kill(pid, signal.SIGKILL), 128 + signal.SIGKILL, True),
+        (lambda keeper, pid: keeper.stdin.close(), 0, False),  # an orderly stop
+        (lambda keeper, pid: keeper.terminate(), 0, False),
+    ],
+)
+def test_a_service_ends_with_its_keeper_and_leaves_its_folder_only_where_it_was_killed(
+    keep, folder, end, status, stays
+):
     keeper = keep(FOREVER)
-    os.kill(pid_of_service(keeper), signal.SIGKILL)
-    assert keeper.wait(DEADLINE_SECONDS) == 128 + signal.SIGKILL
-    assert folder.exists()
+    pid = pid_of_service(keeper)
+    end(keeper, pid)
+    assert keeper.wait(DEADLINE_SECONDS) == status
+    assert (runs(pid), folder.exists(), folder.parent.exists()) == (False, stays, stays)
 
 
-@pytest.mark.process
 def test_preparing_commands_run_in_order_and_read_their_text(keep, folder):
     prepare = (shell("cat", text="first\n"), shell("cat", text="second\n"))
     assert keep("echo service", prepare).wait(DEADLINE_SECONDS) == 0
@@ -100,31 +110,11 @@ def test_a_command_that_cannot_be_started_is_named_in_the_log(keep, folder):
 
 
 @pytest.mark.process
-def test_the_end_of_standard_input_stops_the_service_and_removes_the_folders(keep, folder):
-    keeper = keep(FOREVER)
-    pid = pid_of_service(keeper)
-    keeper.stdin.close()
-    assert keeper.wait(DEADLINE_SECONDS) == 0
-    assert not runs(pid)
-    assert not folder.parent.exists()
-
-
-@pytest.mark.process
 def test_the_labs_folder_stays_while_another_service_has_its_folder_there(keep, folder):
     (folder.parent / "other").mkdir()
     ask_to_stop(keep(FOREVER))
     until(lambda: not folder.exists())
     assert (folder.parent / "other").exists()
-
-
-@pytest.mark.process
-def test_a_polite_kill_of_the_keeper_is_an_orderly_stop(keep, folder):
-    keeper = keep(FOREVER)
-    pid = pid_of_service(keeper)
-    keeper.terminate()
-    assert keeper.wait(DEADLINE_SECONDS) == 0
-    assert not runs(pid)
-    assert not folder.exists()
 
 
 @pytest.mark.process
