@@ -19,7 +19,7 @@ from harness.recommend import eligible, script
 from harness.recommend.blamed import by_declaration, by_failure, nobody
 from harness.recommend.eligible import Wish
 from harness.recommend.loading import Source
-from harness.report.recommendation import Recommendation
+from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 PLAIN = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", "b", "c"]}))
@@ -123,9 +123,8 @@ def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out
 )
 def test_there_is_a_program_of_everybody_who_may_win_then(wish: Wish) -> None:
     for entry in eligible.divided(wish, PLAIN)[0]:
-        won = SimpleNamespace(transport=entry.id, packages=())
-        found = cast(Recommendation, SimpleNamespace(fastest=won, rows=3))
-        program = script.program(found, PLAIN, Source(query="SELECT 1"), "a_table")
+        won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=3))
+        program = script.program(won, PLAIN, Source(query="SELECT 1"), "a_table")
         ast.parse(program)
         header = re.match(r"# /// script\n((?:# .*\n)+)# ///\n", program)  # https://peps.python.org/pep-0723
         asked = tomllib.loads(re.sub(r"^# ", "", header[1], flags=re.MULTILINE))
@@ -195,7 +194,7 @@ NOBODY = "brings these data through"
         (  # more time is asked for where time was the cause
             {name: set() for name in "abc"},
             ["timeout: ended after the time limit of 10 s"] * 3,
-            f"none of 3 transports {NOBODY}: 3 say: ended after the time limit of 10 s; give it more",
+            f"none of 3 transports {NOBODY}: 3 say: timeout: ended after the time limit of 10 s; give it more",
         ),
     ],
 )

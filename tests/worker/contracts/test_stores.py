@@ -264,7 +264,7 @@ def scans(tmp_path):
 
 
 def scan_of(function):
-    return ParquetJob(transport=f"scans.up.{function}", folder="scratch", files=FILES, warmup_files=["tiny.parquet"])
+    return ParquetJob(transport=f"made.up.{function}", folder="scratch", files=FILES, warmup_files=["tiny.parquet"])
 
 
 @pytest.mark.process
