@@ -12,7 +12,7 @@ import pytest
 from harness.model import LabError, Status, texts
 from harness.results import folder as folders
 from harness.results import runs_csv
-from harness.results.row import COLUMNS, NAMES, Row, numbers
+from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers
 from tests.commands import one_line
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
@@ -253,3 +253,9 @@ def test_mappings_are_texts_in_files_alone():
     assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
     assert (numbers(""), texts("")) == ({}, {})
     assert FULL.label == FULL.text("parameters") == "files=8; page_cache=as found"
+
+
+def test_column_names_are_unique_and_every_column_has_a_meaning():
+    assert len(set(NAMES)) == len(COLUMNS)
+    assert all(column.meaning for column in COLUMNS)
+    assert {*OF_TRANSPORT, *OF_MEASUREMENT} <= set(NAMES)

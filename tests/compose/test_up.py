@@ -397,3 +397,28 @@ def test_env_is_written_on_a_file_system_without_links(checkout, tmp_path):
     succeeded(run(checkout, "compose/write-env", PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
     assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
     assert not list(checkout.glob(".env.??????"))
+
+
+def test_images_that_are_built_here_have_a_name_that_no_registry_is_asked_for(checkout):
+    run(checkout, "compose/write-env")
+    files = [checkout / name for name in ("docker-compose.yml", "compose/debian.yml", "compose/debian-bases.yml")]
+    text = "".join(file.read_text() for file in (*files, ROOT / "images/debian/Dockerfile"))
+    named = [line for line in text.splitlines() if re.search(r"\bdataframe-io-lab/|-dataframe-io", line)]
+    assert len(named) > 10
+    assert not [line for line in named if "localhost/dataframe-io-lab" not in line]
+
+
+@pytest.mark.long
+def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_path):
+    """What BuildKit prints of a build with a package in images/postgres/packages, instructions included."""
+    said = (
+        "#11 [packages 3/3] RUN bash /fetch-pg-parquet\n"
+        "#11 0.412 pg_parquet: using the packages in images/postgres/packages\n"
+        '#13 [stage-1 4/4] RUN if false; then echo "pg_parquet: not in this image: no package has it"; fi\n'
+        "#13 9.870 Setting up postgresql-18-pg-parquet (0.5.1-1PIGSTY~trixie) ...\n"
+    )
+    (tmp_path / "said").write_text(said)
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built=f"cat '{tmp_path}/said'"))
+    assert done.returncode == 0, done.stderr
+    assert "lab: built postgres" in done.stdout
+    assert "pg_parquet" not in done.stdout

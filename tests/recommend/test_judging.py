@@ -343,3 +343,11 @@ def test_the_progress_shows_when_it_will_end_and_when_at_the_latest(
     said = shown.getvalue() if terminal else capsys.readouterr().out
     assert eta in said
     assert ("of 300 s" if terminal else "at most 3:17]") in said
+
+
+@pytest.mark.process
+def test_it_never_says_later_than_the_budget(runs: dict[str, Any]) -> None:
+    under_way, told = begun(20.0), []
+    under_way.perform(lambda one: told.append(under_way.eta + runs["now"] - 1_000))
+    assert told
+    assert max(told) <= 20.0

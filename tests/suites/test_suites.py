@@ -412,3 +412,8 @@ def test_on_data_of_a_persons_own_the_matrix_has_every_transport_at_every_size()
         found = plans.cases(plans.on_user_data(made, "own"), registry.select)
         assert {case.dataset for case in found} == {"own"}
         assert {case.transport.id for case in found} == every, size
+
+
+def test_a_folder_without_suites_says_so(tmp_path):
+    with pytest.raises(LabError, match="no suites in"):
+        suite_files.load(tmp_path / "nowhere", "matrix")

@@ -301,3 +301,12 @@ def test_queries_in_clickhouse_end_by_the_word_of_their_own_lab_alone(as_lab, em
             client.settle(connection)
         until(lambda: not connection.command(running))
         asking.join()
+
+
+@BOTH
+def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_read(system)
+    key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
+    where = f"{namespace()}.{table} WHERE entity_key = '{key}'"
+    run_sql(system, embedded_lab, f"DELETE FROM {where}")
+    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]

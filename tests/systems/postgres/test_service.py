@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 
 from harness.embedded.keeper import LOCK
+from harness.lab import embedded as lab_module
 from harness.lab.embedded import EmbeddedLab, ServiceError
 from harness.systems.postgres import service as postgres
 
@@ -163,3 +165,16 @@ def test_a_service_that_is_unknown_is_refused():
         ServiceError, match=r"expected services out of \['clickhouse', 'postgres'\], found \['oracle'\]"
     ):
         EmbeddedLab(Path("unused"), ["oracle"])
+
+
+@pytest.mark.long
+def test_a_port_taken_between_choosing_and_starting_is_replaced_once(folder, monkeypatch):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        choices = iter([[taken], lab_module.free_ports(1)])
+        monkeypatch.setattr(lab_module, "free_ports", lambda count: next(choices))
+        with EmbeddedLab(folder, ["postgres"]) as lab:
+            assert query(lab, "SELECT 1") == [(1,)]
+            assert str(taken) not in lab.endpoints["postgres"]
