@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem
 from tests.commands import one_line
+from tests.disks import small_disk
 
 MEGABYTE = 1 << 20
 SIZE = 64 * MEGABYTE + 1_000  # the last page is not full
@@ -28,18 +28,6 @@ def on_disk(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(os.urandom(MEGABYTE) * 64 + bytes(1_000))
     return path
-
-
-@pytest.fixture
-def in_memory(tmp_path):
-    """A folder on tmpfs, where mounting is allowed."""
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_file_that_was_just_written_is_forgotten_when_dropped(on_disk):
@@ -85,11 +73,12 @@ def test_dropping_loses_no_byte(on_disk):
     assert on_disk.stat().st_size == SIZE
 
 
-def test_a_file_on_tmpfs_stays_and_the_share_says_so(in_memory):
-    path = in_memory / "file"
-    path.write_bytes(bytes(MEGABYTE))
-    page_cache.drop([path])
-    assert page_cache.resident_share(path) == 1.0
+def test_a_file_on_tmpfs_stays_and_the_share_says_so(tmp_path):
+    with small_disk(tmp_path, "4m") as folder:
+        path = folder / "file"
+        path.write_bytes(bytes(MEGABYTE))
+        page_cache.drop([path])
+        assert page_cache.resident_share(path) == 1.0
 
 
 @pytest.mark.parametrize("content", [b"few", b""])
