@@ -317,7 +317,7 @@ def test_turned_off_it_starts_when_its_turn_comes(perform_ahead):
 
 
 def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_own(perform_ahead, tmp_path):
-    rig, rows = perform_ahead("one", "one", "one", unavailable=("files=2",), patience=1.0)
+    rig, rows = perform_ahead("one", "one", "one", unavailable=("files=2",))
     assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.OK]
     assert rig.made.events()[0].count("import") == 3
     assert list((tmp_path / "run" / "logs").iterdir()) == []
