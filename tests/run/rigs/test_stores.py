@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.model import Status
+from harness.run.execution import execute
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
 from tests.run.rigs.orders import case, order
@@ -65,7 +66,9 @@ BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
-    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch)
+    made = MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN)
+    made.join(monkeypatch)
+    monkeypatch.setattr(stores, "execute", partial(execute, command=made.command))  # which makes the stores to read
 
 
 @pytest.mark.long
