@@ -21,16 +21,16 @@ SERVED = ("call", "verify", "settle")  # phases in which a server has processes 
 TESTED = {
     "an interrupted resume": ("tests/test_results.py",),
     "damaged bytes": ("arrow-wire/tests/test_clickhouse_fuzz.py", "arrow-wire/tests/test_postgres_damaged.py"),
-    "a stopped parent": ("tests/run/test_execution_ends.py",),
+    "a stopped parent": ("tests/run/test_execution.py",),
     "a lock of others": ("tests/run/test_lock.py",),
-    "what a command lacks": ("tests/test_command_ends.py",),
+    "what a command lacks": ("tests/test_cli.py",),
     "other accounts": ("tests/lab/test_embedded.py",),
     "results of others": ("tests/report/test_foreign.py",),
     "framing of HTTP": (
         "tests/systems/clickhouse/gateway/test_gateway_http.py",
         "tests/systems/clickhouse/gateway/test_gateway_codecs.py",
     ),
-    "names in a script": ("tests/recommend/test_docstrings.py",),
+    "names in a script": ("tests/recommend/test_script.py",),
 }
 
 

@@ -5,14 +5,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
+
+import pytest
 
 from harness.cli import call
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
+from harness.model import LabError
 
 STOPPED = 130  # the exit code of a command that Ctrl-C ended
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -73,6 +76,20 @@ def wait_for_rows(results_dir: Path, count: int) -> None:
             return
         time.sleep(0.02)
     raise AssertionError(f"no {count} rows in {results_dir} within 150 s")
+
+
+def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """Return a command that ended well; what it said otherwise is the failure."""
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done
+
+
+@contextmanager
+def one_line(said: str) -> Iterator[pytest.ExceptionInfo[LabError]]:
+    """Expect a refusal (LabError) of one line that has this pattern."""
+    with pytest.raises(LabError, match=said) as caught:
+        yield caught
+    assert "\n" not in str(caught.value)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:

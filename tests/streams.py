@@ -23,6 +23,7 @@ _OURS = [entry for entry in registry.select("*.*load_*") if entry.function.__mod
 LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
 UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]
 SPEC = store.specification("analytics_metrics")
+PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
 UUIDS = [None, *(str(uuid.UUID(int=number)) for number in (0, 7, 2**128 - 1))]
 TEXTS = [
     None, "", r"\N", "NULL", "NaN", 'say "x"', '"', '""', "a,b", ",", "l\nm", "l\r\nm", "\n", "\r", r"\.", "\\.\n",
@@ -97,6 +98,19 @@ class Server:
         for name in self._made:
             self._system.client.drop(self.connection, name)
         self.connection.close()
+
+
+class Table:
+    """A table of the dataset on the server of a system, and its address."""
+
+    def __init__(self, system: str, endpoint: str, lab: EmbeddedLab) -> None:
+        self._server = Server(system, lab)
+        self.name = self._server.of_dataset(profile=PROFILES[system])
+        self.uri = SYSTEMS[system].client.transport_uri(endpoint, lab.endpoints[endpoint])
+        self.discard = self._server.discard
+
+    def sums(self) -> sums.Sums:
+        return self._server.sums(self.name)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: what it refuses, what it leaves, what it prints again."""
+"""The command line as a person meets it: what it refuses, what it leaves, what it prints again, how it ends."""
 
 import csv
 import fcntl
@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import psycopg
 import pytest
 
@@ -25,7 +27,7 @@ from harness.run.lock import NAME
 from harness.settings import ROOT
 from harness.show import script
 from harness.systems import SYSTEMS
-from tests.commands import Command, refused
+from tests.commands import Command, refused, succeeded
 
 REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -84,10 +86,6 @@ def test_rows_that_are_no_number_get_exit_code_2(lab: Command, environment: dict
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_setting_is_named(lab: Command, environment: dict[str, str]) -> None:
-    assert "LAB_SEED" in refused(lab("run", env=environment | {"LAB_SEED": "abc"}))
-
-
 @pytest.mark.alone
 def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environment: dict[str, str]) -> None:
     started = time.monotonic()
@@ -99,17 +97,24 @@ def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environme
     assert not Path(environment["LAB_RESULTS_DIR"]).exists()
 
 
-def test_a_wrong_password_is_never_printed(lab: Command, on_embedded_lab: dict[str, str]) -> None:
-    uri = on_embedded_lab["LAB_POSTGRES_URI"]
-    wrong = "postgresql://lab:geheim99@" + uri.partition("@")[2]
-    done = lab("run", "--external", env=on_embedded_lab | {"LAB_POSTGRES_URI": wrong})
-    assert "password authentication failed" in refused(done)
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("LAB_POSTGRES_URI", "postgresql://lab:geheim99@{server}", "password authentication failed"),
+        ("LAB_CLICKHOUSE_NATIVE_URI", None, "found only 1 of them"),
+        ("LAB_RESULTS_DIR", __file__, "LAB_RESULTS_DIR"),
+        ("LAB_SEED", "abc", "LAB_SEED"),
+    ],
+)
+def test_a_run_refuses_a_wrong_setting_without_its_password(
+    lab: Command, on_embedded_lab: dict[str, str], setting: str, value: str | None, said: str
+) -> None:
+    changed = {name: text for name, text in on_embedded_lab.items() if name != setting}
+    if value:
+        changed[setting] = value.format(server=on_embedded_lab["LAB_POSTGRES_URI"].partition("@")[2])
+    done = lab("run", "--external", "--rows", "100", "--only", ONE_WAY, env=changed)
+    assert said in refused(done)
     assert "geheim99" not in done.stdout + done.stderr
-
-
-def test_half_of_the_clickhouse_addresses_is_refused(lab: Command, on_embedded_lab: dict[str, str]) -> None:
-    only_http = {k: v for k, v in on_embedded_lab.items() if k != "LAB_CLICKHOUSE_NATIVE_URI"}
-    assert "found only 1 of them" in refused(lab("run", "--external", env=only_http))
 
 
 @pytest.mark.long
@@ -118,8 +123,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
 ) -> None:
     ways = "postgres.psycopg.write_polars_*,postgres.pg_parquet.write_polars_*,clickhouse.httpx.write_polars_*"
     chosen = (*OF_THE_ARTICLE, "--only", ways)
-    done = lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab))
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
     assert {row.lab for row in rows} == {"external"}
@@ -169,24 +173,6 @@ def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
             assert done.stdout == ""  # nothing was estimated or begun
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_results_folder_is_refused(lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
-    own = on_embedded_lab | {"LAB_RESULTS_DIR": str(closed / "results")}
-    line = refused(lab("run", "--external", "--only", ONE_WAY, env=own))
-    assert "LAB_RESULTS_DIR" in line
-
-
-def test_a_results_folder_that_is_a_file_is_refused(
-    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    own = on_embedded_lab | {"LAB_RESULTS_DIR": str(tmp_path / "file")}
-    line = refused(lab("run", "--external", "--rows", "100", "--only", ONE_WAY, env=own))
-    assert "LAB_RESULTS_DIR" in line
-
-
 def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str, str]) -> None:
     done = lab("list", "clickhouse.*.write_*", env=environment)
     ids, summaries = zip(*(line.split("\t") for line in done.stdout.splitlines()), strict=True)
@@ -204,8 +190,7 @@ def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_r
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     first = (folder / "summary.csv").read_text()
     (folder / "summary.csv").unlink()
-    done = lab("report", folder.name, env=on_embedded_lab)
-    assert done.returncode == 0
+    succeeded(lab("report", folder.name, env=on_embedded_lab))
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
@@ -239,8 +224,7 @@ def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_a
 ) -> None:
     folder = _published_of_the_reference(tmp_path)
     plain = environment | {"LAB_PICTURES": "false"}
-    short = lab("report", str(folder), env=plain)
-    assert short.returncode == 0, short.stderr
+    short = succeeded(lab("report", str(folder), env=plain))
     assert len(short.stdout.splitlines()) <= LINES
     assert "The fastest transport whose values came back exact" in short.stdout
     assert "Postgres write: 100,000 rows" not in short.stdout
@@ -254,8 +238,7 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
     lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     run = str(_published_of_the_reference(tmp_path))
-    done = lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment))
     with (tmp_path / "new" / "compared.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert f"geometric mean of {len(lines)} " in done.stdout
@@ -266,8 +249,9 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
 
 @pytest.mark.long
 def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:
-    done = lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(
+        lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
+    )
     assert f"{ONE_WAY} · X ·" in done.stdout
     assert done.stdout.startswith("lab: embedded (postgres 18.")
     with (tmp_path / "to" / "fidelity.csv").open(newline="") as file:
@@ -311,7 +295,151 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     strange |= {"POLARS_MAX_THREADS": "none", "CLICKHOUSE_PASSWORD": "another", "TZ": "Asia/Kathmandu"}
     ways = "postgres.psycopg.write_polars_copy_text,clickhouse.httpx.write_polars_parquet"
     run = ("run", "--experiment", "matrix", "--rows", "200", "--passes", "1", "--only", ways)
-    done = lab_process(*run, env=environment | strange)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab_process(*run, env=environment | strange))
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     assert [row.status for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "arguments",
+    [("list", "clickhouse.*.write_*"), ("run", "matrx"), ("run", "--rows", "many"), ("merge", "--help")],
+)
+def test_a_command_says_the_same_in_the_process_of_the_tests_and_in_its_own(
+    lab: Command, lab_process: Command, environment: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    """What most tests of commands rest on."""
+    here, there = (run(*arguments, env=environment) for run in (lab, lab_process))
+    called = there.stderr.replace("python -m harness.cli", "lab"), there.stdout.replace("python -m harness.cli", "lab")
+    assert (here.returncode, here.stderr, here.stdout) == (there.returncode, *called)
+
+
+def test_a_command_in_the_process_of_the_tests_changes_no_variable_of_them(
+    lab: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDATABASE", "another")
+    before = dict(os.environ)
+    lab("list", "*.write_*", env=environment | {"LAB_PICTURES": "1"})
+    assert dict(os.environ) == before
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+LAB = (sys.executable, "-m", "harness.cli")
+SHOWN = "postgres.psycopg.call_select_1"
+NOBODY = 54_321  # a uid that no passwd entry names
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.parametrize("command", [("list",), ("--help",), ("show", SHOWN), ("report", "x")])
+@pytest.mark.parametrize("stream", ["closed", "full"])
+def test_an_output_that_takes_nothing_is_one_line(command, stream, environment: dict[str, str]) -> None:
+    to = {"closed": "exec 1>&-; ", "full": "exec 1>/dev/full; "}[stream]
+    done = subprocess.run(
+        ("bash", "-c", f'{to}exec "$@"', "bash", *LAB, *command),
+        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("lab: no run" if command[0] == "report" and stream == "full" else "lab: ")
+    assert "standard output" in line or "no run" in line
+
+
+@pytest.mark.process
+@pytest.mark.long
+def test_an_error_whose_output_is_closed_still_has_its_exit_code(environment: dict[str, str]) -> None:
+    for to in ("exec 2>&-; ", "exec 2>/dev/full; ", "exec 0>&-; exec 2>&-; "):
+        command = ("bash", "-c", f'{to}exec "$@"', "bash", *LAB, "report", "x")
+        assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["LAB_RESULTS_DIR", "LAB_STATE_DIR", "LAB_LOCK_DIR"])
+def test_a_folder_of_the_settings_that_is_no_utf_8_is_one_line(
+    name, environment: dict[str, str], tmp_path: Path
+) -> None:
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    command = (*LAB, "report", "x")
+    done = subprocess.run(command, env=environment | {name: place}, capture_output=True, text=True, check=False)
+    assert rf"{name}: Value error, expected a path in UTF-8, found {tmp_path}/\udcff" in refused(done)
+
+
+@pytest.mark.process
+@pytest.mark.long
+def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.parquet")
+    (tmp_path / "good.parquet").rename(place)
+    command = (*LAB, "recommend", "--to", "postgres", "--data", place)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert rf"--data: expected a path in UTF-8, found {tmp_path}/\udcff.parquet; rename" in refused(done)
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.parametrize("budget", ["1e308", "604801", "inf", "nan", "0", "-1"])
+def test_a_budget_that_nobody_waits_for_is_one_line(
+    lab: Command, budget: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")
+    asked = ("--to", "postgres", "--data", str(tmp_path / "good.parquet"), "--budget", budget)
+    done = lab("recommend", *asked, env=environment)
+    assert "give seconds above 0 and up to 604800 (a week)" in refused(done)
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, and only root becomes one")
+def test_a_user_without_a_home_is_one_line(environment: dict[str, str]) -> None:
+    plain = {name: value for name, value in environment.items() if name != "HOME"}
+    command = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--inh-caps",
+               "+dac_read_search", "--ambient-caps", "+dac_read_search", *LAB, "report", "x")  # fmt: skip
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
+    assert "found no home folder for ~/" in refused(done)
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="a user of few processes is needed, and only root becomes one")
+@pytest.mark.parametrize("limit", [("nproc", "1"), ("nofile", "16")])
+def test_too_few_processes_or_files_are_one_line(limit, environment: dict[str, str], tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")
+    for path in (tmp_path, *tmp_path.parents):
+        if path.owner() == "root" and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o755)
+    for name in ("RESULTS", "STATE", "LOCK"):
+        Path(environment[f"LAB_{name}_DIR"]).mkdir(exist_ok=True)
+        Path(environment[f"LAB_{name}_DIR"]).chmod(0o777)
+    kind, number = limit
+    command = ("prlimit", f"--{kind}={number}", "setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY),
+               "--clear-groups", "--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search", *LAB,
+               "recommend", "--to", "postgres", "--data", str(tmp_path / "good.parquet"), "--budget", "20")  # fmt: skip
+    done = subprocess.run(
+        command, env=environment | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith("lab: "), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.long
+def test_ctrl_c_while_the_commands_are_imported_is_one_line(environment: dict[str, str]) -> None:
+    interrupted = 0
+    for seconds in (0.1, 0.2, 0.3, 0.5, 0.8, 5):
+        with subprocess.Popen(
+            (*LAB, "recommend"), env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as lab:
+            deadline = time.monotonic() + 20
+            while b"SigCgt:\t0000000000000000" in Path(f"/proc/{lab.pid}/status").read_bytes():  # Python has not begun
+                assert time.monotonic() < deadline
+            time.sleep(seconds)
+            lab.send_signal(signal.SIGINT)
+            _, said = lab.communicate(timeout=30)
+        if b"Traceback" in said and b"harness" not in said:
+            continue  # Python itself had not begun: on a busy machine it takes longer than this
+        interrupted += 1
+        assert b"Traceback" not in said, said
+        assert lab.returncode in (130, 2, 0)
+    assert interrupted

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.settings import ROOT
+from tests.commands import succeeded
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -58,34 +59,42 @@ trusted-host = b.invalid c.invalid
 """
 
 
-def test_each_setting_of_pip_has_one_of_uv(tmp_path: Path) -> None:
-    assert of_pip(tmp_path, FILE) == {
-        "UV_DEFAULT_INDEX": "https://a.invalid/simple",
-        "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
-        "UV_INSECURE_HOST": "b.invalid c.invalid",
-        "UV_HTTP_TIMEOUT": "7",
-        "SSL_CERT_FILE": "/etc/their's.pem",
-    }
-
-
-def test_the_environment_wins_over_files_and_what_is_set_for_uv_over_both(tmp_path: Path) -> None:
-    found = of_pip(tmp_path, FILE, PIP_INDEX_URL=NOBODY, PIP_CERT="/c.pem", SSL_CERT_FILE="/d.pem")
-    assert found["UV_DEFAULT_INDEX"] == NOBODY
-    assert "SSL_CERT_FILE" not in found
-
-
-def test_a_command_of_pip_wins_over_what_is_set_for_all(tmp_path: Path) -> None:
-    text = "[install]\nindex-url = https://a.invalid\n[global]\nindex-url = https://b.invalid\n"
-    assert of_pip(tmp_path, text)["UV_DEFAULT_INDEX"] == "https://a.invalid"
-
-
-def test_a_folder_of_packages_that_is_not_there_is_left_out(tmp_path: Path) -> None:
-    links = f"{tmp_path} {tmp_path}/none https://a.invalid/links"
-    assert of_pip(tmp_path, PIP_FIND_LINKS=links) == {"UV_FIND_LINKS": f"{tmp_path},https://a.invalid/links"}
-
-
-def test_a_bundle_that_pip_takes_from_the_environment_is_taken(tmp_path: Path) -> None:
-    assert of_pip(tmp_path, REQUESTS_CA_BUNDLE="/a.pem") == {"SSL_CERT_FILE": "/a.pem"}
+@pytest.mark.parametrize(
+    ("text", "variables", "told"),
+    [
+        (
+            FILE,
+            {},
+            {
+                "UV_DEFAULT_INDEX": "https://a.invalid/simple",
+                "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
+                "UV_INSECURE_HOST": "b.invalid c.invalid",
+                "UV_HTTP_TIMEOUT": "7",
+                "SSL_CERT_FILE": "/etc/their's.pem",
+            },
+        ),
+        (  # the environment wins over files, and what is set for uv over both
+            "[global]\nindex-url = https://a.invalid\ncert = /b.pem",
+            {"PIP_INDEX_URL": NOBODY, "PIP_CERT": "/c.pem", "SSL_CERT_FILE": "/d.pem"},
+            {"UV_DEFAULT_INDEX": NOBODY},
+        ),
+        (  # a command of pip wins over what is set for all
+            "[install]\nindex-url = https://a.invalid\n[global]\nindex-url = https://b.invalid\n",
+            {},
+            {"UV_DEFAULT_INDEX": "https://a.invalid"},
+        ),
+        (  # a folder of packages that is not there is left out
+            "",
+            {"PIP_FIND_LINKS": "/usr /none/here https://a.invalid/links"},
+            {"UV_FIND_LINKS": "/usr,https://a.invalid/links"},
+        ),
+        ("", {"REQUESTS_CA_BUNDLE": "/a.pem"}, {"SSL_CERT_FILE": "/a.pem"}),
+    ],
+)
+def test_each_setting_of_pip_has_one_of_uv(
+    tmp_path: Path, text: str, variables: dict[str, str], told: dict[str, str]
+) -> None:
+    assert of_pip(tmp_path, text, **variables) == told
 
 
 @pytest.fixture
@@ -122,8 +131,7 @@ def run(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedPr
 def test_a_package_comes_from_the_index_that_is_set_for_pip(tmp_path: Path, index: str) -> None:
     target = tmp_path / "target"
     words = (sys.prefix, "pip", "install", "--quiet", "--target", str(target), "made-up-package")
-    done = run(tmp_path, *words, PIP_INDEX_URL=index)
-    assert done.returncode == 0, done.stderr
+    succeeded(run(tmp_path, *words, PIP_INDEX_URL=index))
     assert (target / "made_up_package.py").is_file()
 
 
@@ -171,22 +179,27 @@ def installed_with(tmp_path: Path, version: str, system: str, machine: str) -> s
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.15"])
-def test_a_python_that_clients_have_no_wheels_for_is_refused_at_both_ends(tmp_path: Path, version: str) -> None:
-    done = installed_with(tmp_path, version, "linux", "x86_64")
+WHEELS = "expected Python >= 3.11 and < 3.15, found Python {}.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "system", "said", "fix"),
+    [
+        *(
+            (version, "linux", WHEELS.format(version), "run: make install PYTHON=python3.13\n")
+            for version in ("3.10", "3.15")
+        ),
+        ("3.13", "darwin", "expected macOS on Apple silicon, and a Python for it, found x86_64: numba", "make up\n"),
+    ],
+)
+def test_an_installation_refuses_a_python_or_machine_that_clients_have_no_wheels_for(
+    tmp_path: Path, version: str, system: str, said: str, fix: str
+) -> None:
+    done = installed_with(tmp_path, version, system, "x86_64")
     assert done.returncode == 2
-    assert f"expected Python >= 3.11 and < 3.15, found Python {version}.0" in done.stderr
-    assert done.stderr.endswith("run: make install PYTHON=python3.13\n")
+    assert said in done.stderr
+    assert done.stderr.endswith(fix)
     assert not (tmp_path / "environment").exists()
-
-
-def test_an_intel_mac_is_refused_with_what_runs_there(tmp_path: Path) -> None:
-    done = installed_with(tmp_path, "3.13", "darwin", "x86_64")
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        "expected macOS on Apple silicon, and a Python for it, found x86_64: numba and pylance"
-    )
-    assert done.stderr.endswith("make up\n")
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.14"])

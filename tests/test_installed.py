@@ -2,14 +2,17 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from harness import registry
 from harness.lab import extras as known_extras
@@ -17,7 +20,84 @@ from harness.lab import interpreters
 from harness.lab.packages import PROJECT, not_installed, package_of, remedy
 from harness.settings import ROOT
 from harness.suites import suite_files
-from tests.installed import LAB, base, files, hidden, run_in, unpack_wheel
+from tests.commands import succeeded
+
+# Hides modules from a process as if they were not installed; `find_spec` finds none of them either.
+_WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+hidden, find = set(sys.argv.pop(1).split(",")), PathFinder.find_spec
+
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in hidden else find(name, path, target)
+
+PathFinder.find_spec = find_spec
+"""
+
+
+def base() -> set[str]:
+    """Return the packages that the lab installs without extras, with all that they need."""
+    found: set[str] = set()
+    asked = [(PROJECT, "")]
+    while asked:
+        name, extra = asked.pop()
+        for one in map(Requirement, metadata.requires(name) or []):
+            needed = canonicalize_name(one.name)
+            if (one.marker is None or one.marker.evaluate({"extra": extra})) and needed not in found:
+                found.add(needed)
+                asked += [(needed, extra) for extra in ("", *one.extras)]
+    return found
+
+
+def hidden() -> list[str]:
+    """Return the modules here that only extras bring, or what they need."""
+    kept = base() | {PROJECT}
+    return sorted(
+        module
+        for module, packages in metadata.packages_distributions().items()
+        if not kept & {canonicalize_name(package) for package in packages}
+    )
+
+
+def unpack_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout and unpack it as pip would; returns where."""
+    build = (sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    place = folder / "site-packages"
+    with ZipFile(wheel) as archive:
+        archive.extractall(place)
+    return place
+
+
+def run_in(
+    here: Path, site: Path, code: str, *arguments: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with the unpacked wheel and without what extras bring, in a folder, with a home of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
+    variables = kept | {
+        "HOME": str(here.parent / "home"),
+        "LAB_LOCK_DIR": str(here.parent),  # tests run beside one another
+        "LAB_PICTURES": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",  # pip would have compiled it
+        "PYTHONPATH": str(site),
+    }
+    command = (sys.executable, "-c", _WITHOUT + code, ",".join(hidden()), *arguments)
+    return subprocess.run(
+        command, cwd=here, env=variables | (env or {}), capture_output=True, text=True, timeout=170, check=False
+    )
+
+
+def files(folder: Path) -> Iterator[str]:
+    """Yield the paths of all files below a folder, but what Python compiles."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path.relative_to(folder).as_posix()
+
+
+LAB = "from harness.cli import main; main()"
+
 
 pytestmark = pytest.mark.long
 
@@ -90,15 +170,13 @@ for name in names:
         importlib.import_module(name)
 print(len(names))
 """
-    done = run_in(here, site, code, str(site))
-    assert done.returncode == 0, done.stderr
+    done = succeeded(run_in(here, site, code, str(site)))
     assert int(done.stdout) > 300
 
 
 @pytest.mark.process
 def test_the_catalogue_is_the_one_of_the_checkout(installed: Lab) -> None:
-    done = installed("list")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(installed("list"))
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == list(registry.catalogue())
 
 
@@ -107,8 +185,7 @@ def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_t
     installed: Lab, here: Path, site: Path, suite: str
 ) -> None:
     before = list(files(site))
-    done = installed("run", suite, "--size", "smoke")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(installed("run", suite, "--size", "smoke"))
     assert done.stderr == ""
     assert "nothing of this suite can run here: the Python package" in done.stdout
     found = rows(here)
@@ -118,8 +195,7 @@ def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_t
     for row in found:
         assert f'installed: pip install "{PROJECT}[' in row["error"]
     (folder,) = here.glob("results/*")
-    report = installed("report", folder.name)
-    assert report.returncode == 0, report.stderr
+    succeeded(installed("report", folder.name))
     assert not [name for name in files(here) if not name.startswith(f"results/{folder.name}/")]
     assert list(files(site)) == before
 
@@ -144,8 +220,7 @@ def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
     named = {name: value for name, value in on_embedded_lab.items() if name.endswith(("_URI", "_URL"))}
     only = ",".join((*lacking, *running))
     size = ("--rows", "2000", "--passes", "1", "--experiment", "matrix", "--only", only)
-    done = installed("run", "matrix", "--external", *size, env=named)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(installed("run", "matrix", "--external", *size, env=named))
     found = {row["transport"]: row for row in rows(here)}
     assert found.keys() == {*lacking, *running}
     for name, extra in lacking.items():
@@ -247,35 +322,26 @@ EXTRAS = ("all", "duckdb", "ray", "s3", "scan")
 
 
 @pytest.mark.parametrize(
-    ("packages", "said"),
-    [
-        (["duckdb"], [f'pip install "{PROJECT}[duckdb]"']),
-        (["duckdb", "datafusion"], [f'pip install "{PROJECT}[scan]"']),
-        (["boto3", "duckdb"], [f'pip install "{PROJECT}[duckdb,s3]"']),
-        (["boto3", "duckdb", "datafusion"], [f'pip install "{PROJECT}[s3,scan]"']),
-        (["pgpq"], ['it is left out unless sys_platform == "nowhere"']),
-        (["polars"], []),
-        (["unheard-of"], []),
-    ],
-)
-def test_what_would_install_a_package(packages: Iterable[str], said: list[str]) -> None:
-    assert remedy(packages, REQUIREMENTS, EXTRAS) == said
-
-
-@pytest.mark.parametrize(
     ("packages", "place", "said"),
     [
-        (["ray"], "checkout", "make engine ENGINE=ray"),
-        (["ray"], "compose", "make up CLUSTER=ray"),
-        (["ray"], "elsewhere", f'pip install "{PROJECT}[ray]"'),
-        (["duckdb", "ray"], "checkout", f'pip install "{PROJECT}[duckdb,ray]"'),
-        (["duckdb"], "checkout", f'pip install "{PROJECT}[duckdb]"'),
+        (["duckdb"], "elsewhere", [f'pip install "{PROJECT}[duckdb]"']),
+        (["duckdb", "datafusion"], "elsewhere", [f'pip install "{PROJECT}[scan]"']),
+        (["boto3", "duckdb"], "elsewhere", [f'pip install "{PROJECT}[duckdb,s3]"']),
+        (["boto3", "duckdb", "datafusion"], "elsewhere", [f'pip install "{PROJECT}[s3,scan]"']),
+        (["pgpq"], "elsewhere", ['it is left out unless sys_platform == "nowhere"']),
+        (["polars"], "elsewhere", []),
+        (["unheard-of"], "elsewhere", []),
+        (["ray"], "checkout", ["make engine ENGINE=ray"]),
+        (["ray"], "compose", ["make up CLUSTER=ray"]),
+        (["ray"], "elsewhere", [f'pip install "{PROJECT}[ray]"']),
+        (["duckdb", "ray"], "checkout", [f'pip install "{PROJECT}[duckdb,ray]"']),
+        (["duckdb"], "checkout", [f'pip install "{PROJECT}[duckdb]"']),
     ],
 )
-def test_what_would_install_an_engine_depends_on_where_the_lab_runs(
-    packages: Iterable[str], place: str, said: str
+def test_what_would_install_a_package_depends_on_where_the_lab_runs(
+    packages: Iterable[str], place: str, said: list[str]
 ) -> None:
-    assert remedy(packages, REQUIREMENTS, EXTRAS, place) == [said]
+    assert remedy(packages, REQUIREMENTS, EXTRAS, place) == said
 
 
 def test_what_is_installed_is_no_reason_and_what_is_not_is_named_once() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.settings import ROOT
+from tests.commands import succeeded
 from tests.repository.locks import ENGINES, entries
 
 # Packages without a wheel for the images' Python: one is C, the others Python alone; the build stage has a compiler.
@@ -24,7 +25,6 @@ def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_so
     wheels = [text for name, text in locked.items() if name not in SOURCES[processor]]
     command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
     command += ["--python-version", python, "--python-platform", f"{processor}-manylinux_2_40"]
-    asked = subprocess.run(
-        [*command, "--only-binary", ":all:", "-"], input="".join(wheels), capture_output=True, text=True
+    succeeded(
+        subprocess.run([*command, "--only-binary", ":all:", "-"], input="".join(wheels), capture_output=True, text=True)
     )
-    assert asked.returncode == 0, asked.stderr

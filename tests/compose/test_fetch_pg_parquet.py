@@ -39,6 +39,10 @@ class Repository:
     def root(self):
         return self.folder / "apt/pgsql" / self.codename
 
+    @property
+    def signed(self):
+        return self.root / f"dists/{self.codename}/InRelease"
+
     def publish(self, *versions):
         archive.archive(self.root, self.codename, list(versions), self.key)
 
@@ -85,41 +89,66 @@ def ends_the_build(done, repository):
     assert repository.found() == []
 
 
-@pytest.mark.parametrize("version", [FIRST, AGAIN, RENAMED])
-def test_the_package_comes_from_the_archive_of_the_release(repository, version):
-    repository.publish(version)
+@pytest.mark.parametrize(
+    ("versions", "taken"),
+    [
+        ([FIRST], FIRST),
+        ([RENAMED], RENAMED),
+        (
+            [FIRST, AGAIN, "0.5.10-1PIGSTY~test", "0.6.0-1PIGSTY~test"],
+            AGAIN,
+        ),  # the later of two builds
+    ],
+)
+def test_the_package_comes_from_the_archive_of_the_release(repository, versions, taken):
+    repository.publish(*versions)
     done = repository.fetch()
     assert done.returncode == 0, done.stderr
-    assert repository.found() == [f"postgresql-18-pg-parquet_{version}_{archive.architecture()}.deb"]
+    assert repository.found() == [f"postgresql-18-pg-parquet_{taken}_{archive.architecture()}.deb"]
 
 
-def test_of_two_builds_of_the_version_the_later_is_taken_and_a_newer_version_is_not(repository):
-    repository.publish(FIRST, AGAIN, "0.5.10-1PIGSTY~test", "0.6.0-1PIGSTY~test")
-    assert repository.fetch().returncode == 0
-    assert repository.found() == [f"postgresql-18-pg-parquet_{AGAIN}_{archive.architecture()}.deb"]
+MOVED = "<html>This site has moved</html>"
 
 
-def test_the_short_form_of_the_address_finds_no_release_file(repository, tmp_path):
-    """What the lab once asked for: the root without the codename. Apt itself says that there is nothing."""
+def of_another_version(repository):
+    shutil.rmtree(repository.folder / "apt")
+    repository.publish("0.6.0-1PIGSTY~test")
+
+
+def by_another_key(repository):
+    shutil.rmtree(repository.folder / "apt")
+    known, repository.key = repository.key, archive.new_key(repository.folder.parent / "other")
     repository.publish(FIRST)
-    keyring, lists = tmp_path / "key.gpg", tmp_path / "lists/partial"
-    keyring.write_bytes(subprocess.run(("gpg", "--dearmor"), input=(repository.folder / "key").read_bytes(),
-                                       capture_output=True, check=True).stdout)  # fmt: skip
-    lists.mkdir(parents=True)
-    sources = tmp_path / "short.list"
-    sources.write_text(f"deb [signed-by={keyring}] {repository.url}/apt/pgsql {repository.codename} main\n")
-    options = (f"Dir::Etc::sourcelist={sources}", "Dir::Etc::sourceparts=-", f"Dir::State::lists={lists.parent}",
-               f"Dir::Cache={tmp_path}", "APT::Sandbox::User=root")  # fmt: skip
-    command = ["apt-get", "update", *(word for option in options for word in ("-o", option))]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "does not have a Release file" in done.stderr
+    repository.key = known
 
 
-def test_an_archive_that_has_moved_leaves_an_image_without(repository):
+def without_signature(repository):
+    text = repository.signed.read_text()
+    body = text.split("\n\n", 1)[1].split("-----BEGIN PGP SIGNATURE")[0]
+    repository.signed.with_name("Release").write_text(body)
+    repository.signed.unlink()
+
+
+def with_another_byte(repository):
+    file = next((repository.root / "pool").rglob("*.deb"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda repository: repository.root.rename(repository.folder / "elsewhere"), "does not have a Release file"),
+        (of_another_version, "no version 0.5.1 for Postgres 18"),
+        (lambda repository: (repository.folder / "key").write_text(MOVED), "is no key"),
+        (lambda repository: repository.signed.write_text(MOVED), "is no archive"),
+    ],
+)
+def test_an_archive_that_has_moved_or_lacks_the_version_leaves_an_image_without(repository, change, why):
     repository.publish(FIRST)
-    repository.root.rename(repository.folder / "elsewhere")
-    goes_without(repository.fetch(), repository, "does not have a Release file")
+    change(repository)
+    goes_without(repository.fetch(), repository, why)
 
 
 def test_a_repository_that_is_not_reached_leaves_an_image_without(repository):
@@ -130,52 +159,17 @@ def test_a_repository_that_is_not_reached_leaves_an_image_without(repository):
     goes_without(repository.fetch(PG_PARQUET_REPOSITORY=url), repository, "no archive at")
 
 
-def test_an_archive_without_the_version_leaves_an_image_without(repository):
-    repository.publish("0.6.0-1PIGSTY~test")
-    goes_without(repository.fetch(), repository, "no version 0.5.1 for Postgres 18")
-
-
-def test_a_page_where_the_key_was_leaves_an_image_without(repository):
-    (repository.folder / "key").write_text("<html>This site has moved</html>")
-    goes_without(repository.fetch(), repository, "is no key")
-
-
-def test_a_page_where_the_archive_was_leaves_an_image_without(repository):
+@pytest.mark.parametrize("change", [by_another_key, without_signature, with_another_byte])
+def test_an_archive_or_a_package_that_is_not_what_was_signed_ends_the_build(repository, change):
     repository.publish(FIRST)
-    (repository.root / f"dists/{repository.codename}/InRelease").write_text("<html>This site has moved</html>")
-    goes_without(repository.fetch(), repository, "is no archive")
+    change(repository)
+    ends_the_build(repository.fetch(), repository)
 
 
 def test_another_key_than_the_known_one_ends_the_build(repository, tmp_path):
     repository.publish(FIRST)
     other = archive.new_key(tmp_path / "other")
     (repository.folder / "key").write_text(other.gpg("--armor", "--export"))
-    ends_the_build(repository.fetch(), repository)
-
-
-def test_an_archive_signed_with_another_key_ends_the_build(repository, tmp_path):
-    known, repository.key = repository.key, archive.new_key(tmp_path / "other")
-    repository.publish(FIRST)
-    repository.key = known
-    ends_the_build(repository.fetch(), repository)
-
-
-def test_an_archive_whose_signature_was_taken_off_ends_the_build(repository):
-    repository.publish(FIRST)
-    signed = repository.root / f"dists/{repository.codename}/InRelease"
-    text = signed.read_text()
-    body = text.split("\n\n", 1)[1].split("-----BEGIN PGP SIGNATURE")[0]
-    signed.with_name("Release").write_text(body)
-    signed.unlink()
-    ends_the_build(repository.fetch(), repository)
-
-
-def test_a_package_that_is_not_what_was_signed_ends_the_build(repository):
-    repository.publish(FIRST)
-    file = next((repository.root / "pool").rglob("*.deb"))
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
     ends_the_build(repository.fetch(), repository)
 
 
@@ -200,9 +194,3 @@ def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(repository, tmp_p
     goes_without(repository.fetch(PATH=path, CA_BUNDLE=f"{tmp_path}/bundle"), repository, "no key at")
     system = Path("/etc/ssl/certs/ca-certificates.crt").read_text()
     assert (tmp_path / "trusted").read_text() == f"the proxy's\n{system}"
-
-
-def test_one_command_tries_again_in_every_flavour(repository):
-    for done in (repository.fetch(), repository.fetch(PG_PARQUET_REPOSITORY="")):
-        assert "make up" in done.stdout
-        assert "docker" not in done.stdout

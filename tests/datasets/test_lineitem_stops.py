@@ -1,6 +1,5 @@
 """Building lineitem: too little disk or memory is refused before, and whatever stops it leaves nothing half-made."""
 
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,8 @@ import pytest
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
-from harness.model import LabError
+from tests.commands import one_line
+from tests.disks import small_disk
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -30,24 +30,8 @@ lineitem.ensure_all(pathlib.Path(sys.argv[1]), layouts, lambda text: print(text,
 """
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system with room for the generator and 1.6 MB more, where mounting is allowed."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=18m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-def one_line(caught):
-    return "\n" not in str(caught.value)
 
 
 def test_a_build_never_takes_more_disk_than_announced(tmp_path):
@@ -76,10 +60,9 @@ def test_the_announced_bytes_hold_for_every_size_of_row_group(tmp_path):
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_made(tmp_path):
     asked = [Layout(10_000_000, 10_000_000, 0, 10_000, 4_096)] * 2
-    with pytest.raises(LabError, match=r"expected \d+\.\d GB of free disk in .*lineitem, found \d") as caught:
+    with one_line(r"expected \d+\.\d GB of free disk in .*lineitem, found \d") as caught:
         lineitem.require_disk(tmp_path / "not" / "made" / "lineitem", asked)
     assert "make room, or choose a smaller SIZE" in str(caught.value)
-    assert one_line(caught)
     assert names(tmp_path) == []
 
 
@@ -92,27 +75,23 @@ def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monke
     lineitem.ensure(tmp_path, TINY)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(3_900_000_000))
     lineitem.require_memory(tmp_path, [TINY, Layout(0.1, 1, 0, 1)])
-    with pytest.raises(
-        LabError, match=r"expected 4.0 GB of available memory, found 3.9 GB; choose a smaller"
-    ) as caught:
+    with one_line(r"expected 4.0 GB of available memory, found 3.9 GB; choose a smaller"):
         lineitem.require_memory(tmp_path, [TINY, Layout(24, 24, 3, 2)])
-    assert one_line(caught)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(0))
     lineitem.require_memory(tmp_path, [TINY])
 
 
-def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing_behind(small_disk):
-    with pytest.raises(LabError, match=r"cannot build lineitem in .*No space left on device") as caught:
-        lineitem.ensure(small_disk, Layout(0.1, 1, 0, 1))
-    assert one_line(caught)
-    assert [path.name for path in small_disk.rglob("*")] == ["parts"]
+def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing_behind(tmp_path):
+    with small_disk(tmp_path, "18m") as folder:  # room for the generator and 1.6 MB more
+        with one_line(r"cannot build lineitem in .*No space left on device"):
+            lineitem.ensure(folder, Layout(0.1, 1, 0, 1))
+        assert [path.name for path in folder.rglob("*")] == ["parts"]
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LabError, match=str(tmp_path / "file")) as caught:
+    with one_line(str(tmp_path / "file")):
         lineitem.ensure(tmp_path / "file" / "lineitem", TINY)
-    assert one_line(caught)
 
 
 def wait_until(what):
@@ -160,8 +139,7 @@ def test_a_builder_that_is_killed_is_one_line_and_leaves_no_file(tmp_path):
 
     killer = Thread(target=kill_the_builder)
     killer.start()
-    with pytest.raises(LabError, match=r"ended without an answer \(code -9; .* 4 GB of memory") as caught:
+    with one_line(r"ended without an answer \(code -9; .* 4 GB of memory"):
         lineitem.ensure(tmp_path, Layout(0.9, 1, 0, 1))
     killer.join()
-    assert one_line(caught)
     assert not list(tmp_path.rglob("*.parquet*"))

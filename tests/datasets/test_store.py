@@ -4,8 +4,8 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
 from collections import namedtuple
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,12 +15,13 @@ import pytest
 from harness.datasets import analytics_metrics, integers, store
 from harness.datasets.seeded import CHUNK_ROWS
 from harness.model import LabError
+from tests.commands import one_line
+from tests.disks import small_disk
 
 NAME = "analytics_metrics"
 BUILD = analytics_metrics.SPECIFICATION.build
 HASH_OF_SEED_1 = "b1ec335e9c9160102836589f3d483ecf5ca445d7aa9e753bb4509b6f160e9cbd"
 Usage = namedtuple("Usage", "total used free")
-BUILD = analytics_metrics.SPECIFICATION.build
 
 
 @pytest.fixture
@@ -40,24 +41,8 @@ def use_specification(monkeypatch):
     return use
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 1 MB, where mounting is allowed."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def manifest_of(dataset):
     return Path(dataset.path).with_suffix(".json")
-
-
-def one_line(caught):
-    return "\n" not in str(caught.value)
 
 
 def test_the_same_rows_and_seed_have_the_same_hash_in_any_folder(tmp_path):
@@ -186,23 +171,20 @@ def test_a_builder_that_raises_leaves_no_file_behind(tmp_path, use_specification
 
 def test_a_folder_that_cannot_be_made_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LabError, match="file/datasets") as caught:
+    with one_line("file/datasets"):
         store.ensure(tmp_path / "file" / "datasets", NAME, 1_000, 1)
-    assert one_line(caught)
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(LabError, match=str(tmp_path / "file")) as caught:
+    with one_line(str(tmp_path / "file")):
         store.ensure(tmp_path / "file", NAME, 1_000, 1)
-    assert one_line(caught)
 
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 100_000, 100_000))
-    with pytest.raises(LabError, match=r"1000 rows need up to .* MB .* found 0 MB free; make room") as caught:
+    with one_line(r"1000 rows need up to .* MB .* found 0 MB free; make room"):
         store.ensure(tmp_path, NAME, 1_000, 1)
-    assert one_line(caught)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -211,12 +193,12 @@ def test_the_bound_for_the_disk_is_an_upper_bound_of_what_rows_take(tmp_path):
     assert Path(dataset.path).stat().st_size < 10_000 * analytics_metrics.SPECIFICATION.bytes_a_row
 
 
-def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(small_disk, monkeypatch):
+def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, 10**12))
-    with pytest.raises(LabError, match="No space left on device") as caught:
-        store.ensure(small_disk, NAME, 50_000, 1)
-    assert one_line(caught)
-    assert list(small_disk.iterdir()) == []
+    with small_disk(tmp_path, "1m") as folder:
+        with one_line("No space left on device"):
+            store.ensure(folder, NAME, 50_000, 1)
+        assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["nothing", "store", "specification", "ordered", "__init__", "../secret", ""])
@@ -235,3 +217,14 @@ def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(dataset, rows)
     heights = [batch.num_rows for batch in dataset.SPECIFICATION.build(rows, 1)]
     assert sum(heights) == rows
     assert all(height == CHUNK_ROWS for height in heights[:-1])
+
+
+@pytest.mark.parametrize("dataset", [analytics_metrics, integers], ids=lambda dataset: dataset.SPECIFICATION.name)
+def test_another_seed_and_another_chunk_have_other_rows_in_every_column(dataset):
+    build = dataset.SPECIFICATION.build
+    one, other = (pa.Table.from_batches(build(1_000, seed)) for seed in (1, 2))
+    assert all(one[name] != other[name] for name in one.column_names)
+    chunks = [batch.slice(0, 100) for batch in build(2 * CHUNK_ROWS + 100, 1)]
+    assert len(chunks) == 3
+    assert not any(first.equals(second) for first, second in pairwise(chunks))
+    assert set(dataset.SPECIFICATION.row_key) <= set(dataset.LOGICAL_TYPES)

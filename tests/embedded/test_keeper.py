@@ -1,5 +1,7 @@
-"""The keeper with small commands in place of a database: every way in which a service or its lab can end."""
+"""The keeper with small commands instead of a database, and folders of embedded labs: how each ends and is removed."""
 
+import errno
+import fcntl
 import os
 import shlex
 import signal
@@ -9,11 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.embedded import folders
 from harness.embedded.keeper import LOCK, Command, Task
 from harness.embedded.launch import ask_to_stop, close, launch
+from harness.systems.clickhouse.gateway import engine
+from harness.systems.clickhouse.gateway.errors import ClickHouseError
 from tests.waiting import DEADLINE_SECONDS, until
-
-pytestmark = pytest.mark.process
 
 FOREVER = "while :; do sleep 0.05; done"
 
@@ -61,16 +64,29 @@ def pid_of_service(keeper) -> int:
     return int(keeper.stdout.readline())
 
 
+@pytest.mark.process
 def test_a_service_that_ends_by_itself_ends_its_keeper_with_its_status_and_keeps_its_folder(keep, folder):
     assert keep("echo last words >&2; exit 7").wait(DEADLINE_SECONDS) == 7
     assert (folder / "log").read_text() == "last words\n"
 
 
-def test_a_killed_service_ends_its_keeper_with_128_plus_the_signal(keep, folder):
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("end", "status", "stays"),
+    [
+        (lambda keeper, pid: os.kill(pid, signal.SIGKILL), 128 + signal.SIGKILL, True),
+        (lambda keeper, pid: keeper.stdin.close(), 0, False),  # an orderly stop
+        (lambda keeper, pid: keeper.terminate(), 0, False),
+    ],
+)
+def test_a_service_ends_with_its_keeper_and_leaves_its_folder_only_where_it_was_killed(
+    keep, folder, end, status, stays
+):
     keeper = keep(FOREVER)
-    os.kill(pid_of_service(keeper), signal.SIGKILL)
-    assert keeper.wait(DEADLINE_SECONDS) == 128 + signal.SIGKILL
-    assert folder.exists()
+    pid = pid_of_service(keeper)
+    end(keeper, pid)
+    assert keeper.wait(DEADLINE_SECONDS) == status
+    assert (runs(pid), folder.exists(), folder.parent.exists()) == (False, stays, stays)
 
 
 def test_preparing_commands_run_in_order_and_read_their_text(keep, folder):
@@ -79,6 +95,7 @@ def test_preparing_commands_run_in_order_and_read_their_text(keep, folder):
     assert (folder / "log").read_text().split() == ["first", "second", "service"]
 
 
+@pytest.mark.process
 def test_after_a_failed_preparation_the_service_is_not_started(keep, folder):
     keeper = keep("echo service", (shell("echo disk full; exit 3"), shell("echo next")))
     assert keeper.wait(DEADLINE_SECONDS) == 3
@@ -86,20 +103,13 @@ def test_after_a_failed_preparation_the_service_is_not_started(keep, folder):
     assert keeper.stdout.read() == b""
 
 
+@pytest.mark.process
 def test_a_command_that_cannot_be_started_is_named_in_the_log(keep, folder):
     assert keep("", (Command(["/nowhere/initdb"]),)).wait(DEADLINE_SECONDS) != 0
     assert "No such file or directory: '/nowhere/initdb'" in (folder / "log").read_text()
 
 
-def test_the_end_of_standard_input_stops_the_service_and_removes_the_folders(keep, folder):
-    keeper = keep(FOREVER)
-    pid = pid_of_service(keeper)
-    keeper.stdin.close()
-    assert keeper.wait(DEADLINE_SECONDS) == 0
-    assert not runs(pid)
-    assert not folder.parent.exists()
-
-
+@pytest.mark.process
 def test_the_labs_folder_stays_while_another_service_has_its_folder_there(keep, folder):
     (folder.parent / "other").mkdir()
     ask_to_stop(keep(FOREVER))
@@ -107,15 +117,7 @@ def test_the_labs_folder_stays_while_another_service_has_its_folder_there(keep, 
     assert (folder.parent / "other").exists()
 
 
-def test_a_polite_kill_of_the_keeper_is_an_orderly_stop(keep, folder):
-    keeper = keep(FOREVER)
-    pid = pid_of_service(keeper)
-    keeper.terminate()
-    assert keeper.wait(DEADLINE_SECONDS) == 0
-    assert not runs(pid)
-    assert not folder.exists()
-
-
+@pytest.mark.process
 @pytest.mark.long
 def test_signals_are_sent_in_order_and_sigkill_ends_a_service_that_ignores_them(keep, tmp_path):
     service = f"trap 'echo INT' INT; trap 'echo QUIT' QUIT; echo ready; {FOREVER}"
@@ -129,6 +131,7 @@ def test_signals_are_sent_in_order_and_sigkill_ends_a_service_that_ignores_them(
     assert not runs(pid)
 
 
+@pytest.mark.process
 def test_a_stop_during_preparation_ends_the_command_and_its_children(keep, folder, tmp_path):
     log = tmp_path / "log"
     keeper = keep("echo service", (shell("sleep 300 & echo $!; wait"),), log=log)
@@ -139,6 +142,7 @@ def test_a_stop_during_preparation_ends_the_command_and_its_children(keep, folde
     assert not folder.exists()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PR_SET_PDEATHSIG is a Linux call")
 def test_a_killed_keeper_takes_its_service_along(keep):
     keeper = keep(FOREVER)
@@ -148,6 +152,7 @@ def test_a_killed_keeper_takes_its_service_along(keep):
     until(lambda: not runs(pid))
 
 
+@pytest.mark.process
 def test_the_service_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(keep):
     keeper = keep(FOREVER)
     pid = pid_of_service(keeper)
@@ -155,6 +160,7 @@ def test_the_service_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it
     assert os.getsid(pid) == pid
 
 
+@pytest.mark.process
 def test_the_service_does_not_hold_the_labs_lock(folder):
     lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT)
     look = shlex.join([sys.executable, "-c", f"import os; os.fstat({lock})"])
@@ -165,6 +171,7 @@ def test_the_service_does_not_hold_the_labs_lock(folder):
     os.close(lock)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="setsid is Linux'")
 def test_a_service_that_somebody_stopped_ends_with_children_that_have_sessions_of_their_own(keep, folder):
     """As Postgres' backends have: ending the service's own group does not reach them."""
@@ -179,3 +186,71 @@ def test_a_service_that_somebody_stopped_ends_with_children_that_have_sessions_o
     ask_to_stop(keeper)
     assert keeper.wait(DEADLINE_SECONDS) == 0
     until(lambda: not any(map(runs, family)))
+
+
+FLOCK = fcntl.flock
+
+
+def as_on_nfs(file: int, how: int) -> None:
+    """What flock(2) says of NFS: to exclude others, the descriptor must be for writing."""
+    number = file if isinstance(file, int) else file.fileno()
+    if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    FLOCK(file, how)
+
+
+def made(root: Path, released: list[Path] | None = None) -> tuple[Path, int]:
+    return folders.new_lab_folder(root, (released if released is not None else []).append, ())
+
+
+def test_a_home_on_nfs_keeps_neighbours_and_removes_left_overs(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", as_on_nfs)
+    released: list[Path] = []
+    living, lock = made(tmp_path)
+    left, other = made(tmp_path)
+    os.close(other)  # as the kernel does when its lab is gone
+    newest, third = made(tmp_path, released)
+    assert released == [left]
+    assert {path.name for path in tmp_path.glob("lab-*")} == {living.name, newest.name}
+    for file in (lock, third):
+        os.close(file)
+
+
+def test_the_lock_is_the_labs_own(tmp_path):
+    folder, lock = made(tmp_path)
+    assert (folder / LOCK).stat().st_mode & 0o777 == 0o600
+    os.close(lock)
+
+
+def test_data_of_clickhouse_on_nfs_are_seen_to_be_in_use(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", as_on_nfs)
+    (tmp_path / "status").write_text("PID: 1")
+    engine._check_unused(tmp_path)
+    with (tmp_path / "status").open("r+b") as held:
+        FLOCK(held, fcntl.LOCK_EX)
+        with pytest.raises(ClickHouseError, match="in use by another process"):
+            engine._check_unused(tmp_path)
+
+
+def left_after(root: Path) -> tuple[list[Path], list[str]]:
+    """Make a lab's folder in a root; return what was released before, and the names that are left of others."""
+    released: list[Path] = []
+    folder, lock = made(root, released)
+    os.close(lock)
+    return released, sorted(path.name for path in root.iterdir() if path not in (folder, root / LOCK))
+
+
+@pytest.mark.parametrize(("other", "released", "left"), [(0, ["lab-left"], []), (1, [], ["lab-left"])])
+def test_what_this_user_left_is_released_and_removed_and_what_another_left_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: int, released: list[str], left: list[str]
+) -> None:
+    (tmp_path / "lab-left").mkdir()
+    user = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: user + other)
+    assert left_after(tmp_path) == ([tmp_path / name for name in released], left)
+
+
+def test_a_link_is_no_folder_of_a_lab(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "lab-link").symlink_to(tmp_path / "elsewhere")
+    assert left_after(tmp_path) == ([], ["elsewhere", "lab-link"])

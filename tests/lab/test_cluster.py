@@ -1,22 +1,26 @@
-"""Workers of a cluster: how a person names its scheduler, what is refused, and what transports are told of it."""
+"""Workers of a cluster and their scheduler, and what the doctor says of every service and transport."""
 
 import re
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from harness import registry
 from harness.address import host_and_port
-from harness.lab import availability, cluster
+from harness.lab import availability, cluster, s3
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
+from harness.lab.packages import not_installed
 from harness.machine.variables import clean_environment, namespace
 from harness.model import LabError, Server, Transport, Workers
 from harness.registry import select
 from harness.settings import Settings
-from tests.commands import Command
+from harness.systems import SYSTEMS
+from tests.commands import Command, one_line, succeeded
 from tests.every import every
 
 HERE = "postgresql://lab:geheim99@127.0.0.1:5432/lab"
@@ -65,16 +69,9 @@ WRONG = (
 
 @every(WRONG, str)
 def test_what_is_no_address_of_a_scheduler_is_refused_in_one_line_without_its_secrets(address: str) -> None:
-    with pytest.raises(
-        LabError, match=r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://"
-    ) as caught:
+    with one_line(r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://") as caught:
         cluster.of(named(address))
-    assert "\n" not in str(caught.value)
     assert "geheim99" not in str(caught.value)
-
-
-def test_a_scheduler_that_listens_is_reached(listening: int) -> None:
-    cluster.require_reached(Cluster("dask", f"tcp://127.0.0.1:{listening}"))
 
 
 @every(["tcp://127.0.0.1:1", "ray://127.0.0.1:1", "spark://127.0.0.1:1"], str)
@@ -86,22 +83,24 @@ def test_one_that_does_not_is_named_by_host_and_port(address: str) -> None:
         cluster.require_reached(found)
 
 
-def test_without_a_cluster_workers_are_of_this_machine_and_see_what_it_sees() -> None:
-    expected = Workers(2, HERE, folder="/scratch")
-    assert cluster.workers(named(None, cluster_postgres_uri=THERE), transport("dask"), 2, HERE, "/scratch") == expected
+ADDRESS = "tcp://scheduler:8786"
 
 
-def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_otherwise() -> None:
-    address = "tcp://scheduler:8786"
-    expected = Workers(4, HERE, address, "/scratch")
-    assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected
-    elsewhere = named(address, cluster_postgres_uri=THERE)
-    in_the_schema = f"{THERE}?options=-csearch_path%3D{namespace()}"
-    assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=in_the_schema)
-
-
-def test_no_address_of_workers_is_in_a_text_of_them() -> None:
-    assert "verborgen7" not in repr(Workers(2, THERE, "tcp://scheduler:8786", "/scratch"))
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (named(None, cluster_postgres_uri=THERE), Workers(2, HERE, folder="/scratch")),
+        (named(ADDRESS), Workers(2, HERE, ADDRESS, "/scratch")),
+        (
+            named(ADDRESS, cluster_postgres_uri=THERE),
+            Workers(2, f"{THERE}?options=-csearch_path%3D{namespace()}", ADDRESS, "/scratch"),
+        ),
+    ],
+)
+def test_workers_see_the_databases_as_this_machine_unless_a_cluster_is_told_otherwise(settings, expected) -> None:
+    workers = cluster.workers(settings, transport("dask"), 2, HERE, "/scratch")
+    assert workers == expected
+    assert "geheim99" not in repr(workers) + repr(expected)
 
 
 def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
@@ -178,8 +177,7 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     lab: Command, on_embedded_lab: dict[str, str], listening: int
 ) -> None:
     settings = {"LAB_CLUSTER_ADDRESS": f"tcp://127.0.0.1:{listening}", "LAB_CLUSTER_POSTGRES_URI": THERE}
-    done = lab("doctor", "--external", env=on_embedded_lab | settings)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(lab("doctor", "--external", env=on_embedded_lab | settings))
     (engines,) = re.findall(r"^ok   engines: (.*)$", done.stdout, re.MULTILINE)
     assert re.match(r"dask \d{4}\.\d+\.\d+; ray (\d|not installed).*; spark .+; daft ", engines)
     said = (
@@ -189,12 +187,90 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     assert "verborgen7" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("ray://127.0.0.1:1", "FAIL cluster: ray: cannot reach 127.0.0.1:1"),
+        ("scheduler", "FAIL cluster: LAB_CLUSTER_ADDRESS: expected"),
+    ],
+)
 def test_the_doctor_fails_where_a_cluster_is_not_reached_or_has_no_address(
-    lab: Command, on_embedded_lab: dict[str, str]
+    lab: Command, on_embedded_lab: dict[str, str], address: str, said: str
 ) -> None:
-    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "ray://127.0.0.1:1"})
+    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": address})
     assert done.returncode == 1
-    assert "FAIL cluster: ray: cannot reach 127.0.0.1:1" in done.stdout
-    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "scheduler"})
+    assert said in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.process
+def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environment: dict[str, str]) -> None:
+    done = succeeded(lab("doctor", env=environment))
+    assert done.stdout.startswith("lab: embedded\nok   postgres: 18.")
+    assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
+    ways = [entry for entry in registry.catalogue().values() if entry.system in SYSTEMS]
+    lacking = sum("pg_parquet" in entry.needs for entry in ways)
+    elsewhere = sum(bool(not_installed(entry.requires)) for entry in ways)  # engines with a lock of their own
+    assert f"ok   transports: {len(ways) - lacking - elsewhere} of {len(ways)} can run here" in done.stdout
+    assert f"ok   {lacking} unavailable (postgres.pg_parquet): the postgres 18." in done.stdout
+    assert done.stdout.count("; fix: ") == 1
+    for engine in ("ray", "daft"):
+        if f"{engine} not installed" in done.stdout:
+            assert f"postgres.{engine}): the Python package" in done.stdout
+            assert f"make engine ENGINE={engine}\n" in done.stdout
+    assert len(done.stdout.splitlines()) <= 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"LAB_POSTGRES_URI": "postgresql://lab:geheim99@127.0.0.1:1/lab"},
+            ["FAIL postgres: postgres: cannot reach 127.0.0.1:1", "ok   clickhouse: 26."],
+        ),
+        ({"LAB_IO_DIR": "{closed}", "LAB_IO_DIR_SERVER": "/nonexistent/folder"}, ["FAIL shared folder: "]),
+    ],
+)
+def test_a_service_that_does_not_answer_and_a_folder_that_a_server_cannot_read_fail(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path, settings: dict[str, str], said: list[str]
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    told = {name: value.format(closed=tmp_path / "closed") for name, value in settings.items()}
+    done = lab("doctor", "--external", env=on_embedded_lab | told)
     assert done.returncode == 1
-    assert "FAIL cluster: LAB_CLUSTER_ADDRESS: expected" in done.stdout
+    assert [text for text in said if text not in done.stdout] == []
+    assert "geheim99" not in done.stdout + done.stderr
+
+
+def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:
+    with TemporaryDirectory(
+        prefix='it\'s "shared" 100% :a '
+    ) as shared:  # not below tmp_path, which is closed to nobody
+        Path(shared).chmod(0o777)
+        done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_IO_DIR": shared})
+    assert f"ok   shared folder: {shared}: each side reads what the other writes\n" in done.stdout
+
+
+def store_at(endpoint: str) -> s3.ObjectStore:
+    return s3.ObjectStore(endpoint, "us-east-1", "key", "secret-key")
+
+
+def test_an_s3_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(LabError, match=r"s3: cannot reach 127\.0\.0\.1:1 "):
+        s3.check(store_at("http://127.0.0.1:1"))
+
+
+@pytest.mark.long
+def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(LabError, match="is it an S3 server") as caught:
+            s3.check(store_at(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+        assert "secret-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "s3://bucket", "http://", "http://127.0.0.1:port"])
+def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
+    with pytest.raises(LabError, match="LAB_S3_ENDPOINT: expected a URI like http://"):
+        s3.check(store_at(endpoint))

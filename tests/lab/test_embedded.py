@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import psutil
 import psycopg
@@ -207,3 +209,77 @@ def test_a_database_in_files_has_a_folder_while_the_lab_is_up_and_nothing_to_kil
         assert (lab.folder / "made" / "lab.db").read_text() == "rows"
     assert lab.endpoints == {}
     assert labs_in(tmp_path) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "ask", "create", "count", "rows"),
+    [
+        ("postgres", postgres, "AS SELECT generate_series(1, 1000) AS n", "count(*), sum(n)", [(1000, 500500)]),
+        (
+            "clickhouse",
+            clickhouse,
+            "ENGINE = MergeTree ORDER BY n AS SELECT number AS n FROM numbers(1000)",
+            "count(), sum(n)",
+            "1000\t499500\n",
+        ),
+    ],
+)
+def test_a_killed_service_or_keeper_is_reported_and_revived_with_its_rows(folder, name, ask, create, count, rows):
+    with EmbeddedLab(folder, [name]) as lab:
+        ask(lab, f"CREATE TABLE t {create}")
+        for of in ("pids", "keepers"):
+            endpoints, pids = lab.endpoints, lab.pids
+            os.kill(getattr(lab, of)[name], signal.SIGKILL)
+            until(lab.dead)
+            assert (lab.dead(), lab.revive(), lab.dead(), lab.revive()) == ([name], [name], [], [])
+            assert (lab.endpoints, lab.pids == pids) == (endpoints, False)
+            assert ask(lab, f"SELECT {count} FROM t") == rows
+    assert nothing_is_left_in(folder)
+
+
+@pytest.mark.long
+def test_a_backend_that_outlives_its_killed_postmaster_does_not_hinder_the_revival(folder):
+    busy = "DO 'BEGIN LOOP END LOOP; END'"  # never looks whether its postmaster lives
+    client_code = f"import sys, psycopg; psycopg.connect(sys.argv[1]).execute({busy!r})"
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        client = subprocess.Popen(
+            [sys.executable, "-c", client_code, lab.endpoints["postgres"]],
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: postgres(lab, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO%' AND state = 'active'"))
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        assert lab.revive() == ["postgres"]
+        assert postgres(lab, "SELECT 1") == [(1,)]
+        assert client.wait(DEADLINE_SECONDS) != 0
+    assert nothing_is_left_in(folder)
+
+
+@pytest.mark.long
+def test_a_dead_service_that_two_threads_find_is_brought_back_by_one_of_them(folder):
+    both = Barrier(2)
+    with EmbeddedLab(folder, ["postgres"]) as lab, ThreadPoolExecutor(2) as pool:
+        postgres(lab, "CREATE TABLE t AS SELECT 1 AS n")
+        lab.end("postgres")
+
+        def bring_back(_):
+            both.wait()
+            return lab.revive()
+
+        assert sorted(pool.map(bring_back, range(2))) == [[], ["postgres"]]
+        assert lab.dead() == []
+        assert postgres(lab, "SELECT n FROM t") == [(1,)]
+    assert nothing_is_left_in(folder)
+
+
+@pytest.mark.long
+def test_a_service_that_does_not_come_up_again_is_an_error_with_its_last_log_lines(folder):
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        (lab.folder / "postgres" / "data" / "global" / "pg_control").unlink()
+        with pytest.raises(ServiceError, match=r"(?s)found it ended with status 2.*could not .*pg_control"):
+            lab.revive()
+        assert lab.pids == {}
+    assert nothing_is_left_in(folder)

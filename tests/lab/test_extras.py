@@ -1,13 +1,14 @@
-"""What each extra brings and weighs is told in one line, for whoever has the wheel alone."""
+"""What each extra brings and weighs is told in one line; which transports take packages of PyPI alone."""
 
 from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
 
+from harness import registry
 from harness.lab import extras
 from harness.lab.extras import EXTRAS
-from harness.lab.packages import PROJECT, package_of
+from harness.lab.packages import PROJECT, from_pypi, package_of
 
 
 def test_every_extra_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +37,20 @@ def test_one_that_is_not_installed_has_the_command_that_installs_it(monkeypatch:
     assert told["extra scan"].endswith(f'; 271 MB; pip install "{PROJECT}[scan]"')
     assert "duckdb (142 MB)" in told["extras installed"]
     assert "scan" not in told["extras installed"]
+
+
+@pytest.mark.parametrize(
+    ("transport", "alone"),
+    [
+        ("postgres.pgpq.write_polars_copy_binary", True),
+        ("postgres.duckdb.write_polars_insert", True),  # its extensions are wheels of PyPI
+        ("postgres.asyncpg.read_pandas_copy_binary", True),  # compiled by Numba, which is one
+        ("clickhouse.urllib.write_polars_parquet", True),
+        ("postgres.psycopg.write_polars_tuned", False),
+        ("postgres.psycopg.read_pandas_tuned", False),  # requires a module within arrow_wire
+        ("clickhouse.http_client.read_polars_tuned", False),
+        ("postgres.pg_parquet.write_polars_parquet_stream", False),  # the server needs an extension
+    ],
+)
+def test_a_transport_is_from_pypi_where_neither_a_module_nor_the_server_asks_for_more(transport, alone):
+    assert from_pypi(registry.one(transport)) is alone

@@ -2,10 +2,10 @@
 
 import contextlib
 import fcntl
-import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -16,20 +16,30 @@ import pytest
 from harness.lab import go_programs
 from tests.waiting import until
 
-GO = """#!/bin/sh
-echo compiled >>{log}
+GO = """
+echo "$@" >>"$(dirname $0)/log"
 touch "$GOBIN/minio"
 chmod +x "$GOBIN/minio"
 """
 
 
+@pytest.fixture
+def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make a shell script the compiler."""
+
+    def make(script: str) -> None:
+        (tmp_path / "go").write_text(f"#!/bin/sh\n{script}")
+        (tmp_path / "go").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    return make
+
+
 def test_two_that_ask_at_once_get_one_program_that_was_compiled_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, asked, real = tmp_path / "log", [Event(), Event()], fcntl.flock
-    (tmp_path / "go").write_text(GO.format(log=log))
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    go(GO)
+    asked, real = [Event(), Event()], fcntl.flock
 
     def flock(file: object, how: int) -> None:
         next(event for event in asked if not event.is_set()).set()
@@ -40,15 +50,14 @@ def test_two_that_ask_at_once_get_one_program_that_was_compiled_once(
     with ThreadPoolExecutor(2) as pool:
         paths = list(pool.map(lambda _: go_programs.program(go_programs.MINIO, tmp_path / "cache", print), range(2)))
     assert len(set(paths)) == 1
-    assert log.read_text() == "compiled\n"
+    (compiled,) = (tmp_path / "log").read_text().splitlines()
+    assert f"{go_programs.MINIO.package}@{go_programs.MINIO.version}" in compiled
 
 
 def test_who_waits_for_a_compiler_is_told_for_whom_it_works_and_how_long_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "go").write_text(GO.format(log=tmp_path / "log").replace("touch", "sleep 0.5\ntouch"))
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    go(GO.replace("touch", "sleep 0.5\ntouch"))
     monkeypatch.setattr(go_programs, "_TELL_SECONDS", 0.1)
     said: list[str] = []
     go_programs.program(go_programs.MINIO, tmp_path / "cache", said.append, ["elt.duckdb.transform", "b", "c"])
@@ -58,19 +67,28 @@ def test_who_waits_for_a_compiler_is_told_for_whom_it_works_and_how_long_it_has(
     assert set(others) <= {"compiling minio: 0 s so far", "compiling minio: 1 s so far"}
 
 
-def test_a_compiler_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "go").write_text("#!/bin/sh\nsleep 300\n")
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("sleep 300", "compiling it took more than 0 s"),
+        ("echo first >&2\necho 'the last reason' >&2\nexit 1", "could not be compiled: the last reason$"),
+    ],
+)
+def test_a_compiler_that_takes_too_long_or_fails_is_a_reason_in_one_line(
+    go: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    go(script)
     monkeypatch.setattr(go_programs, "_TELL_SECONDS", 0.1)
-    monkeypatch.setattr(go_programs, "_COMPILE_SECONDS", 0.3)
-    with pytest.raises(go_programs.NotThere, match="compiling it took more than 0 s"):
+    if "sleep" in script:
+        monkeypatch.setattr(go_programs, "_COMPILE_SECONDS", 0.3)
+    with pytest.raises(go_programs.NotThere, match=rf"^no minio: .*{said}"):
         go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["minio.lock"]  # which others may wait for
 
 
-SLOW_GO = """#!/bin/sh
+SLOW_GO = """
 sleep 300 &
-echo $! >"{pids}"
+echo $! >"$(dirname $0)/pids"
 wait
 """
 COMPILE = """
@@ -82,12 +100,12 @@ go_programs.program(go_programs.MINIO, pathlib.Path(sys.argv[1]), print)
 
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(
+    go: Callable[[str], None], tmp_path: Path, number: signal.Signals
+) -> None:
+    go(SLOW_GO)
     pids, cache = tmp_path / "pids", tmp_path / "cache"
-    (tmp_path / "go").write_text(SLOW_GO.format(pids=pids))
-    (tmp_path / "go").chmod(0o755)
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    asking = subprocess.Popen((sys.executable, "-c", COMPILE, str(cache)), env=environment, stderr=subprocess.DEVNULL)
+    asking = subprocess.Popen((sys.executable, "-c", COMPILE, str(cache)), stderr=subprocess.DEVNULL)
     until(lambda: pids.exists() and pids.read_text().strip())
     asking.send_signal(number)
     assert asking.wait(60) != 0
@@ -97,12 +115,8 @@ def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(tmp_path: Path, nu
     assert [path.name for path in cache.iterdir()] == ["minio.lock"]
 
 
-def test_what_a_killed_compilation_has_left_is_gone_after_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "go").write_text(GO.format(log=tmp_path / "log"))
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+def test_what_a_killed_compilation_has_left_is_gone_after_the_next(go: Callable[[str], None], tmp_path: Path) -> None:
+    go(GO)
     (tmp_path / "cache" / "minio-abc.compiling").mkdir(parents=True)
     path = go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
     assert {one.name for one in (tmp_path / "cache").iterdir()} == {path.name, "minio.lock"}

@@ -25,7 +25,7 @@ from harness.systems import SYSTEMS
 from harness.systems.clickhouse import installed as of_clickhouse
 from harness.systems.postgres import installed as of_postgres
 from harness.systems.postgres import service as wheel
-from tests.commands import Command
+from tests.commands import Command, succeeded
 from tests.lab.embedded_labs import clickhouse, nothing_is_left_in, postgres
 from tests.waiting import until
 
@@ -205,8 +205,7 @@ def test_a_run_says_first_and_records_which_program_of_ones_own_it_used(
 ) -> None:
     of_run = environment | {"LAB_POSTGRES_BIN": str(OTHER)}
     words = ("run", "matrix", "--size", "smoke", "--passes", "1", "--only", "postgres.psycopg.read_polars_rows")
-    done = lab(*words, env=of_run)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(lab(*words, env=of_run))
     assert "lab: embedded (postgres 16.14 of LAB_POSTGRES_BIN, clickhouse 26." in done.stdout + done.stderr
     (folder,) = (tmp_path / "results").glob("*-*")
     facts = json.loads((folder / "environment.json").read_text())

@@ -183,48 +183,19 @@ def test_a_server_that_the_lab_does_not_know_is_refused_with_those_that_it_knows
     assert get_args(Settings.model_fields["s3_server"].annotation) == tuple(SERVERS)
 
 
-def test_a_module_that_cannot_be_compiled_is_a_reason_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+NAMED = {"s3_endpoint": "http://127.0.0.1:1", "s3_access_key": "key", "s3_secret_key": "secret-text"}
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [(NAMED, r"127\.0\.0\.1:1"), *((NAMED | {name: None}, "found only some of them") for name in NAMED)],
+)
+def test_an_endpoint_that_does_not_answer_or_has_no_keys_is_refused(
+    tmp_path: Path, named: dict[str, str | None], said: str
 ) -> None:
-    (tmp_path / "go").write_text("#!/bin/sh\necho first >&2\necho 'the last reason' >&2\nexit 1\n")
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(go_programs.NotThere) as caught:
-        go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
-    assert str(caught.value) == "no minio: it could not be compiled: the last reason"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["minio.lock"]  # which others may wait for
-
-
-def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "go").write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho program > "$GOBIN/server"\nchmod +x "$GOBIN/server"\n'
-    )
-    (tmp_path / "go").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    said: list[str] = []
-    for _ in range(2):
-        path = go_programs.program(go_programs.TOXIPROXY, tmp_path / "cache", said.append)
-        assert path.read_text() == "program\n"
-    assert len((tmp_path / "calls").read_text().splitlines()) == len(said) == 1
-    assert "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0" in (tmp_path / "calls").read_text()
-
-
-@pytest.mark.parametrize("missing", ["s3_endpoint", "s3_access_key", "s3_secret_key"])
-def test_an_endpoint_without_keys_is_refused(tmp_path: Path, missing: str) -> None:
-    named = {"s3_endpoint": "http://127.0.0.1:1", "s3_access_key": "key", "s3_secret_key": "secret"}
-    settings = Settings(state_dir=tmp_path, **{**named, missing: None})
-    with (
-        pytest.raises(LabError, match="found only some of them"),
-        object_stores.opened(settings, with_links=False, say=print),
-    ):
-        pass
-
-
-def test_an_endpoint_that_does_not_answer_is_refused(tmp_path: Path) -> None:
-    named = {"s3_endpoint": "http://127.0.0.1:1", "s3_access_key": "key", "s3_secret_key": "secret-text"}
     settings = Settings(state_dir=tmp_path, **named)
     with (
-        pytest.raises(LabError, match=r"127\.0\.0\.1:1") as caught,
+        pytest.raises(LabError, match=said) as caught,
         object_stores.opened(settings, with_links=False, say=print),
     ):
         pass

@@ -12,8 +12,7 @@ from harness.datasets.user_data import data
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import References
 from harness.lab.tables import Tables
-from harness.model import LabError, Status
-from harness.run.redaction import of_server, of_types, without_values
+from harness.model import LabError
 
 LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
 
@@ -111,53 +110,3 @@ def test_a_timeout_of_statements_says_so(apart: dict[str, str], tmp_path: Path) 
         server.execute("ALTER DATABASE refusing SET statement_timeout = '2s'")
     said = refusal("postgres", apart, pl.DataFrame({"id": [1]}), tmp_path)
     assert said == "postgres refuses a table of these columns: canceling statement due to statement timeout"
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (
-            "QueryCanceled: canceling statement due to statement timeout CONTEXT:  COPY own, line 1: Smith",
-            "QueryCanceled: canceling statement due to statement timeout",
-        ),
-        (
-            "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160 CONTEXT: COPY own, line 4, Smith",
-            "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160",
-        ),
-        (
-            'NotNullViolation: null value in column "id" of relation "own" violates not-null constraint DETAIL: Smith',
-            'NotNullViolation: null value in column "id" of relation "own" violates not-null constraint',
-        ),
-        (
-            "DatabaseError: Code: 190. DB::Exception: Elements 'a.x' and 'a.y' of Nested data structure 'a' (Array "
-            "columns) have different array sizes (3 and 0). Smith",
-            "DatabaseError: Elements 'a.x' and 'a.y' of Nested data structure 'a' (Array columns) have different array "
-            "sizes",
-        ),
-        (
-            "ServerException: Code: 159. DB::Exception: Timeout exceeded: elapsed 5.1 seconds, maximum: 5: Smith",
-            "ServerException: Timeout exceeded: elapsed 5.1 seconds, maximum: 5",
-        ),
-    ],
-)
-def test_words_of_a_server_without_room_for_a_value_are_kept_and_those_around_them_are_not(
-    error: str, told: str
-) -> None:
-    assert without_values(Status.ERROR, error, ["id", "a.x"]) == told
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        'DataError: invalid input syntax for type integer: "Smith"',
-        'DataError: character with byte sequence 0xc5 0x81 in encoding "UTF8" has no equivalent in encoding "LATIN1"',
-        "DatabaseError: Cannot parse string 'Smith' as Int32",
-    ],
-)
-def test_words_that_may_quote_a_value_are_none_of_these(error: str) -> None:
-    assert of_server(error) == ""
-
-
-def test_no_type_is_blamed_for_what_a_server_says_of_whole_rows() -> None:
-    error = "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160"
-    assert of_types(Status.ERROR, error, {"words": "array(text)"}) == (Status.ERROR, error)

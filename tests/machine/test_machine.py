@@ -1,13 +1,23 @@
-"""What this machine has left is known before anything starts; too little of it is one line with both figures."""
+"""What this machine has left is known, processes and their connections are found by a mark, and memory is limited."""
 
+import os
+import socket
+import subprocess
+import sys
 from collections import namedtuple
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.machine import inventory
+from harness.machine import inventory, marked, memory_limit
+from harness.machine.connections import Connection, Connections
+from harness.machine.marked import VARIABLE
+from harness.machine.memory_limit import MemoryLimit
 from harness.model import LabError
+from tests.commands import one_line
+from tests.waiting import until
 
 Usage = namedtuple("Usage", "total used free")
 Memory = namedtuple("Memory", "total available")
@@ -27,19 +37,17 @@ def left(monkeypatch):
     return asked
 
 
-def test_enough_disk_is_enough_to_the_byte(left, tmp_path):
-    inventory.require_disk(tmp_path, 2_500_000_000, "then go on")
-    with pytest.raises(LabError):
-        inventory.require_disk(tmp_path, 2_500_000_001, "then go on")
-
-
-@pytest.mark.parametrize(("needed", "said"), [(7_340_000_000, "7.3 GB"), (2_500_000_001, "2.5 GB")])
-def test_too_little_disk_is_one_line_with_folder_both_figures_and_what_to_do(left, tmp_path, needed, said):
-    with pytest.raises(LabError) as caught:
-        inventory.require_disk(tmp_path, needed, "or choose a smaller SIZE")
-    assert str(caught.value) == (
-        f"expected {said} of free disk in {tmp_path}, found 2.5 GB; make room, or choose a smaller SIZE"
-    )
+@pytest.mark.parametrize(
+    ("require", "has", "said"),
+    [
+        (partial(inventory.require_disk, Path("/tmp")), 2_500_000_000, "2.5 GB of free disk in /tmp"),
+        (lambda needed, todo: inventory.require_memory(needed, "rows", todo), 3 * 10**9, "3.0 GB of available memory"),
+    ],
+)
+def test_enough_is_enough_to_the_byte_and_too_little_is_one_line_with_both_figures(left, require, has, said):
+    require(has, "or choose a smaller SIZE")
+    with one_line(f"expected {said}, found {said[:6]}; .*choose a smaller SIZE"):
+        require(has + 1, "or choose a smaller SIZE")
 
 
 def test_the_disk_of_a_folder_that_is_not_made_yet_is_the_one_it_will_lie_on(left, tmp_path):
@@ -52,20 +60,6 @@ def test_small_amounts_are_said_in_megabytes(left, tmp_path, monkeypatch):
     monkeypatch.setattr(inventory.shutil, "disk_usage", lambda _: Usage(0, 0, 3_100_000))
     with pytest.raises(LabError, match=r"expected 7\.0 MB of free disk in .*, found 3\.1 MB"):
         inventory.require_disk(tmp_path, 7_000_000, "")
-
-
-def test_enough_memory_is_enough_to_the_byte(left):
-    inventory.require_memory(3_000_000_000, "this", "do that")
-    with pytest.raises(LabError):
-        inventory.require_memory(3_000_000_001, "this", "do that")
-
-
-def test_too_little_memory_is_one_line_with_what_needs_it_both_figures_and_what_to_do(left):
-    with pytest.raises(LabError) as caught:
-        inventory.require_memory(10_000_000_000, "1,000,000 rows as dicts", "choose a smaller SIZE")
-    assert str(caught.value) == (
-        "1,000,000 rows as dicts: expected 10.0 GB of available memory, found 3.0 GB; choose a smaller SIZE"
-    )
 
 
 def group(folder, limit, used, **parts):
@@ -88,11 +82,8 @@ def group(folder, limit, used, **parts):
 def test_a_container_has_what_its_limit_leaves_at_most_what_the_machine_has(
     left, tmp_path, limit, used, parts, available
 ):
+    assert inventory.available_memory(tmp_path) == 3_000_000_000  # without a control group
     assert inventory.available_memory(group(tmp_path, limit, used, **parts)) == available
-
-
-def test_without_a_control_group_it_is_the_machine_that_counts(left, tmp_path):
-    assert inventory.available_memory(tmp_path) == 3_000_000_000
 
 
 def test_a_machine_says_what_it_is():
@@ -124,3 +115,112 @@ def test_an_ext4_without_a_journal_says_so(monkeypatch, tmp_path, options, expec
         (tmp_path / "vda7").mkdir()
         (tmp_path / "vda7" / "options").write_text(options)
     assert inventory.filesystem(Path("/data"), tmp_path) == expected
+
+
+# A process that leaves its session and its parent, as daemons do, and says which it is.
+LEAVING = """
+import os, subprocess, sys
+sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+child = subprocess.Popen(sleep, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(child.pid, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
+@pytest.mark.process
+def test_a_process_that_left_its_parent_is_found_and_ended():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVING],
+        env={**os.environ, marked.VARIABLE: "of-a-test"},
+        capture_output=True,
+        text=True,
+    )
+    pid = int(done.stdout)
+    assert marked.processes("of-a-test") == [pid]
+    assert marked.processes("of-a-test-2") == []
+    assert marked.end("of-a-test") == [pid]
+    until(lambda: not psutil.pid_exists(pid))
+    assert marked.processes("of-a-test") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
+def test_memory_that_two_processes_share_is_counted_once():
+    usage = marked.Usage()
+    usage.look([os.getpid()])
+    alone = usage.peak_rss_bytes
+    assert alone > 10_000_000
+    usage.look([2**22 + 1])  # nobody
+    assert (usage.peak_rss_bytes, usage.processes) == (alone, 1)
+
+
+TAKE = """
+import sys
+from harness.machine import memory_limit
+memory_limit.enter(memory_limit.MemoryLimit(int(sys.argv[1]), sys.argv[2]))
+taken = bytearray(int(sys.argv[3]))
+for place in range(0, len(taken), 4096):
+    taken[place] = 1
+"""
+
+
+def take(limit: MemoryLimit, size: int) -> int:
+    arguments = (str(limit.bytes), limit.group, str(size))
+    return subprocess.run([sys.executable, "-c", TAKE, *arguments], capture_output=True).returncode
+
+
+@pytest.mark.process
+@pytest.mark.alone  # the kernel ends a process: whoever runs beside would take it for a want of memory
+def test_who_takes_more_is_ended_and_who_takes_less_is_not():
+    limit = memory_limit.make(60_000_000)
+    try:
+        assert memory_limit.limited_by() == ("control group" if limit.group else "RLIMIT_DATA")
+        assert take(limit, 10_000_000) == 0
+        assert take(limit, 200_000_000) != 0
+    finally:
+        memory_limit.remove(limit)
+    assert not (limit.group and os.path.exists(limit.group))
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere RLIMIT_DATA does not count what is mapped")
+def test_without_control_groups_the_limit_is_that_of_the_data_of_a_process():
+    limit = MemoryLimit(60_000_000)
+    assert take(limit, 10_000_000) == 0
+    assert take(limit, 200_000_000) == 1  # MemoryError
+
+
+CONNECTED = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    print(connection.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_of_all_who_are_connected_those_with_the_mark_are_told():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        marked, another = Connections("one", {port}), Connections("one", {port}, ["-c"])
+        assert marked.now() == []
+        for mark in ("one", "two"):
+            started = subprocess.Popen(
+                [sys.executable, "-c", CONNECTED, str(port)],
+                env={VARIABLE: mark},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            with started:
+                assert started.stdout
+                assert started.stdin
+                own = int(started.stdout.readline())
+                assert marked.now() == ([Connection(own, started.pid, False)] if mark == "one" else [])
+                assert another.now() == []
+                accepted, _ = server.accept()
+                with accepted:
+                    accepted.sendall(b"an answer")
+                    assert [one.unread for one in marked.now()] == ([True] if mark == "one" else [])
+                    started.stdin.close()
+        assert marked.now() == []

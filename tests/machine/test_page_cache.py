@@ -2,14 +2,14 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem
-from harness.model import LabError
+from tests.commands import one_line
+from tests.disks import small_disk
 
 MEGABYTE = 1 << 20
 SIZE = 64 * MEGABYTE + 1_000  # the last page is not full
@@ -30,28 +30,10 @@ def on_disk(tmp_path):
     return path
 
 
-@pytest.fixture
-def in_memory(tmp_path):
-    """A folder on tmpfs, where mounting is allowed."""
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_file_that_was_just_written_is_forgotten_when_dropped(on_disk):
     assert page_cache.resident_share(on_disk) > 0.9
     page_cache.drop([on_disk])
     assert page_cache.resident_share(on_disk) < 0.01
-
-
-def test_a_dropped_file_is_wholly_there_after_warming(on_disk):
-    page_cache.drop([on_disk])
-    page_cache.warm([on_disk])
-    assert page_cache.resident_share(on_disk) == 1.0
 
 
 def test_warming_and_dropping_take_all_files(on_disk, tmp_path):
@@ -91,30 +73,24 @@ def test_dropping_loses_no_byte(on_disk):
     assert on_disk.stat().st_size == SIZE
 
 
-def test_a_file_on_tmpfs_stays_and_the_share_says_so(in_memory):
-    path = in_memory / "file"
-    path.write_bytes(bytes(MEGABYTE))
-    page_cache.drop([path])
-    assert page_cache.resident_share(path) == 1.0
+def test_a_file_on_tmpfs_stays_and_the_share_says_so(tmp_path):
+    with small_disk(tmp_path, "4m") as folder:
+        path = folder / "file"
+        path.write_bytes(bytes(MEGABYTE))
+        page_cache.drop([path])
+        assert page_cache.resident_share(path) == 1.0
 
 
-def test_a_file_smaller_than_a_page_is_one_page(tmp_path):
+@pytest.mark.parametrize("content", [b"few", b""])
+def test_a_file_smaller_than_a_page_is_wholly_there(tmp_path, content):
     path = tmp_path / "small"
-    path.write_bytes(b"few")
-    assert page_cache.resident_share(path) == 1.0
-
-
-def test_an_empty_file_is_wholly_there(tmp_path):
-    path = tmp_path / "empty"
-    path.touch()
+    path.write_bytes(content)
     page_cache.warm([path])
-    page_cache.drop([path])
     assert page_cache.resident_share(path) == 1.0
 
 
 @pytest.mark.parametrize("ask", [lambda path: page_cache.drop([path]), page_cache.resident_share])
 def test_another_system_is_refused_in_one_line(on_disk, monkeypatch, ask):
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(LabError, match=r"expected Linux to .*, found darwin") as caught:
+    with one_line(r"expected Linux to .*, found darwin"):
         ask(on_disk)
-    assert "\n" not in str(caught.value)

@@ -1,21 +1,25 @@
-"""What a race has shown becomes a recommendation: fastest, from PyPI, least code, built in, ties, and who is out."""
+"""What a race has shown becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
 
+import io
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from harness import registry
+from harness.cli.recommend import _shown
 from harness.datasets.user_data import data
-from harness.model import LabError, Operation, Status
-from harness.recommend import judging
+from harness.model import LabError, Operation, Run, Status
+from harness.recommend import judging, racing
 from harness.recommend.eligible import Asked, LeftOut
-from harness.recommend.race import Race, Turn
-from harness.recommend.racing import Racing, Track
+from harness.recommend.race import LAST_PASSES, Race, Turn
+from harness.recommend.racing import REPORT_SECONDS, Racing, Track
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation
-from harness.results.row import Row
 from tests.report.cases import row
 
 TUNED, TEXT = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
@@ -24,7 +28,7 @@ USUAL = "postgres.sqlalchemy.write_polars_write_database"
 OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 
 
-def racing(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
+def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
     """A race of these transports, of which nothing has run yet."""
     asked = Asked(
         data=OWN,
@@ -48,25 +52,6 @@ def ran(under_way: Racing, name: str, *seconds: float, peak: int = 10_000_000, *
         under_way._take_in(Turn(name, OWN.rows, number), one)
 
 
-def told(**seconds: float) -> Recommendation:
-    under_way = racing([{"tuned": TUNED, "text": TEXT, "parallel": PARALLEL}[name] for name in seconds])
-    for name, took in seconds.items():
-        ran(under_way, {"tuned": TUNED, "text": TEXT, "parallel": PARALLEL}[name], *[took] * 7)
-    return judging.recommendation(under_way, 12.34)
-
-
-def test_the_fastest_is_who_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
-    found = told(tuned=1.0, text=3.0)
-    assert (found.fastest.transport, found.fastest.runs, found.fastest.factor) == (TUNED, 7, 1.0)
-    assert found.fastest.factor_interval is None
-    assert (found.rows, found.seconds, found.ties) == (1_000, 12.3, ())
-
-
-def test_who_is_not_shown_to_be_slower_is_a_tie() -> None:
-    assert told(tuned=1.0, text=1.01).ties == (TEXT,)
-    assert told(tuned=1.0, text=3.0).ties == ()
-
-
 PGPQ, INGEST = "postgres.pgpq.write_polars_copy_binary", "postgres.adbc.write_polars_ingest"
 BUILT_IN = "postgres.adbc.write_polars_write_database"
 
@@ -74,10 +59,18 @@ BUILT_IN = "postgres.adbc.write_polars_write_database"
 def recommended(**seconds: float | list[float]) -> Recommendation:
     """What comes of a race of transports named by the constants of this file, seven runs each or as listed."""
     names = {name: globals()[name] for name in seconds}
-    under_way = racing(list(names.values()))
+    under_way = race_of(list(names.values()))
     for name, took in seconds.items():
         ran(under_way, names[name], *(took if isinstance(took, list) else [took] * 7))
     return judging.recommendation(under_way, 12.34)
+
+
+def test_the_fastest_is_who_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
+    found = recommended(TUNED=1.0, TEXT=3.0)
+    assert (found.fastest.transport, found.fastest.runs, found.fastest.factor) == (TUNED, 7, 1.0)
+    assert found.fastest.factor_interval is None
+    assert (found.rows, found.seconds, found.ties) == (1_000, 12.3, ())
+    assert recommended(TUNED=1.0, TEXT=1.01).ties == (TEXT,)
 
 
 def test_seconds_are_the_median_and_the_factor_is_of_medians_as_in_every_report() -> None:
@@ -89,7 +82,7 @@ def test_seconds_are_the_median_and_the_factor_is_of_medians_as_in_every_report(
 
 
 def test_the_peak_is_the_largest_of_all_runs_as_in_every_report() -> None:
-    under_way = racing([TUNED])
+    under_way = race_of([TUNED])
     ran(under_way, TUNED, 1.0, peak=10)
     ran(under_way, TUNED, *[1.0] * 3, peak=30)
     under_way._take_in(Turn(TUNED, OWN.rows, 4), row(TUNED, seconds=1.0, peak_rss_bytes=20, pass_number=4))
@@ -113,7 +106,7 @@ def test_the_least_code_is_from_pypi_where_one_such_takes_at_most_twice_the_time
 
 
 def figure(seconds: float = 1.0, beyond: int = 0, packages: int = 1, lines: int = 50) -> Figure:
-    base, names = told(tuned=1.0).fastest, tuple(f"package{number}" for number in range(packages))
+    base, names = recommended(TUNED=1.0).fastest, tuple(f"package{number}" for number in range(packages))
     return replace(base, seconds=seconds, beyond=("something",) * beyond, installs=names, lines=lines)
 
 
@@ -144,7 +137,7 @@ def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection(
 
 
 def test_the_default_is_the_first_that_the_suite_names_for_the_direction_also_where_it_cannot() -> None:
-    under_way = racing([TUNED, TEXT], usual=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
+    under_way = race_of([TUNED, TEXT], usual=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
     under_way.left_out.append(LeftOut(registry.one(USUAL), "refused: decimals", "decimals"))
     ran(under_way, TUNED, *[1.0] * 7)
     ran(under_way, TEXT, *[2.0] * 7)
@@ -153,7 +146,7 @@ def test_the_default_is_the_first_that_the_suite_names_for_the_direction_also_wh
 
 
 def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many() -> None:
-    under_way = racing([TUNED, TEXT, PARALLEL])
+    under_way = race_of([TUNED, TEXT, PARALLEL])
     under_way.begun, under_way.ended = False, "the budget of 40 s was used up"
     ran(under_way, TEXT, 2.0)
     found = judging.recommendation(under_way, 1.0)
@@ -161,25 +154,23 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     assert found.ended == "the budget of 40 s was used up after 1 of 3 transports"
 
 
-def test_a_usual_one_is_set_beside_who_is_fastest_by_all_runs_and_not_by_one() -> None:
-    under_way = racing([TUNED, TEXT, USUAL], usual=(USUAL,))
-    ran(under_way, TUNED, *[1.0] * 7)
-    ran(under_way, TEXT, 0.5, *[3.0] * 6)
-    ran(under_way, USUAL, *[8.0] * 7)
+@pytest.mark.parametrize(
+    ("times", "factor"),
+    [
+        ({TUNED: [1.0] * 7, TEXT: [0.5, *[3.0] * 6], USUAL: [8.0] * 7}, 8.0),  # by all runs and not by one
+        ({TUNED: [1.0, 1.0], USUAL: [9.0, 9.0]}, 9.0),  # at the rows it had
+    ],
+)
+def test_a_usual_one_is_compared_with_the_fastest(times: dict[str, list[float]], factor: float) -> None:
+    under_way = race_of([*times], usual=(USUAL,))
+    for name, seconds in times.items():
+        ran(under_way, name, *seconds)
     (usual,) = judging.recommendation(under_way, 1.0).usual
-    assert usual.factor == pytest.approx(8.0)
-
-
-def test_a_usual_one_is_set_beside_the_fastest_at_the_rows_it_had() -> None:
-    under_way = racing([TUNED, USUAL], usual=(USUAL,))
-    ran(under_way, TUNED, 1.0, 1.0)
-    ran(under_way, USUAL, 9.0, 9.0)
-    (usual,) = judging.recommendation(under_way, 1.0).usual
-    assert (usual.transport, round(usual.factor), usual.differs) == (USUAL, 9, True)
+    assert (usual.transport, usual.factor, usual.differs) == (USUAL, pytest.approx(factor), True)
 
 
 def test_a_race_that_ended_in_its_first_pass_on_all_rows_answers_from_the_slice_that_all_have_run() -> None:
-    under_way = racing([TUNED, TEXT, PGPQ])
+    under_way = race_of([TUNED, TEXT, PGPQ])
     under_way.race.rows = 100_000
     under_way.ended = "the budget of 40 s was used up"
     for name, took in ((TUNED, 1.0), (TEXT, 3.0), (PGPQ, 2.0)):
@@ -191,7 +182,7 @@ def test_a_race_that_ended_in_its_first_pass_on_all_rows_answers_from_the_slice_
 
 
 def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much() -> None:
-    under_way = racing([TUNED, TEXT], max_memory=50_000_000)
+    under_way = race_of([TUNED, TEXT], max_memory=50_000_000)
     ran(under_way, TUNED, 1.0, peak=50_000_001)
     ran(under_way, TEXT, 9.0, peak=50_000_000)
     found = judging.recommendation(under_way, 1.0)
@@ -199,11 +190,11 @@ def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much()
     assert [(one.transport, one.reason) for one in found.ruled_out] == [
         (TUNED, "took 50 MB for 1,000 rows, more than 50 MB")
     ]
-    assert not racing([TUNED])._wrong(row(TUNED, seconds=1.0, peak_rss_bytes=10**12))
+    assert not race_of([TUNED])._wrong(row(TUNED, seconds=1.0, peak_rss_bytes=10**12))
 
 
 def test_who_gives_other_types_or_fails_is_out() -> None:
-    under_way = racing([TUNED, TEXT, PARALLEL])
+    under_way = race_of([TUNED, TEXT, PARALLEL])
     ran(under_way, TUNED, 1.0, fidelity="converted: id")
     ran(under_way, TEXT, 2.0)
     under_way._take_in(Turn(PARALLEL, OWN.rows, 1), row(PARALLEL, Status.MISMATCH))
@@ -216,7 +207,7 @@ def test_who_gives_other_types_or_fails_is_out() -> None:
 
 
 def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow_is_not_ruled_out() -> None:
-    under_way = racing([TUNED, TEXT])
+    under_way = race_of([TUNED, TEXT])
     under_way.left_out.append(LeftOut(registry.one(USUAL), "changed: nulls", "nulls"))
     ran(under_way, TUNED, 1.0)
     ran(under_way, TEXT, 9.0)
@@ -225,38 +216,138 @@ def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow
     assert (one.transport, one.reason, one.kind) == (USUAL, "changed: nulls", "nulls")
 
 
+BIG = "row is too big: size 9000, maximum size 8160"
+
+
 @pytest.mark.parametrize(
-    ("begun", "said"),
+    ("names", "errors", "begun", "said", "helps"),
     [
-        (True, "none of 1 transports keeps every value of these data, such as: error: it was error"),
-        (False, "expected time for a run of each of 1 transports, but the budget was used up after 1; give it more"),
+        ([TUNED], ["E"], True, "none of 1 transports keeps every value of these data, such as: error: E", False),
+        ([TUNED], ["E"], False, "expected time for a run of each of 1 transports, but the budget was used up", True),
+        (
+            [TUNED, TEXT, PARALLEL],
+            [f"E: {BIG}", f"F: {BIG}"],
+            False,
+            "none of the 2 transports that ran keeps every value of these data: row is too big",
+            False,
+        ),
+        ([TUNED, TEXT, PARALLEL], [f"E: {BIG}", "TypeError"], False, "expected time for a run of each", True),
+        ([TUNED, TEXT, PARALLEL], ["TypeError", "TypeError"], False, "expected time for a run of each", True),
     ],
 )
-def test_where_nobody_came_through_it_says_why(begun: bool, said: str) -> None:
-    under_way = racing([TUNED])
+def test_where_no_transport_came_through_it_says_why_and_asks_for_more_time_only_where_that_may_help(
+    names: list[str], errors: list[str], begun: bool, said: str, helps: bool
+) -> None:
+    under_way = race_of(names)
     under_way.begun, under_way.ended = begun, "the budget was used up"
-    failed: Row = row(TUNED, Status.ERROR)
-    under_way._take_in(Turn(TUNED, OWN.rows, 1), failed)
-    with pytest.raises(LabError, match=said):
-        judging.recommendation(under_way, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("errors", "helps"),
-    [
-        (["E: row is too big: size 9000, maximum size 8160", "F: row is too big: size 9000, maximum size 8160"], False),
-        (["E: row is too big: size 9000, maximum size 8160", "TypeError"], True),
-        (["TypeError", "TypeError"], True),
-    ],
-)
-def test_more_time_is_asked_for_only_where_it_may_help(errors: list[str], helps: bool) -> None:
-    under_way = racing([TUNED, TEXT, PARALLEL])
-    under_way.begun, under_way.ended = False, "the budget of 60 s was used up"
-    for name, error in zip((TUNED, TEXT), errors, strict=True):
+    for name, error in zip(names, errors, strict=False):
         under_way._take_in(Turn(name, OWN.rows, 1), row(name, status=Status.ERROR, error=error))
-    with pytest.raises(LabError) as raised:
+    with pytest.raises(LabError, match=said) as raised:
         judging.recommendation(under_way, 1.0)
-    assert ("give it more (--budget)" in str(raised.value)) == helps
-    assert (
-        "none of the 2 transports that ran keeps every value of these data: row is too big" in str(raised.value)
-    ) != helps
+    assert ("give it more" in str(raised.value)) == helps
+
+
+FIRST, SECOND = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What becomes of runs in place of processes: the seconds of each call, and the clock that they move."""
+    clock: dict[str, Any] = {"now": 1_000.0, "took": {FIRST: 1.0, SECOND: 1.0}, "status": Status.OK, "ran": []}
+
+    def perform(session: Any, todo: list[Run], on_row: Any) -> None:
+        for run in todo:
+            name = run.case.transport.id
+            clock["ran"].append((name, run.pass_number))
+            clock["now"] += clock["took"][name] + 0.5
+            status = clock["status"]
+            figures = {"seconds": clock["took"][name]} if status is Status.OK else {}
+            label = f"rows={run.case.parameters['rows']}"
+            one = row(name, status, **figures, parameters=label, pass_number=run.pass_number, experiment="race")
+            on_row(one)
+
+    monkeypatch.setattr(racing.runner, "perform", perform)
+    monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
+    return clock
+
+
+def begun(budget: float) -> Racing:
+    asked = Asked(
+        data=OWN, system="postgres", operation=Operation.WRITE, frame="polars", budget=budget, started=time.monotonic()
+    )
+    entries = {name: registry.one(name) for name in (FIRST, SECOND)}
+    perform: Any = partial(racing.runner.perform, None)
+    track = Track("a race", "embedded", Path(), perform, now=time.monotonic)
+    return Racing(asked, Race(list(entries), OWN.rows, 1), entries, [], [], track)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("read", [0, 10])
+def test_no_run_is_begun_that_would_not_end_within_the_budget_which_begins_when_it_is_asked_for(
+    runs: dict[str, Any], read: float
+) -> None:
+    under_way = begun(20.0)
+    runs["now"] += read  # seconds that reading the data takes
+    under_way.perform(lambda one: None)
+    assert under_way.ended == "the budget of 20 s was used up"
+    assert 10 < runs["now"] - 1_000 <= 20 - REPORT_SECONDS
+
+
+@pytest.mark.process
+def test_a_race_that_has_the_time_has_all_of_its_passes(runs: dict[str, Any]) -> None:
+    under_way = begun(200.0)
+    under_way.perform(lambda one: None)
+    assert under_way.ended == ""
+    assert {number for name, number in runs["ran"] if name == FIRST} >= set(range(1, LAST_PASSES + 1))
+
+
+@pytest.mark.process
+def test_a_run_that_the_end_of_the_budget_cut_off_says_nothing_of_its_transport(runs: dict[str, Any]) -> None:
+    under_way = begun(20.0)
+    runs["status"], runs["took"] = Status.AGAIN, {FIRST: 30.0, SECOND: 30.0}
+    under_way.perform(lambda one: None)
+    assert len(runs["ran"]) == 1
+    assert under_way.ended
+    assert (under_way.race.out, under_way.rows) == ({}, {})
+
+
+@pytest.mark.process
+def test_it_says_when_it_will_end_and_is_right_once_it_knows_its_runs(runs: dict[str, Any]) -> None:
+    told: list[tuple[float, float]] = []
+    under_way = begun(500.0)
+    runs["took"] = {FIRST: 1.0, SECOND: 1.12}  # near, and yet decided after seven passes
+    under_way.perform(lambda one: told.append((runs["now"], under_way.eta)))
+    ended = runs["now"] + REPORT_SECONDS
+    after_a_pass = told[2:LAST_PASSES]
+    assert after_a_pass
+    for now, eta in after_a_pass:
+        assert eta <= ended - now + 0.01
+        assert eta >= 0.5 * (ended - now)
+    assert told[-1][1] == pytest.approx(REPORT_SECONDS, abs=0.01)
+    etas = [eta for _, eta in after_a_pass]
+    assert etas == sorted(etas, reverse=True)
+    assert max(now + eta for now, eta in told) <= 1_000 + 500
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_progress_shows_when_it_will_end_and_when_at_the_latest(
+    terminal: bool, runs: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    under_way, shown = begun(300.0), io.StringIO()
+    console = Console(force_terminal=terminal, width=200, file=shown)
+    runs["now"] += 100
+    with _shown(console, under_way) as on_row:
+        under_way._pass([Turn(FIRST, 1_000, 1), Turn(SECOND, 1_000, 1)], on_row)
+        eta = f"ETA {int(under_way.eta) // 60}:{int(under_way.eta) % 60:02d}"
+    said = shown.getvalue() if terminal else capsys.readouterr().out
+    assert eta in said
+    assert ("of 300 s" if terminal else "at most 3:17]") in said
+
+
+@pytest.mark.process
+def test_it_never_says_later_than_the_budget(runs: dict[str, Any]) -> None:
+    under_way, told = begun(20.0), []
+    under_way.perform(lambda one: told.append(under_way.eta + runs["now"] - 1_000))
+    assert told
+    assert max(told) <= 20.0

@@ -1,15 +1,16 @@
-"""`lab recommend` as a person meets it: the screen, the files, the script, what is refused, and what is kept back."""
+"""`lab recommend` and `recommend()` as a person meets them: the screen, the files, the script, what is refused."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 
+import pandas as pd
 import polars as pl
 import psycopg
 import pytest
@@ -17,14 +18,16 @@ import pytest
 from harness.datasets.examples import example
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
+from harness.model import LabError
+from harness.recommend import recommend
 from harness.recommend.race import LAST_PASSES, MOST_PASSES
 from harness.recommend.racing import TAIL_SECONDS
 from harness.report import recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
-from tests.commands import Command, environment_below, refused
+from tests.commands import Command, environment_below, refused, succeeded
+from tests.scripts import Scripts
 
-pytestmark = [pytest.mark.long, pytest.mark.alone]  # a race is some forty runs within a budget of time
 PERSON = "Smith of 7 Elm Street"
 RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
 
@@ -55,6 +58,8 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: 
     return Raced(tmp_path_factory.mktemp("raced"), lab, embedded_lab)
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) -> None:
     assert raced.done.returncode == 0, raced.done.stderr
     screen = raced.done.stdout
@@ -67,6 +72,8 @@ def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) 
     assert re.search(r"^> Every value compared; .*`lab recommend --data FILE --to postgres", screen, re.MULTILINE)
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "harness.cli", "recommend", "--data", str(raced.data), *RACE)
     environment = raced.environment | {"LAB_RESULTS_DIR": str(tmp_path)}
@@ -83,11 +90,12 @@ def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_p
     assert "Not final: you stopped the race; figures are of " in said
     assert f"recommend --resume {folder.name} and the same --data" in said
     assert (folder / "report.html").is_file()
-    done = raced.lab("recommend", "--data", str(raced.data), *RACE, "--resume", folder.name, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(raced.lab("recommend", "--data", str(raced.data), *RACE, "--resume", folder.name, env=environment))
     assert "you stopped the race" not in done.stdout
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Raced) -> None:
     rows = runs_csv.load(raced.results / "runs.csv")
     found = recommendation.read(raced.results)
@@ -106,7 +114,9 @@ def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Rac
     assert "its style is sync" in {one.reason for one in found.ruled_out}
 
 
-def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced: Raced) -> None:
+@pytest.mark.long
+@pytest.mark.alone
+def test_nothing_of_the_data_is_left_but_names_types_and_counts_in_results(raced: Raced) -> None:
     kept = [path for path in raced.results.rglob("*") if path.is_file()]
     assert {"runs.csv", "environment.json", "recommendation.json", "report.html"} <= {path.name for path in kept}
     ids = [str(value).encode() for value in raced.orders["order_id"][:50]]
@@ -116,28 +126,34 @@ def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced
         assert not [value for value in ids if value in content], path
     assert "note" in (raced.results / "environment.json").read_text()
     assert list((raced.results / "logs").iterdir()) == []
-
-
-def test_nothing_is_left_in_the_database(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"]) as connection:
         left = "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'own%%'"
-        left = connection.execute(left, [namespace()]).fetchall()
-    assert left == []
+        assert connection.execute(left, [namespace()]).fetchall() == []
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
     address = raced.environment["LAB_POSTGRES_URI"]
     variables = {"LAB_POSTGRES_URI": address, "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        (sys.executable, str(raced.script)), env=variables, cwd=raced.folder, capture_output=True, text=True, timeout=60
+    succeeded(
+        subprocess.run(
+            (sys.executable, str(raced.script)),
+            env=variables,
+            cwd=raced.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     )
-    assert done.returncode == 0, done.stderr
     with psycopg.connect(address, autocommit=True) as connection:
         rows = connection.execute("SELECT order_id, net, state, note FROM orders ORDER BY order_id").fetchall()
         connection.execute("DROP TABLE orders")
     assert rows == raced.orders.select("order_id", "net", pl.col("state").cast(pl.String), "note").rows()
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced) -> None:
     done = raced.lab("report", str(raced.results), env=raced.environment)
     found = recommendation.read(raced.results)
@@ -153,11 +169,12 @@ def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced
         assert said in (raced.results / name).read_text()
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
     before = (raced.results / "runs.csv").read_text().splitlines()
     (raced.results / "runs.csv").write_text("\n".join(before[:-5]) + "\n")
-    done = raced.run("--data", str(raced.data), *RACE, "--resume", raced.results.name)
-    assert done.returncode == 0, done.stderr
+    succeeded(raced.run("--data", str(raced.data), *RACE, "--resume", raced.results.name))
     rows = runs_csv.load(raced.results / "runs.csv")
     assert len({row.key for row in rows}) == len(rows)
     kept = (raced.results / "runs.csv").read_text().splitlines()
@@ -170,6 +187,8 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
     )
 
 
+@pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -209,29 +228,14 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
     assert len(list((raced.folder / "results").glob("2*"))) == 1
 
 
-def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
-    with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
-        try:
-            assert f'table "{namespace()}.own" exists and was not made by the lab' in refused(
-                raced.run("--data", str(raced.data), *RACE)
-            )
-            assert connection.execute(f"SELECT count(*) FROM {namespace()}.own").fetchall() == [(0,)]
-        finally:
-            connection.execute(f"DROP TABLE {namespace()}.own")
-
-
+@pytest.mark.long
+@pytest.mark.alone
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
     assert "no run of suite matrix of this machine in" in refused(raced.run())
 
 
-def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
-    facts = json.loads((raced.results / "recommendation.json").read_text())
-    assert facts["fastest"]["transport"] in raced.done.stdout
-    assert facts["operation"] == "write"
-    assert facts["rows"] == 600
-
-
+@pytest.mark.long
+@pytest.mark.alone
 def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced, lab_process: Command) -> None:
     """With servers of its own: their start, the end of them, the report and all."""
     budget, started = 60, time.monotonic()
@@ -249,6 +253,8 @@ def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: R
     assert all(re.match(r"\[ETA \d+:\d\d, at most \d+:\d\d\] ", line) for line in told)
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_how_many(
     raced: Raced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,3 +270,98 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
         assert f"the budget of {budget} s was used up after 0; give it more" in done.stderr
     assert "Take " in done.stdout
     assert re.search(rf"Not final: the budget of {budget} s was used up after \d+ of \d+ transports", done.stdout)
+
+
+@pytest.fixture
+def settings_of_lab(on_embedded_lab: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name, value in on_embedded_lab.items():
+        if name.startswith("LAB_"):
+            monkeypatch.setenv(name, value)
+    return on_embedded_lab
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_lab: dict[str, str]) -> None:
+    frame = pd.DataFrame({"who": ["a", None, "<b>"], "paid": [1.5, float("nan"), 2.25], "n": [1, 2, 3]})
+    found = recommend(frame, to="postgres", style="async", external=True, budget=100.0)
+    assert (found.frame, found.operation, found.rows) == ("pandas", "write", 3)
+    assert found.columns == {"who": "text", "paid": "float64", "n": "int64"}
+    assert "nulls" in found.values
+    assert found.compared == "every value, with the frame that was given"
+    shown = found._repr_html_()
+    assert found.fastest.transport in shown
+    assert "<th>transport</th>" in shown
+    stored = recommendation.read(Path(settings_of_lab["LAB_RESULTS_DIR"]) / found.run_id)
+    assert stored == found
+
+
+@pytest.mark.parametrize(
+    ("frame", "asked", "said"),
+    [
+        ([1, 2], {"to": "postgres"}, r"expected a DataFrame of pandas or polars, .* found builtins\.list"),
+        (pd.DataFrame({"a": [1]}), {}, "choose one direction"),
+        (pd.DataFrame({"a": []}), {"to": "postgres"}, "expected at least one row"),
+        (
+            pd.DataFrame({"a": [1, "x"]}),
+            {"to": "postgres"},
+            r"column \"a\": expected values of one type that Arrow has, found others",
+        ),
+    ],
+)
+def test_what_cannot_be_recommended_is_said_in_one_line(
+    settings_of_lab: dict[str, str], frame: object, asked: dict[str, str], said: str
+) -> None:
+    with pytest.raises(LabError, match=said):
+        recommend(frame, **asked)
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_the_script_of_a_query_runs_as_it_stands(
+    lab: Command, on_embedded_lab: dict[str, str], scripts: Scripts, tmp_path: Path
+) -> None:
+    address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"
+    query = "SELECT n, n::numeric / 4 AS part FROM generate_series(1, 50) n"
+    asked = ("--query", query, "--to", "postgres", "--style", "async", "--external", "--budget", "100")
+    succeeded(lab("recommend", *asked, "--script", str(script), "--table", "copied", env=on_embedded_lab))
+    ended = scripts.run(script, variables={"LAB_POSTGRES_URI": address})
+    assert (ended.status, ended.out) == (0, "50 rows written\n"), ended.err
+    with psycopg.connect(address, autocommit=True) as connection:
+        found = connection.execute("SELECT count(*), sum(n), sum(part) FROM copied").fetchone()
+        connection.execute("DROP TABLE copied")
+    assert found == (50, 1275, Decimal("318.75"))
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[str, str]) -> None:
+    address = on_embedded_lab["LAB_POSTGRES_URI"]
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE asked AS SELECT n, n::numeric / 4 AS part, 'é ' || n AS text FROM generate_series(1, 50) n"
+        )
+        query = "SELECT n, part, text, gen_random_uuid() AS id, now() AS moment FROM asked"
+        done = lab(
+            *("recommend", "--query", query, "--from", "postgres", "--style", "async", "--external", "--budget", "100"),
+            env=on_embedded_lab,
+        )
+        connection.execute("DROP TABLE asked")
+    assert done.returncode == 0, done.stderr
+    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*")
+    found = recommendation.read(folder)
+    assert found is not None
+    assert (found.rows, found.operation) == (50, "read")
+    assert found.compared == "every value, by a round trip of the answer of the query, which was asked once"
+    for said in (done.stdout, (folder / "report.html").read_text()):
+        assert f"compared{':' if said is done.stdout else ' before the run:'} {found.compared}" in said
+    assert found.columns == {
+        "n": "int32",
+        "part": "decimal(38, 20)",
+        "text": "text",
+        "id": "uuid",
+        "moment": "timestamp_tz",
+    }
+    # Of these transports none gives UUIDs and instants as such: what is the fastest is said to be converted.
+    assert found.fastest.values.startswith("converted: ")
+    assert "No transport gives the canonical types. Here converted: " in done.stdout

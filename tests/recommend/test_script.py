@@ -7,10 +7,12 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
+from harness import registry
 from harness.datasets.user_data import data
 from harness.model import LabError
 from harness.recommend import script
@@ -96,3 +98,24 @@ def test_one_that_only_reads_has_nothing_to_undo(tmp_path: Path) -> None:
 def test_one_that_needs_more_than_addresses_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="needs a folder shared with the server"):
         written(tmp_path, replace(PGPQ, transport="postgres.pg_parquet.write_polars_parquet_file"))
+
+
+NAMES = [
+    *('x"""; print("EXECUTED"); """"', '""""', '"' * 7, '"', "ends with \\", '\\"""', "'''", "a\nb", "a\rb", "\x00"),
+    *("\x1b[31m", "\u202e", "\udcff", "# coding: latin-1", "{0} %s"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("place", ["file", "table"])
+def test_a_name_of_any_characters_stays_in_the_docstring(name, place):
+    entry = registry.one("postgres.psycopg.write_polars_copy_csv_lossless")
+    found = SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=5)
+    source, table = (Source(Path(name), ""), "t") if place == "file" else (Source(None, "SELECT 1"), name)
+    text = script._docstring(entry, found, source, table)
+    (only,) = ast.parse(text.encode("utf-8")).body
+    said = ast.literal_eval(only.value)
+    assert said.startswith("Move ")
+    assert "0.250 s of 5 such rows, the median of 7 runs" in said
+    shown = name if name.isprintable() else name.split("\n")[0] if "\n" in name else ascii(name)[1:-1]
+    assert shown in said

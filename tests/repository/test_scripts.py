@@ -38,19 +38,11 @@ def test_scripts_of_the_lab_use_nothing_that_macos_has_not(script):
             assert not [form for form in ELSEWHERE_UNKNOWN if re.search(form, line)], line
 
 
-@every(SCRIPTS, name)
-def test_every_script_is_executable(script):
-    assert os.access(script, os.X_OK)
-
-
-@every([*SCRIPTS, *SOURCED], name)
-def test_every_script_parses(script):
-    assert subprocess.run(("bash", "-n", script)).returncode == 0
-
-
-@every([path for path in FILES if os.access(path, os.X_OK)], name)
-def test_what_is_executable_is_a_script_whose_first_line_says_so(path):
-    assert path in SCRIPTS
+@every(FILES, name)
+def test_every_script_is_executable_and_parses(path):
+    assert os.access(path, os.X_OK) == (path in SCRIPTS)
+    if path in (*SCRIPTS, *SOURCED):
+        assert subprocess.run(("bash", "-n", path)).returncode == 0
 
 
 def test_the_compose_check_is_skipped_with_one_line_where_the_user_is_not_root():

@@ -181,15 +181,7 @@ def test_a_mean_of_the_article_lies_between_its_minimum_and_maximum():
     assert all(row.min_rows_per_s <= row.mean_rows_per_s <= row.max_rows_per_s for row in figures)
 
 
-def test_the_stores_have_the_63_points_of_their_article():
-    figures = SUITES["stores"].published
-    assert {(figure.description, figure.rows) for figure in figures} == {
-        (f"{name} {operation}", 10**power)
-        for name in ("ParquetDB", "PyArrow", "SQLite")
-        for operation in (Operation.CREATE, Operation.READ, Operation.QUERY)
-        for power in range(7)
-    }
-    assert all(figure.mean_seconds > 0 for figure in figures)
+def test_the_stores_are_run_at_the_sizes_and_as_often_as_in_their_article():
     (experiment, _) = SUITES["stores"].size("default").experiments
     assert experiment.parameters == {"rows": [10**power for power in range(7)]}
     assert SUITES["stores"].size("default").passes == 5

@@ -1,13 +1,24 @@
+"""How long runs take, judged by earlier ones, and what a person sees while they are under way."""
+
+import io
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness import registry
 from harness.model import Case, Run, Status
+from harness.results import folder as folders
+from harness.results import runs_csv
 from harness.results.folder import StoredRun
 from harness.results.row import Row
-from harness.run import estimate
+from harness.run import estimate, progress
+from harness.run.estimate import Pace
+from tests.commands import succeeded
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WRITE, READ = "postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_copy_text"
@@ -23,39 +34,30 @@ def row(transport, rows, started, seconds):
     return Row(transport=transport, parameters=label, rows=rows, seconds=seconds, started_at=at, status=status)
 
 
-def test_the_same_case_takes_as_long_as_it_took_with_its_worker_and_all():
-    earlier = [row(WRITE, 1000, 0, 0.5), row(WRITE, 1000, 2, 0.5), row(READ, 1000, 6, 0.1)]
-    assert estimate.seconds([case(WRITE, 1000)], 3, earlier) == pytest.approx(9)  # 3 passes of (2 + 4) / 2
+TWO = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
 
 
-def test_of_other_rows_only_the_call_grows():
-    earlier = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
-    assert estimate.seconds([case(WRITE, 10_000)], 1, earlier) == pytest.approx(1.5 + 5)
-
-
-def test_the_nearest_number_of_rows_tells_most():
-    earlier = [row(WRITE, 1, 0, 0.5), row(WRITE, 1000, 1, 0.5), row(READ, 1000, 3, 0.1)]
-    assert estimate.seconds([case(WRITE, 10_000)], 1, earlier) == pytest.approx(1.5 + 5)
-
-
-def test_no_call_is_thought_to_take_longer_than_its_time_limit():
-    earlier = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
-    assert estimate.seconds([case(WRITE, 10_000_000)], 1, earlier, 60) == pytest.approx(1.5 + 60)
-
-
-def test_a_case_that_was_never_run_takes_as_long_as_the_usual_one():
-    earlier = [row(WRITE, 1000, 0, 0.5), row(WRITE, 1000, 3, 0.5), row(WRITE, 1000, 6, 0.5)]
-    assert estimate.seconds([case(READ, 1000)], 1, earlier) == pytest.approx(3)
-
-
-def test_a_night_between_two_rows_is_not_measured_time():
-    earlier = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1), row(WRITE, 1000, 40_000, 0.5)]
-    assert estimate.seconds([case(WRITE, 1000)], 1, earlier) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("earlier", [[], [row(WRITE, 1000, 0, 0.5)]])
-def test_where_nothing_was_timed_nothing_is_said(earlier):
-    assert estimate.seconds([case(WRITE, 1000)], 1, earlier) is None
+@pytest.mark.parametrize(
+    ("earlier", "one", "passes", "limit", "expected"),
+    [
+        # the same case takes as long as it took with its worker and all: 3 passes of (2 + 4) / 2
+        ([row(WRITE, 1000, 0, 0.5), row(WRITE, 1000, 2, 0.5), row(READ, 1000, 6, 0.1)], case(WRITE, 1000), 3, 90, 9),
+        # of other rows only the call grows, and the nearest number of rows tells most
+        (TWO, case(WRITE, 10_000), 1, 90, 1.5 + 5),
+        ([row(WRITE, 1, 0, 0.5), row(WRITE, 1000, 1, 0.5), row(READ, 1000, 3, 0.1)], case(WRITE, 10_000), 1, 90, 6.5),
+        # no call takes longer than its time limit
+        (TWO, case(WRITE, 10_000_000), 1, 60, 1.5 + 60),
+        # a case that was never run takes as long as the usual one
+        ([row(WRITE, 1000, 3 * number, 0.5) for number in range(3)], case(READ, 1000), 1, 90, 3),
+        # a night between two rows is not measured time
+        ([*TWO, row(WRITE, 1000, 40_000, 0.5)], case(WRITE, 1000), 1, 90, 2),
+        # nothing was timed
+        ([], case(WRITE, 1000), 1, 90, None),
+        (TWO[:1], case(WRITE, 1000), 1, 90, None),
+    ],
+)
+def test_earlier_runs_tell_how_long_a_case_takes(earlier, one, passes, limit, expected):
+    assert estimate.seconds([one], passes, earlier, limit) == (expected and pytest.approx(expected))
 
 
 @pytest.mark.parametrize(
@@ -91,28 +93,26 @@ def judged(*runs, cases=None):
     return found and found.whose
 
 
-def test_the_newest_run_of_this_machine_judges_and_is_named():
-    runs = stored("c", THERE), stored("b"), stored("a"), reference()
-    assert judged(*runs) == "as run b took on this machine"
-
-
-def test_a_run_that_has_not_ended_judges_nothing():
-    under_way = stored("c", planned=3)
-    assert judged(under_way) is None
-    assert judged(under_way, stored("b")) == "as run b took on this machine"
-
-
-def test_a_run_that_is_to_be_run_again_in_part_has_not_ended():
+def with_one_run_again():
     run = stored("a")
-    run.every[-1] = row(WRITE, 1, 2, None)
-    object.__setattr__(run.every[-1], "status", Status.AGAIN)
-    assert judged(run) is None
+    run.every[-1] = replace(row(WRITE, 1, 2, None), status=Status.AGAIN)
+    return run
 
 
-def test_a_run_of_another_machine_is_said_to_be_one():
-    assert judged(stored("a", THERE)) == "as run a took on another machine (64 cores of EPYC)"
-    assert judged(reference()) == "as the reference run took on another machine (64 cores of EPYC)"
-    assert judged(reference(HERE)) == "as the reference run took on this machine"
+@pytest.mark.parametrize(
+    ("runs", "whose"),
+    [
+        ((stored("c", THERE), stored("b"), stored("a"), reference()), "as run b took on this machine"),
+        ((stored("c", planned=3),), None),  # it has not ended
+        ((stored("c", planned=3), stored("b")), "as run b took on this machine"),
+        ((with_one_run_again(),), None),  # it is to be run again in part
+        ((stored("a", THERE),), "as run a took on another machine (64 cores of EPYC)"),
+        ((reference(),), "as the reference run took on another machine (64 cores of EPYC)"),
+        ((reference(HERE),), "as the reference run took on this machine"),
+    ],
+)
+def test_the_newest_run_that_has_ended_judges_and_is_named_with_its_machine(runs, whose):
+    assert judged(*runs) == whose
 
 
 def test_a_run_that_knows_few_of_the_transports_leaves_it_to_the_reference_run():
@@ -128,25 +128,16 @@ def test_a_run_that_knows_few_of_the_transports_leaves_it_to_the_reference_run()
 RUNS = [Run(case(transport, 1000), number, 0) for number in (1, 2) for transport in (WRITE, READ)]
 
 
-def pace():
+def test_the_rest_takes_as_long_as_expected_and_longer_where_runs_take_longer():
     earlier = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 30, 0.1), row(WRITE, 1000, 40, 0.5)]
-    return estimate.pace(RUNS, earlier)
-
-
-def test_the_rest_takes_what_was_expected_of_each_run_where_it_goes_as_expected():
-    going = pace()
+    going = estimate.pace(RUNS, earlier)
     assert going.left(0) == pytest.approx(80)  # twice 30 and 10
     going.done(RUNS[0].key)
     assert going.left(30) == pytest.approx(50)
-
-
-def test_where_runs_take_longer_than_expected_so_does_the_rest():
-    going = pace()
-    for run in RUNS[:2]:
-        going.done(run.key)
+    going.done(RUNS[1].key)
     assert 60 < going.left(80) < 80  # it took twice as long, which is nearly believed by now
-    going.done(RUNS[2].key)
-    going.done(RUNS[3].key)
+    for run in RUNS[2:]:
+        going.done(run.key)
     assert going.left(160) == 0
 
 
@@ -154,3 +145,61 @@ def test_without_an_earlier_run_all_runs_are_taken_to_be_alike():
     going = estimate.pace(RUNS, [])
     going.done(RUNS[0].key)
     assert going.left(7) == pytest.approx(21)
+
+
+ONE_WAY = "postgres.psycopg.write_polars_copy_text"
+LONGEST = "clickhouse.clickhouse_connect.write_pandas_dataframe_in_many_ways"
+
+
+def ended(transport: str, status: Status = Status.OK) -> Row:
+    figures = {"seconds": 0.25, "rows": 100, "rows_per_s": 400.0} if status is Status.OK else {"error": "it said no"}
+    return Row(transport=transport, pass_number=1, status=status, **figures)
+
+
+def screen(width: int, *rows: Row, terminal: bool = True) -> str:
+    """Return what is on the screen after these rows, of which those that were not begun are no work."""
+    work = {one.key for one in rows if one.status is not Status.UNAVAILABLE}
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+    with progress.shown(console, work, Pace(dict.fromkeys(work, 10.0), 20.0)) as on_row:
+        for one in rows:
+            on_row(one)
+    return console.file.getvalue()
+
+
+def test_runs_that_were_not_begun_are_neither_counted_nor_shown() -> None:
+    rows = ended("a"), ended("b", Status.UNAVAILABLE), ended("c", Status.ERROR)
+    lines = screen(200, *rows, terminal=False).splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["[1/2", "[2/2"]
+    assert lines[0].endswith("pass 1  a  ok  0.2500 s  400 rows/s")
+    assert lines[1].endswith("pass 1  c  error: it said no")
+    assert "1/1" in screen(80, ended("a"), ended("b", Status.UNAVAILABLE))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_on_a_terminal_count_eta_and_the_last_result_are_shown_whole(width: int) -> None:
+    lines = screen(width, *(ended(f"{LONGEST}_{number}") for number in range(120))).splitlines()
+    last = next(line for line in reversed(lines) if "ETA" in line)
+    assert "120/120 ETA 0:00" in last
+    name = f"{LONGEST}_119"
+    assert f"0.2500 s {name if width == 200 else name.rpartition('.')[2]}" in last
+    assert len(last) <= width + 10  # and what moves the cursor
+
+
+@pytest.mark.long
+def test_after_the_first_pass_a_person_sees_its_answers_and_what_cannot_run_is_one_line_and_no_work(
+    lab: Callable[..., subprocess.CompletedProcess[str]], on_embedded_lab: dict[str, str]
+) -> None:
+    cannot = [entry.id for entry in registry.select("postgres.pg_parquet.write_*")]
+    chosen = ("--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ",".join([ONE_WAY, *cannot]))
+    done = succeeded(lab("run", "--external", *chosen, env=on_embedded_lab))
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("skipped: ")] == [
+        f"skipped: {len(cannot)} transports: the postgres 18.4 server does not offer pg_parquet"
+    ]
+    assert [line for line in lines if line.startswith("2 runs of 1 transports, size default, 2 passes")]
+    first, second = (next(place for place, line in enumerate(lines) if line.startswith(f"[{n}/2, ")) for n in (1, 2))
+    assert lines[second - 1] == "this is after pass 1 of 2, from one run each: the answers may still change"
+    assert any(ONE_WAY in line for line in lines[first + 1 : second])
+    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
+    assert len(runs_csv.load(folder / "runs.csv")) == 2 + 2 * len(cannot)
+    assert folders.read(folder).ended

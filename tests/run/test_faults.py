@@ -1,4 +1,4 @@
-"""What dies in the middle of a run leaves a row that says so; the lab is repaired and the run goes on."""
+"""What dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
 
 import os
 import shutil
@@ -8,21 +8,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+import psycopg
 import pytest
 
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.reference import NoAnswer, Reference
+from harness.machine.variables import namespace
 from harness.model import Experiment, Status
+from harness.results import runs_csv
 from harness.run import runner
+from harness.run.execution import execute
 from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
+from harness.systems import SYSTEMS
+from harness.systems.clickhouse import client as clickhouse
+from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.commands import wait_for_rows
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
@@ -118,11 +128,18 @@ def two_runs(settings: Settings, select: str, time_limit: float, rows: int = ROW
     return RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)
 
 
-def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psutil.Process, DatabaseRig], None]) -> Any:
+def run_with(
+    tmp_path: Path,
+    datasets: Path,
+    select: str,
+    injure: Callable[[psutil.Process, DatabaseRig], None],
+    time_limit: float = 60.0,
+    rows_of_a_run: int = ROWS,
+) -> Any:
     """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
-    with open_run(two_runs(settings, select, 60.0)) as suite_run:
+    with open_run(two_runs(settings, select, time_limit, rows_of_a_run)) as suite_run:
         rig = suite_run.rig
         assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
@@ -131,11 +148,25 @@ def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psut
     return rows
 
 
-def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
-    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: kill(worker))
-    assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
-    assert first.seconds is None
-    assert second.status is Status.OK
+@pytest.mark.parametrize(
+    ("injure", "time_limit", "status", "said"),
+    [
+        (kill, 60.0, Status.KILLED, "the worker was killed by SIGKILL"),
+        (psutil.Process.suspend, 30.0, Status.TIMEOUT, "ended after the time limit of 30 s"),
+    ],
+)
+def test_a_killed_or_hung_worker_leaves_a_row_and_the_run_goes_on(
+    tmp_path: Path,
+    dataset_folder: Path,
+    injure: Callable[[psutil.Process], None],
+    time_limit: float,
+    status: Status,
+    said: str,
+) -> None:
+    """A worker that is stopped in the middle of a COPY hangs like any other; its lock must not stay."""
+    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: injure(worker), time_limit)
+    assert (first.status, first.error, first.seconds) == (status, said, None)
+    assert second.status is Status.OK, second.error
 
 
 @pytest.mark.parametrize(
@@ -187,26 +218,6 @@ def test_a_folder_of_logs_that_somebody_removes_costs_no_run(tmp_path: Path, dat
     assert [row.status for row in run_with(tmp_path, dataset_folder, COPY, remove)] == [Status.OK, Status.OK]
 
 
-def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
-    tmp_path: Path, dataset_folder: Path
-) -> None:
-    """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
-    settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    request = two_runs(settings, COPY, 30.0)
-    rows: list[dict[str, Any]] = []
-
-    def stop_worker() -> None:
-        busy_worker(time.monotonic() + 60).suspend()
-
-    with open_run(request) as suite_run:
-        thread = threading.Thread(target=stop_worker)
-        thread.start()
-        runner.perform(suite_run, suite_run.todo, rows.append)
-        thread.join()
-    assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 30 s")
-    assert rows[1].status is Status.OK, rows[1].error
-
-
 def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -223,3 +234,231 @@ def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
     assert list(temporary.glob("lab-worker-*"))
     subprocess.run((*command, "--passes", "1"), env=environment, stdout=subprocess.DEVNULL, check=True, timeout=120)
     assert not list(temporary.iterdir())
+
+
+TIME_LIMIT, PATIENCE = 12.0, 6.0
+REACTION_SECONDS = TIME_LIMIT + PATIENCE + 35.0  # for the restart on a machine that others use too
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A server with all its processes."""
+    server = psutil.Process(pid)
+    return [server, *server.children(recursive=True)]
+
+
+def suspend(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # one that served a connection just closed ends meanwhile
+            process.suspend()
+
+
+def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture(scope="module")
+def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
+    """A lab of these tests' own, whose servers they suspend."""
+    with EmbeddedLab(tmp_path_factory.mktemp("hanging")) as lab:
+        yield lab
+
+
+@pytest.fixture
+def hanging(embedded_lab: EmbeddedLab) -> Iterator[Callable[[str], None]]:
+    """Let a server hang until the test ends."""
+    stopped: list[psutil.Process] = []
+
+    def hang(system: str) -> None:
+        stopped.extend(family(embedded_lab.pids[system]))
+        suspend(stopped)
+
+    yield hang
+    for process in still_there(stopped):
+        process.resume()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("when", ["before a connection", "before a call"])
+def test_a_call_to_a_hung_server_ends_when_its_patience_does(
+    embedded_lab: EmbeddedLab, hanging: Callable[[str], None], system: str, when: str
+) -> None:
+    Reference(SYSTEMS[system], embedded_lab.endpoints, 1.0).greet()  # its connections are not for the other to use
+    reference = Reference(SYSTEMS[system], embedded_lab.endpoints, 1.0)
+    if when == "before a call":
+        reference.greet()
+    hanging(system)
+    started = time.monotonic()
+    with pytest.raises(Exception, match=r"did not answer within 1 s|timeout|timed out") as raised:
+        reference.ask(SYSTEMS[system].client.settle)
+    assert time.monotonic() - started < 8
+    assert isinstance(raised.value, NoAnswer) == (when == "before a call")
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(system)]
+
+
+def test_a_connection_that_was_cut_between_two_runs_is_opened_again(embedded_lab: EmbeddedLab) -> None:
+    reference = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
+    reference.greet()
+    with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
+        direct.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    reference.greet()
+    reference.ask(SYSTEMS["postgres"].client.settle)
+    reference.close()
+
+
+@pytest.mark.parametrize(
+    "select", ["postgres.asyncpg.write_pandas_copy_text", "clickhouse.clickhouse_driver.read_pandas_columnar"]
+)
+def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
+    tmp_path: Path, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch, select: str
+) -> None:
+    monkeypatch.setattr("harness.lab.reference.GREETING_SECONDS", PATIENCE)
+    system, hung = select.partition(".")[0], []
+
+    def hang(worker: psutil.Process, rig: DatabaseRig) -> None:
+        hung.extend(family(rig.lab.pids()[system]))
+        suspend(hung)
+
+    first, second = run_with(tmp_path, dataset_folder, select, hang, TIME_LIMIT, 50_000)
+    assert first.status is Status.TIMEOUT
+    assert first.error.startswith(f"after the run the {system} server did not answer within 6 s (greet) and was ")
+    took = datetime.fromisoformat(second.started_at) - datetime.fromisoformat(first.started_at)
+    assert took.total_seconds() < REACTION_SECONDS
+    assert second.status is Status.OK, second.error
+    assert not still_there(hung)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_lab_within_ten_seconds_while_its_servers_hang(
+    environment: dict[str, str], tmp_path: Path, number: signal.Signals
+) -> None:
+    select = "postgres.psycopg.write_polars_copy_text"
+    arguments = ("--experiment", "matrix", "--rows", "500", "--passes", "100", "--only", select)
+    command = (sys.executable, "-m", "harness.cli", "run", *arguments)
+    with subprocess.Popen(
+        command, env=environment | {"LAB_TIME_LIMIT": "3"}, stdout=subprocess.PIPE, start_new_session=True
+    ) as running:
+        wait_for_rows(tmp_path / "results", 2)
+        everything = psutil.Process(running.pid).children(recursive=True)
+        hung = [process for process in everything if process.name() == "postgres"]
+        assert len(hung) > 3
+        suspend(hung)
+        time.sleep(6)  # by now the worker is at its time limit, and the parent calls a server that hangs
+        running.send_signal(number)
+        started = time.monotonic()
+        output, _ = running.communicate(timeout=60)
+        assert time.monotonic() - started < 10
+    assert running.returncode == 128 + number
+    assert b"run --resume" in output
+    psutil.wait_procs(everything, timeout=8)
+    assert not still_there(everything)
+    assert not [path for path in (tmp_path / "state").iterdir() if path.is_dir()]
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+WAYS = "postgres.psycopg.write_polars_copy_text,clickhouse.httpx.write_polars_parquet"
+
+
+def tables_of_runs(lab: EmbeddedLab) -> list[str]:
+    """Tables of measured data that are in the lab's databases."""
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE 'analytics%%'"
+    with psycopg.connect(lab.endpoints["postgres"]) as direct:
+        found = [name for (name,) in direct.execute(query, (namespace(),))]
+    client = clickhouse.open_connection(lab.endpoints)
+    listed = f"SELECT name FROM system.tables WHERE database = '{namespace()}' AND name LIKE 'analytics%'"
+    return found + [name for (name,) in client.query(listed).result_rows]
+
+
+def ended_by(
+    number: signal.Signals, arguments: tuple[str, ...], environment: dict[str, str], rows: int = 4, **more: object
+) -> tuple[int, str, list[psutil.Process]]:
+    """Send a signal to a run that has some rows; return its exit code, what it said, and what is left of it."""
+    command = (sys.executable, "-m", "harness.cli", "run", "--passes", "300", *arguments)
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, **more
+    ) as running:
+        wait_for_rows(Path(environment["LAB_RESULTS_DIR"]), rows)
+        everything = psutil.Process(running.pid).children(recursive=True)
+        os.kill(running.pid, number)
+        started = time.monotonic()
+        output, _ = running.communicate(timeout=60)
+        assert time.monotonic() - started < 10
+    _, left = psutil.wait_procs(everything, timeout=5)
+    return running.returncode, output, left
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_run_on_servers_of_others_ends_in_order_by_every_signal(
+    on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, number: signal.Signals
+) -> None:
+    chosen = ("--external", "--experiment", "matrix", "--rows", "20000", "--only", WAYS)
+    code, output, left = ended_by(number, chosen, on_embedded_lab)
+    assert code == 128 + number
+    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
+    begun, *known = output.split(f"run --resume {folder.name}\n")
+    assert begun.endswith("lab: stopped; go on with: lab ")
+    if number == signal.SIGINT:  # a person waits for an answer
+        assert WAYS.partition(",")[0] in known[0]
+        assert known[0].endswith("stopped: these answers are of the runs so far; go on with: lab ")
+    else:
+        assert known == [""]
+    assert not left
+    assert tables_of_runs(embedded_lab) == []
+    assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_run_without_servers_ends_in_order_too(environment: dict[str, str], number: signal.Signals) -> None:
+    chosen = ("stores", "--size", "smoke", "--only", "stores_equal.pyarrow.*")
+    code, output, left = ended_by(number, chosen, environment, 2)
+    assert code == 128 + number
+    assert output.count("run --resume") == 1 + (number == signal.SIGINT)
+    assert not left
+    assert not (Path(environment["LAB_STATE_DIR"]) / "stores").exists()
+
+
+def test_ctrl_c_is_never_a_row_even_where_a_client_takes_it_for_itself(environment: dict[str, str]) -> None:
+    """The reference client cancels its query on SIGINT and reports an error of it, when it is let to."""
+
+    def as_a_background_job() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    chosen = ("--experiment", "matrix", "--rows", "50000", "--only", "postgres.psycopg.write_polars_copy_text")
+    for attempt in range(4):
+        place = environment | {"LAB_RESULTS_DIR": f"{environment['LAB_RESULTS_DIR']}/{attempt}"}
+        code, _, left = ended_by(signal.SIGINT, chosen, place, 1 + attempt, preexec_fn=as_a_background_job)
+        assert (code, left) == (130, [])
+        (folder,) = Path(place["LAB_RESULTS_DIR"]).iterdir()
+        assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
+
+
+def test_an_interrupt_that_reaches_a_worker_changes_nothing(
+    embedded_lab: EmbeddedLab, tmp_path: Path, interrupting: Callable[[], None]
+) -> None:
+    uri, table = embedded_lab.endpoints["postgres"], "read_while_interrupted"
+    job = DatabaseJob(
+        transport="postgres.adbc.read_polars_fetch",
+        result=str(tmp_path / "result.arrow"),
+        dataset="",
+        logical_types={"n": "int64"},
+        addresses=Addresses(uri),
+        table=table,
+    )
+    with psycopg.connect(uri, autocommit=True) as direct:
+        direct.execute(f"CREATE TABLE {table} AS SELECT n::int8 FROM generate_series(1, 5000000) n")
+        interrupting()
+        answer = execute(job, 60, tmp_path / "log").answer
+        direct.execute(f"DROP TABLE {table}")
+    assert answer.status is Status.OK, answer
+
+
+@pytest.fixture
+def interrupting() -> Callable[[], None]:
+    """Send the next busy worker some interrupts, in the background."""
+
+    def interrupt() -> None:
+        worker = busy_worker(time.monotonic() + 60)
+        for _ in range(10):
+            worker.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+
+    return lambda: threading.Thread(target=interrupt, daemon=True).start()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from harness.results.row import OF_MEASUREMENT
 from harness.run import fault_attribution
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
-from tests.commands import Command, addresses_of, environment_below, refused, wait_for_rows
+from tests.commands import Command, addresses_of, environment_below, refused, succeeded, wait_for_rows
 
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
@@ -45,9 +45,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command
     with (folder / "runs.csv").open("a") as file:
         file.write("torn,li")  # as a killed run may leave it
 
-    done = lab("run", "--resume", folder.name, env=environment)
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--resume", folder.name, env=environment))
     after = (folder / "runs.csv").read_text()
     assert after.startswith(before)
     rows = runs_csv.load(folder / "runs.csv")
@@ -62,8 +60,7 @@ def made(
     """The folder of a run of one way in three passes on named servers, made once."""
     place = environment_below(tmp_path_factory.mktemp("made"), dataset_folder) | addresses_of(embedded_lab)
     run = ("run", "--external", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
-    done = lab(*run, env=place)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab(*run, env=place))
     (folder,) = Path(place["LAB_RESULTS_DIR"]).iterdir()
     return folder
 
@@ -95,8 +92,7 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(
     before = lab("report", folder.name, env=on_embedded_lab)
     assert "This run is not complete" in (folder / "report.html").read_text()
     assert f"1 runs were ended by the machine or a person: lab run --resume {folder.name}" in before.stdout
-    done = lab("run", "--resume", folder.name, env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--resume", folder.name, env=on_embedded_lab))
     assert [str(row.status) for row in runs_csv.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
 
@@ -126,24 +122,36 @@ def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
     copy = tmp_path / "elsewhere" / "copy"
     shutil.copytree(made, copy)
     (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
-    done = lab("run", "--resume", str(copy), env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--resume", str(copy), env=on_embedded_lab))
     assert {row.run_id for row in runs_csv.load(copy / "runs.csv")} == {made.name}
     assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(made / "runs.csv")) == 3
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Make a folder a disk of so many MB."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture
 def small_state_disk() -> Iterator[Path]:
     """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="lab-test-"))
-    folder.chmod(0o755)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=250m,mode=755", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        folder.rmdir()
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-    folder.rmdir()
+    with tempfile.TemporaryDirectory(prefix="lab-test-") as name:
+        Path(name).chmod(0o755)
+        with small_disk(Path(name), 250) as folder:
+            yield folder
+
+
+@pytest.fixture
+def small_results_disk(tmp_path: Path) -> Iterator[Path]:
+    """A results folder on a disk of 3 MB."""
+    (tmp_path / "results").mkdir()
+    with small_disk(tmp_path / "results", 3) as folder:
+        yield folder
 
 
 @pytest.mark.long
@@ -164,23 +172,10 @@ def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
     assert re.search(r"^lab: .*(no space (is )?left|No space left)", said.decode(), re.MULTILINE), said
     assert {row.status for row in runs_csv.load(folder / "runs.csv")} <= {Status.OK, Status.AGAIN}
     (small_state_disk / "filler").unlink(missing_ok=True)
-    done = lab("run", "--resume", folder.name, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--resume", folder.name, env=environment))
     counted = [row for row in runs_csv.load(folder / "runs.csv") if row.status is not Status.AGAIN]
     assert {row.status for row in counted} == {Status.OK}
     assert len(counted) == len({(row.transport, row.pass_number) for row in counted})
-
-
-@pytest.fixture
-def small_results_disk(tmp_path: Path) -> Iterator[Path]:
-    """A results folder on a disk of 3 MB."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.long
@@ -211,6 +206,5 @@ def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_c
     before = runs_csv.load(folder / "runs.csv")
     assert 4 <= len(before) < THREE_PASSES
     assert {row.status for row in before} == {Status.OK}
-    done = lab("run", "--resume", folder.name, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", "--resume", folder.name, env=environment))
     assert len(runs_csv.load(folder / "runs.csv")) == THREE_PASSES

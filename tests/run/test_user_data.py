@@ -1,11 +1,9 @@
 """`lab run` on somebody's own data: the whole matrix on a file or a query, what is left out, and how it goes on."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
-import clickhouse_connect
 import polars as pl
 import psycopg
 import pytest
@@ -14,13 +12,12 @@ from harness import registry, settings
 from harness.datasets.user_data import data
 from harness.datasets.user_data.losses import ruled_out
 from harness.datasets.user_data.mark import FILE as KEY_FILE
-from harness.machine.variables import namespace
-from harness.model import MARK, Case, Experiment, LabError, Status
+from harness.model import Case, Experiment, LabError, Status
 from harness.results import runs_csv
 from harness.run.plan import Plan
 from harness.run.rigs.rig import RunRequest
 from harness.systems import SYSTEMS
-from tests.commands import Command, refused
+from tests.commands import Command, refused, succeeded
 from tests.typed import typed
 
 WRITE, READ = "postgres.psycopg.write_polars_copy_text_format", "clickhouse.urllib.read_polars_parquet"
@@ -49,8 +46,7 @@ def results(environment: dict[str, str]) -> Path:
 def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_goes_on_with_the_same_data(
     lab: Command, on_embedded_lab: dict[str, str], file: Path
 ) -> None:
-    done = lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab))
     assert "\n2 runs of 2 transports, size default, 1 pass\n" in done.stdout
     assert f"skipped: {LOSES_NULLS}: changed: " in done.stdout
     folder = results(on_embedded_lab)
@@ -73,8 +69,7 @@ def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_go
     other = file.with_name("other.parquet")
     FRAME.head(2).write_parquet(other)
     assert "made in another environment" in refused(lab(*again, "--data", str(other), env=on_embedded_lab))
-    done = lab(*again, "--data", str(file), "--key", "id", env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab(*again, "--data", str(file), "--key", "id", env=on_embedded_lab))
     assert len(runs_csv.load(folder / "runs.csv")) == 3
 
 
@@ -93,8 +88,7 @@ def test_a_query_is_the_data_and_without_names_no_result_has_any(
 ) -> None:
     query = ("--query", f"SELECT income, name FROM {people}", "--query-from", "postgres", "--no-names")
     command = [part for part in asked(Path(), WRITE) if part not in ("--data", ".")]
-    done = lab(*command, *query, env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab(*command, *query, env=on_embedded_lab))
     folder = results(on_embedded_lab)
     (row,) = runs_csv.load(folder / "runs.csv")
     assert (row.status, row.fidelity, row.rows) == (Status.OK, "exact", 1)
@@ -103,39 +97,6 @@ def test_a_query_is_the_data_and_without_names_no_result_has_any(
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         content = path.read_text(errors="replace")
         assert not [word for word in ("income", "Smith") if word in content], path
-
-
-@contextmanager
-def somebodys_table(system: str, environment: dict[str, str]) -> Iterator[Callable[[], int]]:
-    """Make a table of one row, without the lab's mark, in its namespace, which has it; yield what counts its rows."""
-    name = f"{namespace()}.{data.NAME}"
-    if system == "postgres":
-        with psycopg.connect(environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {namespace()}")  # type: ignore[arg-type]
-            connection.execute(f"COMMENT ON SCHEMA {namespace()} IS '{MARK}'")  # type: ignore[arg-type]
-            connection.execute(f"CREATE TABLE {name} AS SELECT 1 AS a")  # type: ignore[arg-type]
-            yield lambda: len(connection.execute(f"SELECT a FROM {name}").fetchall())  # type: ignore[arg-type]
-            connection.execute(f"DROP TABLE {name}")  # type: ignore[arg-type]
-        return
-    client = clickhouse_connect.get_client(dsn=environment["LAB_CLICKHOUSE_HTTP_URL"])
-    client.command(f"CREATE DATABASE IF NOT EXISTS {namespace()} COMMENT '{MARK}'")
-    client.command(f"CREATE TABLE {name} ENGINE = MergeTree ORDER BY a AS SELECT 1 AS a")
-    yield lambda: int(str(client.command(f"SELECT count() FROM {name}")))
-    client.command(f"DROP TABLE {name}")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_table_that_somebody_else_has_is_not_touched(
-    lab: Command, on_embedded_lab: dict[str, str], file: Path, system: str
-) -> None:
-    with somebodys_table(system, on_embedded_lab) as rows:
-        said = refused(
-            lab(*asked(file, next(name for name in (WRITE, READ) if name.startswith(system))), env=on_embedded_lab)
-        )
-        assert f'table "{namespace()}.own" exists and was not made by the lab' in said
-        assert rows() == 1
-    assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))
 
 
 def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:

@@ -1,15 +1,75 @@
-"""A suite file is data: what is right is read, what is wrong is one line that says so."""
+"""A suite file is data: what is right is read and becomes a plan, what is wrong is one line that says so."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from harness.model import LabError
+from harness import registry
+from harness.model import Experiment, LabError
+from harness.run import plan as plans
 from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import PublishedFigure, Rig, Size
-from tests.suites.small import FIGURES, FIRST, GOOD, SECOND
+from harness.suites.suite import PublishedFigure, Rig, Size, Suite
+from tests.commands import one_line
+
+GOOD = """
+name = "small"
+title = "A title"
+rig = "databases"
+[published]
+title = "An article"
+author = "An author"
+date = 2026-04-07
+figures = "figures.csv"
+conditions = "some"
+[defaults]
+select = "*"
+dataset = "analytics_metrics"
+passes = 3
+time_limit_seconds = 5
+[sizes.default]
+experiments = [
+  { name = "first", parameters = { rows = [10, 20] } },
+  { name = "second", select = "pg.*", dataset = "integers", parameters = { files = [1], cache = ["warm", "cold"] } },
+]
+[sizes.smoke]
+passes = 1
+experiments = [{ name = "only", parameters = { rows = [10] } }]
+[[pictures]]
+name = "a-picture"
+title = "A picture"
+form = "lines"
+where = { experiment = ["first"] }
+x = "rows"
+y = "seconds"
+[[pictures]]
+name = "another-picture"
+title = "Another picture"
+form = "bars"
+y = "seconds"
+statistic = "mean and deviation"
+"""
+FIGURES = (
+    "database,direction,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
+)
+FIRST = Experiment("first", "*", "analytics_metrics", {"rows": [10, 20]})
+SECOND = Experiment("second", "pg.*", "integers", {"files": [1], "cache": ["warm", "cold"]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one good suite named small."""
+    (tmp_path / "small.toml").write_text(GOOD)
+    (tmp_path / "figures.csv").write_text(FIGURES)
+    return tmp_path
+
+
+@pytest.fixture
+def small(folder: Path) -> Suite:
+    return suite_files.load(folder, "small")
 
 
 def test_a_good_suite_is_read(small):
@@ -30,24 +90,27 @@ def test_a_size_has_the_defaults_and_what_it_says_otherwise(small):
     assert list(small.sizes) == ["smoke", "default"]  # from small to large, whatever their order in the file
 
 
-def test_a_figure_says_under_which_conditions_it_was_measured(folder):
-    (folder / "figures.csv").write_text(
-        "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n"
-    )
-    (figure,) = suite_files.load(folder, "small").published
-    assert figure == PublishedFigure(
-        "a", experiment="first", parameters={"files": "1"}, rows=10, bytes=20, peak_rss_bytes=30.0
-    )
+@pytest.mark.parametrize(
+    ("text", "figure"),
+    [
+        (
+            "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n",
+            PublishedFigure("a", experiment="first", parameters={"files": "1"}, rows=10, bytes=20, peak_rss_bytes=30.0),
+        ),
+        (
+            "description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n",
+            PublishedFigure("a", experiment="first", detail="bytes_per_s", detail_value=330e9),
+        ),
+    ],
+)
+def test_a_figure_says_under_which_conditions_and_of_what_it_was_measured(folder, text, figure):
+    (folder / "figures.csv").write_text(text)
+    assert suite_files.load(folder, "small").published == (figure,)
 
 
 def test_an_unknown_suite_names_the_nearest(folder):
     with pytest.raises(LabError, match=r'no suite "smal". Did you mean "small"\? Choose from: small'):
         suite_files.load(folder, "smal")
-
-
-def test_a_folder_without_suites_says_so(tmp_path):
-    with pytest.raises(LabError, match="no suites in"):
-        suite_files.load(tmp_path / "nowhere", "matrix")
 
 
 @pytest.mark.parametrize("name", ["../small", "", "/etc/passwd", "small.toml"])
@@ -132,6 +195,17 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
             "where.experiment: expected a list",
         ),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
+        *(
+            ('[[pictures]]\nname = "a-', f'[[comparisons]]\n{entry}\n[[pictures]]\nname = "a-', said)
+            for entry, said in (
+                (
+                    'title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }',
+                    "expected one and other",
+                ),
+                ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
+                ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
+            )
+        ),
         (
             'name = "another-picture"',
             'name = "a-picture"',
@@ -142,10 +216,9 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
 def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, new, said):
     assert old in GOOD
     (folder / "small.toml").write_text(GOOD.replace(old, new))
-    with pytest.raises(LabError, match=said) as caught:
+    with one_line(said) as caught:
         suite_files.load(folder, "small")
     assert "small.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +234,8 @@ def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, n
 )
 def test_wrong_published_figures_are_one_line_that_names_their_file(folder, text):
     (folder / "figures.csv").write_text(text)
-    with pytest.raises(LabError, match=r"figures\.csv") as caught:
+    with one_line(r"figures\.csv"):
         suite_files.load(folder, "small")
-    assert "\n" not in str(caught.value)
 
 
 def test_comparisons_are_of_points_of_values_or_of_transports(folder):
@@ -193,27 +265,6 @@ against = "a.b.d"
     )
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ('title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }', "expected one and other"),
-        ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
-        ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
-    ],
-)
-def test_what_is_no_comparison_is_one_line(folder, entry, said):
-    (folder / "small.toml").write_text(f"{GOOD}\n[[comparisons]]\n{entry}\n")
-    with pytest.raises(LabError, match=said) as caught:
-        suite_files.load(folder, "small")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_figure_may_be_one_of_a_detail(folder):
-    (folder / "figures.csv").write_text("description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n")
-    (figure,) = suite_files.load(folder, "small").published
-    assert (figure.detail, figure.detail_value, figure.mean_seconds) == ("bytes_per_s", 330e9, None)
-
-
 def test_only_a_suite_that_asks_for_traces_has_them(folder):
     assert not suite_files.load(folder, "small").traces
     (folder / "small.toml").write_text(f"traces = true\n{GOOD}")
@@ -238,3 +289,131 @@ def test_the_rigs_that_a_suite_may_name_are_those_there_are():
         path.stem for path in (ROOT / "harness" / "run" / "rigs").glob("*.py") if "def opened(" in path.read_text()
     }
     assert set(get_args(Rig)) == found
+
+
+def plan(suite, size="default", only="*", seed=7, **wanted):
+    return plans.of_size(suite, size, only, seed, **wanted)
+
+
+def test_a_plan_takes_all_of_its_size(small):
+    made = plan(small)
+    assert (made.suite, made.size, made.select, made.seed) == ("small", "default", "*", 7)
+    assert (made.passes, made.time_limit, made.experiments) == (3, 5, (FIRST, SECOND))
+
+
+def test_what_the_person_wants_comes_before_what_the_suite_says(small):
+    made = plan(small, "smoke", "postgres.*", rows=99, passes=7, time_limit=60.0)
+    assert (made.select, made.passes, made.time_limit) == ("postgres.*", 7, 60.0)
+    assert [experiment.parameters for experiment in made.experiments] == [{"rows": [99]}]
+    assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
+
+
+@pytest.fixture
+def contested(folder):
+    """The small suite, whose first experiment leaves out a transport where nothing is asked for, its second all."""
+    text = GOOD.replace('{ name = "first",', '{ name = "first", unasked = "contenders",')
+    text = text.replace('{ name = "second",', '{ name = "second", unasked = "nothing",')
+    (folder / "small.toml").write_text(text)
+    (folder / "left_out").mkdir()
+    (folder / "left_out" / "small.csv").write_text("transport,values\na.b.c,exact\n")
+    return suite_files.load(folder, "small")
+
+
+def test_who_asks_for_nothing_by_name_gets_the_contenders(contested):
+    assert plan(contested).experiments == (replace(FIRST, left_out=["a.b.c"]),)
+    assert plan(contested, rows=30, passes=9).experiments[0].left_out == ["a.b.c"]
+
+
+def test_who_asks_for_all_origins_gets_every_transport_but_no_experiment_that_has_to_be_named(contested):
+    assert plan(contested, origins="all").experiments == (FIRST,)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"only": "a.*"}, {"experiments": "first,second"}, {"experiments": "first,second", "origins": "all"}],
+)
+def test_who_asks_for_something_by_name_gets_all_of_it(contested, asked):
+    assert plan(contested, **asked).experiments == (FIRST, SECOND)
+
+
+def test_all_origins_are_those_too_that_the_suite_leaves_out(folder):
+    (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
+    assert plan(suite_files.load(folder, "small"), origins="all").experiments == (FIRST, SECOND)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(None, (FIRST, SECOND)), ("second", (SECOND,)), ("second, first", (FIRST, SECOND)), ("first,first", (FIRST,))],
+)
+def test_only_the_experiments_asked_for_are_in_a_plan_in_the_order_of_the_suite(small, names, expected):
+    assert plan(small, experiments=names).experiments == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"size": "defult"},
+            r'no size "defult". Did you mean "default"\? Choose from: smoke, default',
+        ),
+        ({"size": ""}, 'no size "". Choose from'),
+        ({"size": "full"}, "Choose from: smoke, default$"),
+        ({"experiments": "secnd"}, r'no experiment "secnd". Did you mean "second"\? Choose from: first, second'),
+        ({"experiments": "first,"}, 'no experiment ""'),
+        ({"size": "smoke", "experiments": "first"}, 'no experiment "first". Choose from: only'),
+        ({"rows": 10}, "experiment second has no parameter rows; choose its amount of data with --size"),
+        ({"experiments": "first", "rows": 0}, "rows 0: give a whole number of at least 1"),
+        ({"passes": 0}, "passes 0: give a whole number of at least 1"),
+    ],
+)
+def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, wanted, said):
+    with one_line(said):
+        plan(small, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("cores", "values"),
+    [(1, [1, 2]), (2, [1, 2, 4]), (6, [1, 2, 4, 6, 12]), (128, [1, 2, 4, 8, 16, 32, 64, 128, 256])],
+)
+def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_made(
+    folder, monkeypatch, cores, values
+):
+    monkeypatch.setattr(suite_files, "cores", lambda: cores)
+    text = GOOD.replace("{ rows = [10, 20] }", '{ rows = [10, 20], threads = "1..cores", all = "cores" }')
+    (folder / "small.toml").write_text(text)
+    (first, _) = plan(suite_files.load(folder, "small")).experiments
+    assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
+
+
+def test_a_suite_without_databases_runs_on_no_data_of_a_persons_own(small):
+    with pytest.raises(LabError, match="suite small is about its own data: choose a suite on databases"):
+        plans.origins_on_user_data(replace(small, rig="parquet"), None)
+
+
+def test_on_data_of_a_persons_own_nothing_is_left_out_unless_it_is_asked_for(contested):
+    def own(origins=None, **asked):
+        return plans.on_user_data(
+            plan(contested, origins=plans.origins_on_user_data(contested, origins), **asked), "own"
+        )
+
+    assert own().experiments == (replace(FIRST, dataset="own"),)  # no contenders rule
+    assert own(only="a.*").experiments == (replace(FIRST, dataset="own"), replace(SECOND, dataset="own"))
+    assert own("published").experiments[0].origins == ["published"]
+    assert plan(contested).experiments[0].left_out
+
+
+def test_on_data_of_a_persons_own_the_matrix_has_every_transport_at_every_size():
+    """Also at the size smoke, whose experiment has three origins of the lab's own choice."""
+    matrix = suite_files.load(ROOT / "suites", "matrix")
+    every = {entry.id for entry in registry.select(matrix.size("default").experiments[0].select)}
+    assert matrix.left_out & every
+    for size in matrix.sizes:
+        made = plan(matrix, size, origins=plans.origins_on_user_data(matrix, None), rows=3)
+        found = plans.cases(plans.on_user_data(made, "own"), registry.select)
+        assert {case.dataset for case in found} == {"own"}
+        assert {case.transport.id for case in found} == every, size
+
+
+def test_a_folder_without_suites_says_so(tmp_path):
+    with pytest.raises(LabError, match="no suites in"):
+        suite_files.load(tmp_path / "nowhere", "matrix")

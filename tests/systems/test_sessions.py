@@ -1,15 +1,20 @@
-"""A person's query is asked in their own session, and writes nothing: `--query` on real engines."""
+"""A person's query is asked in their session, writes nothing, and brings its rows as they are, on real engines."""
 
+import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import psycopg
+import pyarrow as pa
 import pytest
 
+from harness.datasets.user_data import data, reading
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
 from harness.systems import SYSTEMS
+from harness.systems.clickhouse.asked import as_brought
 
 ROLE, PASSWORD = "reads_apart", "of its own"
 
@@ -124,3 +129,179 @@ def test_a_timeout_of_ones_own_is_said_in_the_words_of_the_server(embedded_lab: 
 )
 def test_a_query_to_clickhouse_may_end_as_people_end_them(embedded_lab: EmbeddedLab, query: str) -> None:
     assert len(answer("clickhouse", embedded_lab.endpoints, query)) == 1
+
+
+def brought(lab: EmbeddedLab, query: str) -> pa.Table:
+    return SYSTEMS["postgres"].session.answer(lab.endpoints, query)[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT interval '1 day' AS d", r'column "d": .* found interval; ask for extract\(epoch FROM "d"\), or give'),
+        ("SELECT ARRAY[interval '1 day'] AS d", r'column "d": .* found interval\[\]; ask for "d"::text\[\], or give'),
+        ("SELECT inet '10.0.0.1' AS i", 'column "i": .* found inet; ask for "i"::text, or give the data as a file'),
+        ("SELECT int4range(1, 5) AS r", 'column "r": .* found int4range; ask for "r"::text'),
+        ("SELECT B'101' AS b", 'column "b": .* found bit; ask for "b"::text'),
+        ("SELECT tsvector 'a b' AS t", 'column "t": .* found tsvector; ask for "t"::text'),
+        ("SELECT row(1, 'a') AS r", 'column "r": .* found record; ask for "r"::text'),
+        ("SELECT ARRAY[1.5] AS a", r'column "a": .* found numeric\[\]; ask for "a"::text\[\]'),
+        ("SELECT '{1.5}'::money[] AS a", r'column "a": .* found money\[\]; ask for "a"::text\[\]'),
+        ("SELECT ARRAY[jsonb '{}'] AS a", r'column "a": .* found jsonb\[\]; ask for "a"::text\[\]'),
+        ("SELECT 7 AS n, ARRAY[1] AS flat, ARRAY[[1], [2]] AS deep;", 'column "deep": .* array of several dimensions'),
+        (
+            "SELECT timestamp 'infinity' AS t",
+            'column "t": .* found infinity or a moment after 294246; leave these rows',
+        ),
+        ("SELECT ARRAY[now(), '-infinity'] AS t", 'column "t": .* found infinity'),
+        ("SELECT date '-infinity' AS d UNION ALL SELECT current_date", 'column "d": .* found infinity'),
+        ("SELECT time '24:00' AS t", 'column "t": .* found the time 24:00'),
+        ("SELECT 1 AS n, 2 AS n", 'expected columns of different names in the answer of the query, found "n" twice'),
+    ],
+)
+def test_a_query_whose_rows_would_come_as_others_is_refused(embedded_lab: EmbeddedLab, query: str, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        brought(embedded_lab, query)
+
+
+@pytest.fixture
+def types_of_ones_own(embedded_lab: EmbeddedLab) -> Iterator[None]:
+    """An enum, a domain over money, and a composite type."""
+    made = {"TYPE mood": "AS ENUM ('glad', 'sad')", "DOMAIN price": "AS money", "TYPE pair": "AS (a int, b int)"}
+    made |= {"DOMAIN vague": "AS mood"}
+    with psycopg.connect(embedded_lab.endpoints["postgres"], autocommit=True) as connection:
+        for name, of in made.items():
+            connection.execute(f"CREATE {name} {of}")
+        yield
+        for name in reversed(made):
+            connection.execute(f"DROP {name}")
+
+
+@pytest.mark.usefixtures("types_of_ones_own")
+def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_sign(embedded_lab: EmbeddedLab) -> None:
+    query = """
+        SELECT 1234.5::money AS "a""b", NULL::price AS price, 'sad'::mood AS mood, ARRAY['glad', NULL]::mood[] AS moods,
+            'glad'::vague AS vague, 4294967295::oid AS oid, 7 AS n -- these
+    """
+    user_data = data.from_frame(reading.of_memory(brought(embedded_lab, query)))
+    assert user_data.frame.to_dicts() == [
+        {
+            'a"b': Decimal("1234.50"),
+            "price": None,
+            "mood": "sad",
+            "moods": ["glad", None],
+            "vague": "glad",
+            "oid": 4294967295,
+            "n": 7,
+        }
+    ]
+    with pytest.raises(LabError, match=r'column "p": .* found pair; ask for "p"::text'):
+        brought(embedded_lab, "SELECT (1, 2)::pair AS p")
+
+
+def test_the_last_moments_that_postgres_and_a_frame_have_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+    query = """
+        SELECT t, t::date AS d, time '23:59:59.999999' AS h
+        FROM unnest(ARRAY[timestamp '294246-12-31 23:59:59', '4713-01-01 BC']) t
+    """
+    found = brought(embedded_lab, query)
+    days = [106_751_981, -2_440_550]
+    assert [one.value // (86_400 * 10**6) for one in found["t"]] == days
+    assert found["d"].cast(pa.int32()).to_pylist() == days
+    assert found["h"].to_pylist() == [dt.time(23, 59, 59, 999_999)] * 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH a AS (SELECT 1 AS n) SELECT * FROM a -- all",
+        "SELECT 1 AS n;",
+        "SELECT 1 AS n ; ",
+        "SELECT 1 AS n; -- all; of it",
+        "SELECT 1 AS n /* a /* b */ ; */ ;;\n-- x",
+    ],
+)
+def test_a_query_may_end_as_people_end_them(embedded_lab: EmbeddedLab, query: str) -> None:
+    assert brought(embedded_lab, query).to_pylist() == [{"n": 1}]
+
+
+def test_a_query_with_arrays_brings_its_rows_and_no_more(embedded_lab: EmbeddedLab) -> None:
+    query = "SELECT ARRAY[n, NULL] AS pairs, NULL::text[] AS words, n FROM generate_series(1, 2) n -- these"
+    found = brought(embedded_lab, query)
+    assert found.to_pylist() == [{"pairs": [n, None], "words": None, "n": n} for n in (1, 2)]
+
+
+LABEL = "CAST('a', 'Enum8(\\'a\\' = 7)')"
+
+
+def test_types_that_arrow_takes_for_numbers_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+    query = f"""
+        SELECT toDateTime('2024-03-31 02:30:00', 'UTC') AS `a"t`, CAST(NULL, 'Nullable(DateTime)') AS none,
+            {LABEL} AS label, toIPv4('1.2.3.4') AS ip, toLowCardinality('x') AS few,
+            toDateTime64(1, 3, 'UTC') AS fine, unhex('00FF') AS raw -- ;
+    """
+    own = data.from_frame(reading.of_memory(SYSTEMS["clickhouse"].session.answer(embedded_lab.endpoints, query)[0]))
+    assert own.frame.to_dicts() == [
+        {
+            'a"t': dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC),
+            "none": None,
+            "label": "a",
+            "ip": "1.2.3.4",
+            "few": "x",
+            "fine": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC),
+            "raw": b"\x00\xff",
+        }
+    ]
+
+
+def test_a_query_of_other_types_is_asked_as_it_is() -> None:
+    assert (
+        as_brought("SELECT 1 AS a", [("a", "UInt8"), ("b", "Enum"), ("c", "Tuple(`x` DateTime64(3))")])
+        == "SELECT 1 AS a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "named"),
+    [
+        ("Tuple(DateTime, String)", "DateTime"),
+        ("Nullable(UInt256)", "UInt256"),
+        ("Map(String, Enum8('DateTime' = 1))", "Enum8"),
+        ("Array(Map(String, IPv4))", "IPv4"),
+        ("IntervalDay", "IntervalDay"),
+        ("Variant(Int32, String)", "Variant"),
+        ("Array(Dynamic)", "Dynamic"),
+    ],
+)
+def test_what_has_no_form_is_refused_with_its_column(of: str, named: str) -> None:
+    said = f'column "a": a query brings {named} as another type; ask for toString\\(`a`\\), or give the data as a file'
+    with pytest.raises(LabError, match=said):
+        as_brought("SELECT a", [("a", of)])
+
+
+def test_states_of_aggregates_are_refused_and_what_is_simply_aggregated_comes() -> None:
+    with pytest.raises(LabError, match=r"brings AggregateFunction as another type; ask for finalizeAggregation\(`a`\)"):
+        as_brought("SELECT a", [("a", "AggregateFunction(sum, UInt8)")])
+    assert as_brought("SELECT a", [("a", "SimpleAggregateFunction(sum, UInt64)")]) == "SELECT a"
+
+
+def test_items_of_lists_and_bytes_inside_others_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+    query = f"""
+        SELECT [toDateTime('2024-03-31 02:30:00', 'UTC')] AS moments, [[{LABEL}], []] AS labels,
+            [toIPv4('1.2.3.4'), NULL] AS hosts, CAST(1.5, 'BFloat16') AS short,
+            [CAST(NULL, 'Nullable(BFloat16)')] AS no,
+            [unhex('00FF'), 'a'] AS raw, tuple('é', [unhex('00FF')])::Tuple(t String, r Array(String)) AS both
+    """
+    found = SYSTEMS["clickhouse"].session.answer(embedded_lab.endpoints, query)[0]
+    assert found.to_pylist() == [
+        {
+            "moments": [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC)],
+            "labels": [["a"], []],
+            "hosts": ["1.2.3.4", None],
+            "short": 1.5,
+            "no": [None],
+            "raw": [b"\x00\xff", b"a"],
+            "both": {"t": "é", "r": [b"\x00\xff"]},
+        }
+    ]
+    assert str(found.schema.field("short").type) == "float"

@@ -259,8 +259,9 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
     values, _ = HOSTILE[system, name]
     one = made(system, numbered(values), ["id"])
     for library in ("polars", "pandas"):
-        of_user = one.user_data
-        frame = of_user.frame if library == "polars" else as_pandas(of_user.frame, of_user.logical_types)
+        frame = (
+            one.user_data.frame if library == "polars" else as_pandas(one.user_data.frame, one.user_data.logical_types)
+        )
         table, _ = one.tables.for_write(system)
         write = partial(call, registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
         if said := unsupported(system, name, "write", library):

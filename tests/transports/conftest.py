@@ -1,10 +1,13 @@
 """Fixtures of the tests that run transports on a real Postgres."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from pyarrow import parquet
 
+from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.systems.postgres import client as postgres
 from harness.transports.postgres.psycopg import tuned
@@ -18,6 +21,26 @@ def uri(embedded_lab: EmbeddedLab) -> str:
     postgres.ensure_namespace(connection)
     connection.close()
     return postgres.transport_uri("postgres", embedded_lab.endpoints["postgres"])
+
+
+@pytest.fixture(scope="module")
+def source(request: pytest.FixtureRequest, dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Parquet file of several row groups, with as many rows as the module of the tests says."""
+    path, rows = tmp_path_factory.mktemp("source") / "parts.parquet", request.module.ROWS
+    built = parquet.read_table(store.ensure(dataset_folder, "analytics_metrics", rows, 7).path)
+    parquet.write_table(built, path, row_group_size=rows // request.module.PARTS)
+    return str(path)
+
+
+@pytest.fixture
+def spoilt(request: pytest.FixtureRequest, source: str, tmp_path: Path) -> str:
+    """The same file with a last key that is no UUID."""
+    rows, path = parquet.read_table(source), tmp_path / "spoilt.parquet"
+    keys = [*rows["entity_key"].to_pylist()[:-1], "00"]
+    parquet.write_table(
+        rows.set_column(0, "entity_key", [keys]), path, row_group_size=len(rows) // request.module.PARTS
+    )
+    return str(path)
 
 
 @pytest.fixture

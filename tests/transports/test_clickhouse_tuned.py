@@ -155,12 +155,6 @@ def test_a_day_that_the_column_does_not_hold_fails(server, call):
         call("write_polars", pl.DataFrame({"d": [datetime.date(1969, 12, 31)]}), "odd")
 
 
-def test_a_refused_insert_raises_what_the_server_says(server, call):
-    make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
-    with pytest.raises(RuntimeError, match="VIOLATED_CONSTRAINT"):
-        call("write_polars", pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
-
-
 @pytest.mark.parametrize("engine", ["MergeTree PARTITION BY n ORDER BY n", "Memory", "Log"])
 def test_a_value_that_fails_late_leaves_nothing(server, call, monkeypatch, engine):
     monkeypatch.setattr(clickhouse_write, "SLICE_ROWS", 1_000)
@@ -230,14 +224,3 @@ def test_a_string_that_is_no_utf_8_is_refused(server, call, text):
     server.execute(f"CREATE OR REPLACE VIEW bytes AS SELECT {text} AS s")
     with pytest.raises(Exception, match=r"(?i)utf-?8"):
         call("read_polars", "bytes")
-
-
-def test_a_connection_serves_again_after_a_failure(embedded_lab, server):
-    make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
-    uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    with tuned.connect(uri.replace(namespace(), DATABASE)) as connection:
-        with pytest.raises(RuntimeError):
-            tuned.write_polars_tuned(connection, pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
-        server.execute("TRUNCATE TABLE odd")
-        tuned.write_polars_tuned(connection, pl.select(a=pl.int_range(10, dtype=pl.Int32)), "odd")
-    assert server.execute("SELECT count() FROM odd") == [(10,)]

@@ -4,8 +4,6 @@ import asyncio
 import datetime
 import math
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import clickhouse_driver
@@ -159,13 +157,3 @@ def test_every_insert_says_whether_it_is_asynchronous() -> None:
     collected = {entry.id for entry in WRITES if entry.settings.get("async_insert") == "1"}
     assert {entry.settings.get("async_insert") for entry in WRITES} == {"0", "1"}
     assert collected == {entry.id for entry in WRITES if "_async_insert_" in entry.id}
-
-
-@pytest.mark.process
-def test_listing_them_imports_no_client_and_no_dataframe_library() -> None:
-    modules = ", ".join(sorted({entry.function.__module__ for entry in WRITES}))
-    third_party = {"asynch", "chdb", "clickhouse_connect", "clickhouse_driver", "httpx", "numpy", "obstore", "pandas"}
-    third_party |= {"polars", "pyarrow", "sqlalchemy"}
-    program = f"import sys, {modules}; print(*({third_party!r} & sys.modules.keys()))"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == ""

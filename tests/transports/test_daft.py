@@ -9,69 +9,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from harness import registry
 from harness.check import sums, unloaded
-from harness.check.sums import Sums
-from harness.datasets import store
 from harness.lab import interpreters
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.packages import not_installed
 from harness.machine import marked
 from harness.model import Operation, Transport, Workers
 from harness.run.execution import execute
-from harness.systems import SYSTEMS
 from harness.transports.clickhouse.partitions import insert_part
 from harness.transports.parts import row_groups
 from harness.transports.postgres.partitions import copy_part
 from harness.worker.contracts.databases import Addresses, DatabaseAnswer, DatabaseJob
+from tests.streams import SPEC, Table
 
 OF_DAFT = registry.select("*.daft.*")
 MISSING = not_installed([module for entry in OF_DAFT for module in entry.requires])
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200), pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
 
 ROWS, PARTS = 20_000, 4
-SPEC = store.specification("analytics_metrics")
-PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
 PUT = {"postgres": copy_part, "clickhouse": insert_part}
 ENDPOINTS = {"postgres": "postgres", "clickhouse": "clickhouse_http"}
 STAGED = ("postgres.daft.load_copy_staged_ray", "clickhouse.daft.load_insert_staged_ray")
 
 
-@pytest.fixture(scope="module")
-def source(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Parquet file of several row groups."""
-    path = tmp_path_factory.mktemp("source") / "parts.parquet"
-    pq.write_table(
-        pq.read_table(store.ensure(dataset_folder, SPEC.name, ROWS, 7).path), path, row_group_size=ROWS // PARTS
-    )
-    return str(path)
-
-
-class Table:
-    """A table of the dataset on the server of a system, and its address."""
-
-    def __init__(self, system: str, lab: EmbeddedLab) -> None:
-        self.name, self._system = "of Daft", SYSTEMS[system]
-        self.uri = self._system.client.transport_uri(ENDPOINTS[system], lab.endpoints[ENDPOINTS[system]])
-        self.connection = self._system.client.open_connection(lab.endpoints)
-        self._system.client.ensure_namespace(self.connection)
-        self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
-
-    def sums(self) -> Sums:
-        return self._system.sums.sums(self.connection, self.name, SPEC.logical_types)
-
-    def discard(self) -> None:
-        self._system.client.drop(self.connection, self.name)
-        self.connection.close()
-
-
 @pytest.fixture
 def tables(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Table]]:
     """A table on each server."""
-    made = {system: Table(system, embedded_lab) for system in PROFILES}
+    made = {system: Table(system, ENDPOINTS[system], embedded_lab) for system in ENDPOINTS}
     yield made
     for one in made.values():
         one.discard()
@@ -114,13 +81,9 @@ def test_what_daft_moves_arrives_exact(entry: Transport, tables: dict[str, Table
 
 @pytest.mark.parametrize("name", STAGED)
 def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
-    name: str, tables: dict[str, Table], source: str, tmp_path: Path
+    name: str, tables: dict[str, Table], spoilt: str, tmp_path: Path
 ) -> None:
-    entry, rows = registry.one(name), pq.read_table(source)
-    keys = rows["entity_key"].to_pylist()
-    keys[-1] = "00"  # no uuid
-    spoilt = str(tmp_path / "spoilt.parquet")
-    pq.write_table(rows.set_column(0, "entity_key", [keys]), spoilt, row_group_size=ROWS // PARTS)
+    entry = registry.one(name)
     answer = answered(entry, tables[entry.system], spoilt, tmp_path)
     assert "uuid" in answer.error.lower()
     assert tables[entry.system].sums().rows == 0

@@ -8,29 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
 from harness import registry
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
-from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Workers
-from harness.systems import SYSTEMS
 from harness.transports.clickhouse import partitions as clickhouse
 from harness.transports.dask import client_of, done
 from harness.transports.parts import row_groups
 from harness.transports.postgres import dask as of_postgres
 from harness.transports.postgres import partitions as postgres
 from tests.every import every
+from tests.streams import SPEC, Table
 
 pytestmark = pytest.mark.long
 
 ROWS, PARTS = 2_000, 4
-SPEC = store.specification("analytics_metrics")
-PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
 # System -> the name of its address, how to put a part of rows into a table, how to do it once, and what that needs.
 PLAIN_AND_ONCE = {
     "postgres": ("postgres", postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
@@ -49,33 +45,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     folder = str(tmp_path_factory.mktemp("workers"))
     with client_of(Workers(2, "", folder=folder), []) as client:
         yield Workers(2, "", client.scheduler.address, folder)
-
-
-@pytest.fixture(scope="module")
-def source(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Parquet file of several row groups."""
-    path = tmp_path_factory.mktemp("source") / "parts.parquet"
-    built = pq.read_table(store.ensure(dataset_folder, "analytics_metrics", ROWS, 7).path)
-    pq.write_table(built, path, row_group_size=ROWS // PARTS)
-    return str(path)
-
-
-class Table:
-    """A table of the dataset on the server of a system, and its address."""
-
-    def __init__(self, system: str, endpoint: str, lab: EmbeddedLab) -> None:
-        self.name, self._system, self._lab = "of dask", SYSTEMS[system], lab
-        self.uri = self._system.client.transport_uri(endpoint, lab.endpoints[endpoint])
-        self.connection = self._system.client.open_connection(lab.endpoints)
-        self._system.client.ensure_namespace(self.connection)
-        self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
-
-    def sums(self) -> Sums:
-        return self._system.sums.sums(self.connection, self.name, SPEC.logical_types)
-
-    def discard(self) -> None:
-        self._system.client.drop(self.connection, self.name)
-        self.connection.close()
 
 
 @pytest.fixture
@@ -196,15 +165,10 @@ def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_tha
 
 @pytest.mark.parametrize("name", ["postgres.dask.load_copy_staged", "clickhouse.dask.load_insert_staged"])
 def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
-    name: str, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
+    name: str, table: Callable[..., Table], cluster: Workers, source: str, spoilt: str, tmp_path: Path
 ) -> None:
     entry = registry.one(name)
     made = table(entry.system, entry.endpoint)
-    rows = pq.read_table(source)
-    keys = rows["entity_key"].to_pylist()
-    keys[-1] = "00"  # no uuid
-    spoilt = str(tmp_path / "spoilt.parquet")
-    pq.write_table(rows.set_column(0, "entity_key", [keys]), spoilt, row_group_size=ROWS // PARTS)
     with pytest.raises(Exception, match=r"(?i)uuid"):
         moved(entry, made, cluster, spoilt, tmp_path / "unloaded")
     assert made.sums().rows == 0

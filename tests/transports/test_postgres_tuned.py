@@ -211,16 +211,6 @@ def test_a_view_is_read_as_one_slice(make, server, readers):
     assert tuned.read_polars_tuned(readers, "seen")["number"].to_list() == [1, 2]
 
 
-def test_a_duplicate_in_the_last_slice_leaves_nothing_visible(make, server, writers):
-    table, frame = make("id uuid PRIMARY KEY, number integer, text text"), many()
-    last = frame.sort("id").tail(1).with_columns(pl.col("id").str.to_uppercase())
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        tuned.write_polars_tuned(writers, pl.concat([frame, last]), table)
-    assert rows_of(server, table, "count(*)") == [(0,)]
-    tuned.write_polars_tuned(writers, frame, table)
-    assert rows_of(server, table, "count(*)") == [(ROWS,)]
-
-
 def test_rows_of_two_slices_that_clash_in_another_index_are_an_error_and_no_standstill(make, server, writers):
     table, frame = make("id uuid PRIMARY KEY, number integer UNIQUE, text text"), many()
     clash = frame.with_columns(pl.col("number") // 2)

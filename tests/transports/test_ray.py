@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
 from harness.check import sums, unloaded
@@ -76,15 +75,6 @@ class Database:
 
 def below() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
-
-
-@pytest.fixture(scope="module")
-def source(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Parquet file of several row groups."""
-    path = tmp_path_factory.mktemp("source") / "parts.parquet"
-    built = pq.read_table(store.ensure(dataset_folder, SPEC.name, ROWS, 7).path)
-    pq.write_table(built, path, row_group_size=ROWS // PARTS)
-    return str(path)
 
 
 def address(system: System, lab: EmbeddedLab) -> str:
@@ -256,15 +246,10 @@ def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_tha
 
 @BOTH
 def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
-    ray: Database, made: Callable[[str], Database], source: str, tmp_path: Path
+    ray: Database, made: Callable[[str], Database], source: str, spoilt: str, tmp_path: Path
 ) -> None:
     [entry] = select(f"{ray.system.name}.ray.load_*_staged")
     made(PLAIN)
-    rows = pq.read_table(source)
-    keys = rows["entity_key"].to_pylist()
-    keys[-1] = "00"  # no uuid
-    spoilt = str(tmp_path / "spoilt.parquet")
-    pq.write_table(rows.set_column(0, "entity_key", [keys]), spoilt, row_group_size=ROWS // PARTS)
     with pytest.raises(Exception, match=r"(?i)uuid"):
         ray.moved(entry, spoilt, tmp_path)
     assert ray.sums().rows == 0

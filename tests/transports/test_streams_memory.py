@@ -17,7 +17,7 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
-from tests.streams import LOADS, SPEC, UNLOADS, Server, opened
+from tests.streams import LOADS, PROFILES, SPEC, UNLOADS, Server, opened
 
 pytestmark = pytest.mark.long
 
@@ -60,7 +60,6 @@ SMALLER = {
         "UNLOAD_SETTINGS": {"output_format_parquet_row_group_size": "20000"},
     },
 }
-PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
 FEW, MANY = 300_000, 1_200_000
 MOST_GROWTH = 80 << 20  # half of what the rows take by which they differ
 

@@ -116,61 +116,38 @@ def test_a_mapped_file_that_is_read_is_seen_as_file_backed_memory(tmp_path):
 
 
 @linux
-def test_memory_given_back_before_the_end_is_in_the_peak_even_between_samples():
+@pytest.mark.parametrize(("inside", "least", "most"), [(True, 60, 80), (False, -80, 8)])
+def test_memory_that_is_given_back_is_in_the_peak_of_the_call_that_took_it_even_between_samples(inside, least, most):
     if not reset_high_water():
         pytest.skip("this system does not let a process reset its high-water mark")
+    np.ones(1 if inside else 8 * MB)
     with Stopwatch() as stopwatch:
-        held = np.ones(8 * MB)
-        del held
+        np.ones(8 * MB if inside else 1)
     rss, _, _ = peaks_above_start(stopwatch.report(), [])
     assert stopwatch.after.rss - stopwatch.before.rss < 8 * MB
-    assert 60 * MB <= rss < 80 * MB
+    assert least * MB <= rss < most * MB
 
 
-@linux
-def test_memory_given_back_before_the_start_is_not_in_the_peak():
-    if not reset_high_water():
-        pytest.skip("this system does not let a process reset its high-water mark")
-    held = np.ones(8 * MB)
-    del held
-    with Stopwatch() as stopwatch:
-        pass
-    rss, _, _ = peaks_above_start(stopwatch.report(), [])
-    assert rss < 8 * MB
+START = (1_000, 600, 400)
 
 
-def test_samples_outside_the_call_do_not_count():
-    report = report_of((1_000, 600, 400), (1_100, 650, 450))
-    outside = [sample(99, 9_000, 8_000, 1_000), sample(201, 9_000, 8_000, 1_000)]
-    assert peaks_above_start(report, outside) == (100, 50, 50)
-
-
-def test_samples_inside_the_call_count_from_the_first_to_the_last_nanosecond():
-    report = report_of((1_000, 600, 400), (1_000, 600, 400))
-    assert peaks_above_start(report, [sample(100, 1_500, 1_100, 400)]) == (500, 500, 0)
-    assert peaks_above_start(report, [sample(200, 1_500, 600, 900)]) == (500, 0, 500)
-
-
-@pytest.mark.process
-def test_the_peaks_of_the_parts_need_not_fall_together():
-    report = report_of((1_000, 600, 400), (1_000, 600, 400))
-    samples = [sample(120, 1_300, 900, 400), sample(150, 1_200, 600, 600)]
-    assert peaks_above_start(report, samples) == (300, 300, 200)
-
-
-def test_the_high_water_mark_counts_where_it_is_above_the_samples():
-    assert peaks_above_start(report_of((1_000, 600, 400), (1_000, 600, 400), 1_700), [])[0] == 700
-    report = report_of((1_000, 600, 400), (1_000, 600, 400), 1_200)
-    assert peaks_above_start(report, [sample(150, 1_900, 1_500, 400)])[0] == 900
-
-
-def test_a_call_that_only_gives_memory_back_has_a_peak_of_0():
-    report = report_of((1_000, 600, 400), (200, 100, 100), 1_000)
-    assert peaks_above_start(report, [sample(150, 500, 300, 200)]) == (0, 0, 0)
-
-
-def test_where_the_system_does_not_split_memory_the_parts_are_missing_and_not_0():
-    assert peaks_above_start(report_of((1_000,), (1_400,)), [sample(150, 1_500)]) == (500, None, None)
+@pytest.mark.parametrize(
+    ("before", "after", "high_water", "samples", "peaks"),
+    [
+        (START, (1_100, 650, 450), None, [(99, 9_000, 8_000, 1_000), (201, 9_000, 8_000, 1_000)], (100, 50, 50)),
+        (START, START, None, [(100, 1_500, 1_100, 400)], (500, 500, 0)),  # from the first nanosecond
+        (START, START, None, [(200, 1_500, 600, 900)], (500, 0, 500)),  # to the last
+        (START, START, None, [(120, 1_300, 900, 400), (150, 1_200, 600, 600)], (300, 300, 200)),  # not together
+        (START, START, 1_700, [], (700, 0, 0)),
+        (START, START, 1_200, [(150, 1_900, 1_500, 400)], (900, 900, 0)),  # the mark is below the samples
+        (START, (200, 100, 100), 1_000, [(150, 500, 300, 200)], (0, 0, 0)),  # it only gives memory back
+        ((1_000,), (1_400,), None, [(150, 1_500)], (500, None, None)),  # the system does not split memory
+    ],
+)
+def test_peaks_are_those_of_the_samples_within_the_call_and_of_the_high_water_mark(
+    before, after, high_water, samples, peaks
+):
+    assert peaks_above_start(report_of(before, after, high_water), [sample(*one) for one in samples]) == peaks
 
 
 @pytest.mark.process
@@ -236,19 +213,17 @@ def test_steal_is_the_eighth_number_of_all_cores_in_seconds(tmp_path):
         ("3:cpu,cpuacct:/lab\n1:name=systemd:/\n", {"cpu,cpuacct/lab": "throttled_time 250000000\n"}, 0.25),
         ("5:cpuset:/\n1:cpu:/\n0::/\n", {"cpu": "nr_throttled 0\nthrottled_time 0\n"}, 0.0),
         ("0::/lab\n", {}, None),
+        (None, {}, None),
     ],
-    ids=["version 2", "container", "root", "version 1", "both versions", "nothing there"],
+    ids=["version 2", "container", "root", "version 1", "both versions", "nothing there", "no control groups"],
 )
 def test_throttling_is_read_from_the_own_control_group(tmp_path, groups, stats, seconds):
     for folder, text in stats.items():
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / "cpu.stat").write_text(text)
-    (tmp_path / "groups").write_text(groups)
+    if groups:
+        (tmp_path / "groups").write_text(groups)
     assert read_throttled_seconds(tmp_path / "groups", tmp_path) == seconds
-
-
-def test_without_control_groups_nothing_is_throttled_and_nothing_is_made_up(tmp_path):
-    assert read_throttled_seconds(tmp_path / "none", tmp_path) is None
 
 
 def test_what_others_took_is_the_difference_over_the_body(monkeypatch):

@@ -7,15 +7,143 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from harness.model import Status
 from harness.run.execution import Worker
-from harness.worker.contracts.databases import DatabaseAnswer
+from harness.worker.contracts.databases import Addresses, DatabaseAnswer, DatabaseJob
+from harness.worker.contracts.several_tables import SeveralTablesAnswer, SeveralTablesJob
 from harness.worker.messages import Failed, Job
-from tests.worker.made import Lab
+from tests.made_up import MadeUp
+
+LOGICAL_TYPES = {"k": "uuid", "i": "int32"}
+UP = """
+@contextmanager
+def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("", "", requires=["needed"])
+def write_polars(connection, frame, table):
+    log("write", connection, len(frame), table)
+
+@transport("", "")
+def write_pandas(connection, frame, table):
+    log("write", type(frame).__module__, len(frame), table)
+
+@transport("", "", requires=["needed"])
+def read_polars(connection, table):
+    import polars
+    log("read", connection, table)
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("", "", frame="polars")
+def read_arrow(connection, table):
+    import polars
+    return polars.DataFrame({"k": ["a"], "i": [7]}).to_arrow()
+
+@transport("", "", frame="polars")
+def read_half(connection, table):
+    import polars
+    return polars.DataFrame({"k": ["a"], "i": [7.5]})
+
+@transport("", "", frame="polars")
+def read_unsupported(connection, table):
+    raise Unsupported("no such format")
+
+@transport("", "", frame="polars")
+def read_error(connection, table):
+    raise RuntimeError("server said: \\udcff no")
+
+class Panic(BaseException):
+    pass
+
+@transport("", "", frame="polars")
+def read_panic(connection, table):
+    raise Panic("out of range")
+
+@transport("", "", frame="polars")
+def read_exit(connection, table):
+    raise SystemExit("left")
+
+@transport("", "", frame="polars", requires=["no_such_package"])
+def read_missing(connection, table):
+    pass
+
+@transport("", "", frame="polars")
+def read_noisy(connection, table):
+    print("from Python")
+    os.system("echo from a child")
+    os.write(1, b"from C\\n")
+    return read_polars(connection, table)
+
+@transport("", "", frame="polars")
+def read_forever(connection, table):
+    pipe = open(os.environ["LAB_ALIVE"], "w")
+    print(os.getpid(), file=pipe, flush=True)
+    time.sleep(60)
+
+@transport("", "", frame="polars")
+def read_in_phases(connection, table):
+    import polars
+    from harness.phases import phase
+    with phase("encode" if table == "warmup" else "decode"):
+        return polars.DataFrame({"k": ["a"], "i": [7]})
+"""
+UP_ASYNC = """
+@asynccontextmanager
+async def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("", "", requires=["needed"])
+async def read_polars(connection, table):
+    import asyncio, polars
+    await asyncio.sleep(0)
+    log("read", connection, table)
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("", "", frame="polars")
+async def read_watched(connection, table):
+    import polars
+    polars.DataFrame.__repr__ = lambda frame: log("printed") or "a frame"
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("", "", frame="polars")
+async def read_in_phases(connection, table):
+    import polars
+    from harness.phases import phase
+    with phase("encode" if table == "warmup" else "decode"):
+        return polars.DataFrame({"k": ["a"], "i": [7]})
+"""
+
+
+class Lab(MadeUp):
+    """Made-up transports of a database, and the frame that writes are given."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, up=UP, up_async=UP_ASYNC)
+        frame = pl.DataFrame({"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32})
+        frame.write_parquet(folder / "data.parquet")
+
+    def job(self, function: str, module: str = "up") -> DatabaseJob:
+        return DatabaseJob(
+            transport=f"made.{module}.{function}",
+            dataset=str(self.folder / "data.parquet"),
+            logical_types=LOGICAL_TYPES,
+            addresses=Addresses("made://up"),
+            table="measured",
+            warmup_table="warmup",
+        )
+
+    def measure(self, function: str, module: str = "up") -> DatabaseAnswer | Failed:
+        return self.run(self.job(function, module))
+
 
 pytestmark = pytest.mark.process
 
@@ -99,24 +227,22 @@ def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(staying)
     assert pl.read_ipc(staying.result).to_dicts() == [{"k": "a", "i": 7}]
 
 
-def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(staying):
-    answer = staying.measure("read_arrow")
-    assert answer.status != Status.OK
-    assert "polars" in answer.error
-
-
-def test_values_that_cannot_be_kept_are_a_mismatch(staying):
-    answer = staying.measure("read_half")
-    assert (answer.status, answer.error) == (
-        Status.MISMATCH,
-        "i: Float64 changes values when converted to int32",
-    )
+@pytest.mark.parametrize(
+    ("function", "status", "said"),
+    [
+        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),  # its conversion was not timed
+        ("read_half", Status.MISMATCH, "i: Float64 changes values when converted to int32"),
+        ("read_unsupported", Status.UNSUPPORTED, "no such format"),
+        ("read_missing", Status.ERROR, "no_such_package"),
+        ("read_nothing", Status.ERROR, 'no transport "made.up'),
+        ("read_panic", Status.ERROR, "Panic: out of range"),
+    ],
+)
+def test_what_is_no_answer_has_a_status_and_a_reason_and_leaves_no_frame(staying, function, status, said):
+    answer = staying.measure(function)
+    assert answer.status is status
+    assert said in answer.error
     assert not staying.result.exists()
-
-
-def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(staying):
-    answer = staying.measure("read_unsupported")
-    assert (answer.status, answer.error) == (Status.UNSUPPORTED, "no such format")
 
 
 def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(staying):
@@ -128,15 +254,6 @@ def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(staying
 def test_a_transport_that_leaves_the_process_is_an_error(lab):
     said = 'the worker ended with exit code 1 and no answer: "left"'
     assert lab.measure("read_exit") == Failed(Status.ERROR, said)
-
-
-@pytest.mark.parametrize(
-    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport "made.up')]
-)
-def test_a_missing_package_or_transport_is_an_error_that_names_it(staying, function, said):
-    answer = staying.measure(function)
-    assert answer.status == Status.ERROR
-    assert said in answer.error
 
 
 def test_a_contract_that_does_not_exist_is_an_error_that_names_it(staying):
@@ -170,21 +287,6 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
         assert ends(worker, alive)
 
 
-def test_a_read_without_a_warmup_table_is_called_once(lab):
-    answer = lab.run(replace(lab.job("read_polars"), warmup_table=""))
-    assert answer.status == Status.OK
-    assert lab.events()[0] == ["import", "connect made://up", "read connection measured", "close"]
-
-
-def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
-    lab.run(replace(lab.job("write_polars"), warmup_table=""))
-    assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
-
-
-def test_a_panic_that_is_no_exception_is_an_error_with_its_text(staying):
-    assert staying.measure("read_panic") == Failed(Status.ERROR, "Panic: out of range")
-
-
 def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
     worker = Worker(lab.log, lab.command)
     job = replace(lab.job("read_polars"), result=str(lab.result), stays=True)
@@ -210,3 +312,80 @@ def ends(worker, alive):
         return alive.read() == ""
     os.kill(worker, signal.SIGKILL)
     return False
+
+
+def executed(lab: Lab, function: str, module: str = "up", **more: object) -> tuple[DatabaseAnswer, list[int]]:
+    """Run a made-up transport; return what came out and how many events there were at every pause."""
+    pauses: list[int] = []
+    job = replace(lab.job(function, module), **more)
+    found = lab.run(job, paused=lambda: pauses.append(len(lab.events()[0])))
+    assert isinstance(found, DatabaseAnswer), found
+    return found, pauses
+
+
+def test_the_third_call_is_measured_after_two_of_the_same_and_a_pause_after_each(lab: Lab) -> None:
+    found, pauses = executed(lab, "write_polars", call=3, warmup_table="")
+    words, times = lab.events()
+    assert words[2:] == [*["write connection 1500 measured"] * 3, "close"]
+    assert pauses == [3, 4]
+    assert found.status is Status.OK
+    assert times[3] < found.measured.report.started_ns < times[4]
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_a_first_call_has_nothing_before_it(lab: Lab, module: str) -> None:
+    found, pauses = executed(lab, "read_polars", module, call=1, warmup_table="")
+    assert lab.events()[0][1:] == ["connect made://up", "read connection measured", "close"]
+    assert pauses == []
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_who_begins_together_with_others_pauses_when_it_is_connected_and_warm(lab: Lab, module: str) -> None:
+    found, pauses = executed(lab, "read_polars", module, together=True)
+    words = lab.events()[0]
+    assert words[1:] == ["connect made://up", "read connection warmup", "read connection measured", "close"]
+    assert pauses == [3]
+    assert found.status is Status.OK
+
+
+def asked(lab: Lab, function: str, module: str = "up", tables: tuple[str, ...] = ("one", "two", "three")) -> object:
+    one = replace(lab.job(function, module), warmup_table="")
+    jobs = [replace(one, table=table, result=str(lab.folder / table)) for table in tables]
+    return lab.run(SeveralTablesJob(transport=one.transport, jobs=jobs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_every_table_is_read_over_one_connection_to_a_place_of_its_own(lab: Lab, module: str) -> None:
+    answer = asked(lab, "read_polars", module)
+    assert isinstance(answer, SeveralTablesAnswer), answer
+    assert answer.converted == [{"i": "Int64"}] * 3
+    calls = [f"read connection {table}" for table in ("one", "two", "three")]
+    assert lab.events()[0][1:] == ["connect made://up", *calls, "close"]
+    for table in ("one", "two", "three"):
+        assert pl.read_ipc(lab.folder / table).rows() == [("a", 7)]
+
+
+def test_every_table_is_written(lab: Lab) -> None:
+    answer = asked(lab, "write_polars", tables=("one", "two"))
+    assert isinstance(answer, SeveralTablesAnswer), answer
+    assert answer.converted == [{}, {}]
+    calls = [f"write connection 1500 {table}" for table in ("one", "two")]
+    assert lab.events()[0][1:] == ["connect made://up", *calls, "close"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "status", "error"),
+    [
+        ("read_half", Status.MISMATCH, "Float64 changes values"),
+        ("read_error", Status.ERROR, "server said"),
+        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),
+    ],
+)
+def test_what_fails_with_one_table_fails(lab: Lab, function: str, status: Status, error: str) -> None:
+    answer = asked(lab, function)
+    assert isinstance(answer, Failed)
+    assert answer.status is status
+    assert error in answer.error

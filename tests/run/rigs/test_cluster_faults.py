@@ -25,7 +25,7 @@ from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
 from harness.systems.postgres import client as postgres
-from tests.run.test_faults import server_at
+from tests.run.test_faults import descendants, server_at
 
 pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(1_200)]
 
@@ -42,23 +42,10 @@ PLAN = Plan(
 )
 
 
-def below(*words: str) -> list[psutil.Process]:
-    """Processes below this one whose command line has all the words."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            command = " ".join(process.cmdline())
-        except psutil.NoSuchProcess:
-            continue
-        if all(word in command for word in words):
-            found.append(process)
-    return found
-
-
 def loading(words: tuple[str, ...], uri: str) -> bool:
     """Whether one of the workers is connected to the server."""
     port = int(uri.rpartition(":")[2].partition("/")[0])
-    for process in below(*words):
+    for process in descendants(words):
         try:
             if any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp")):
                 return True
@@ -113,9 +100,8 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
 
 
 def test_a_program_that_dies_with_its_scheduler_leaves_a_row_and_no_worker(settings: Settings) -> None:
-    first, second = two_loads(settings, ("spawn_main",), lambda _: below("harness.worker")[0])
-    assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
-    assert first.seconds is None
+    first, second = two_loads(settings, ("spawn_main",), lambda _: descendants(("harness.worker",))[0])
+    assert (first.status, first.error, first.seconds) == (Status.KILLED, "the worker was killed by SIGKILL", None)
     assert second.status is Status.OK, second.error
 
 
@@ -146,8 +132,6 @@ def cluster_of_a_person(folder: Path) -> Iterator[str]:
 def test_a_scheduler_of_a_cluster_that_dies_leaves_a_row(settings: Settings, tmp_path: Path) -> None:
     with cluster_of_a_person(tmp_path) as address:
         named = settings.model_copy(update={"cluster_address": address})
-        first, second = two_loads(named, ("dask_worker",), lambda _: below("dask_scheduler")[0])
-    assert first.status is Status.ERROR, first
-    assert second.status is Status.ERROR, second
-    assert first.seconds is None
-    assert second.seconds is None
+        first, second = two_loads(named, ("dask_worker",), lambda _: descendants(("dask_scheduler",))[0])
+    for row in (first, second):
+        assert (row.status, row.seconds) == (Status.ERROR, None), row

@@ -21,6 +21,7 @@ from harness.run.rigs.networks import Networks, limits_of, tls_of
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
 from harness.worker.contracts.databases import Addresses, DatabaseJob
+from tests.commands import succeeded
 from tests.run.rigs.orders import case
 from tests.waiting import until
 
@@ -229,8 +230,7 @@ def ran(lab, environment: dict[str, str], suite: str, text: str) -> tuple[list[R
     folder = Path(environment["LAB_RESULTS_DIR"]).parent / "suites"
     folder.mkdir()
     (folder / f"{suite}.toml").write_text(text)
-    done = lab("run", suite, "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(folder)})
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(lab("run", suite, "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(folder)}))
     (found,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     return runs_csv.load(found / "runs.csv"), (found / "report.md").read_text()
 

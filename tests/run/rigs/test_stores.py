@@ -1,6 +1,8 @@
 """The rig of stores on real files: right values are ok, wrong ones never, whoever made them wrong."""
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -8,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.model import Run, Status
-from harness.results import runs_csv
-from harness.run import runner
+from harness.model import Status
+from harness.run.execution import execute
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
-from tests.run.rigs.orders import case, order, running
+from tests.run.rigs.orders import case, order
 
 # Stores of one Parquet file, named as a client whose stores are read back so; `broken` stores make a wrong one.
 GOOD = """
@@ -65,67 +66,41 @@ BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
-    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch)
-
-
-@pytest.fixture
-def perform(settings, tmp_path):
-    """Run cases in a rig of their own; returns the rows."""
-
-    def call(*cases):
-        folder = tmp_path / "run"
-        folder.mkdir()
-        with stores.opened(order(settings, *cases)) as rig:
-            session = running(rig, folder)
-            runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
-            assert not (settings.state_dir / "stores" / "created").exists()
-        assert not (settings.state_dir / "stores").exists()
-        return runs_csv.load(folder / "runs.csv")
-
-    return call
+    made = MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN)
+    made.join(monkeypatch)
+    monkeypatch.setattr(stores, "execute", partial(execute, command=made.command))  # which makes the stores to read
 
 
 @pytest.mark.long
 @pytest.mark.process
 def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     names = ("create", "read", "query", "read_backwards")
-    rows = perform(*(case(f"made.pyarrow.{name}") for name in names))
+    rows = perform(stores, *(case(f"made.pyarrow.{name}") for name in names))
     assert [(row.status, row.error) for row in rows] == [(Status.OK, "")] * 4
     assert {(row.rows, row.bytes, row.label, row.lab) for row in rows} == {(20, None, "rows=20", "local")}
 
 
 @pytest.mark.long
 @pytest.mark.process
-def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, made_up):
+def test_the_rig_finds_wrong_values_and_a_store_that_cannot_be_read_or_was_made_wrong(perform, made_up):
+    made_wrong = "made.polars.create made a store with wrong values: col7: 1 of 1000 values differ"
     expected = {
-        "create_changed": "col7: 1 of 20 values differ",
-        "create_short": "expected 20 rows, found 3",
-        "read_changed": "col7: 1 of 20 values differ",
-        "read_short": "expected 20 rows, found 19",
-        "read_nothing": "expected 20 rows, found 0",
-        "query_everything": "expected 0 rows, found 20",
+        "pyarrow.create_changed": (Status.MISMATCH, "col7: 1 of 20 values differ"),
+        "pyarrow.create_short": (Status.MISMATCH, "expected 20 rows, found 3"),
+        "pyarrow.read_changed": (Status.MISMATCH, "col7: 1 of 20 values differ"),
+        "pyarrow.read_short": (Status.MISMATCH, "expected 20 rows, found 19"),
+        "pyarrow.read_nothing": (Status.MISMATCH, "expected 20 rows, found 0"),
+        "pyarrow.query_everything": (Status.MISMATCH, "expected 0 rows, found 20"),
+        "pyarrow.create_narrow": (Status.ERROR, ""),
+        "pyarrow.create_nothing": (Status.ERROR, ""),
+        "polars.read": (Status.ERROR, made_wrong),
+        "polars.query": (Status.ERROR, made_wrong),
     }
-    rows = perform(*(case(f"made.pyarrow.{name}") for name in expected))
-    for row, said in zip(rows, expected.values(), strict=True):
-        assert row.status is Status.MISMATCH, row.transport
-        assert row.error.startswith(said)
-        assert row.seconds is None
-
-
-@pytest.mark.long
-@pytest.mark.process
-def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
-    rows = perform(*(case(f"made.pyarrow.{name}") for name in ("create_narrow", "create_nothing")))
-    assert [row.status for row in rows] == [Status.ERROR] * 2
-
-
-@pytest.mark.long
-@pytest.mark.process
-def test_a_store_that_was_made_wrong_is_neither_read_nor_queried(perform, made_up):
-    for row in perform(*(case(f"made.polars.{operation}") for operation in ("read", "query"))):
-        assert row.status is Status.ERROR
-        assert "made.polars.create made a store with wrong values: col7: 1 of 1000 values differ" in row.error
-        assert row.seconds is None
+    for row, (status, said) in zip(
+        perform(stores, *(case(f"made.{name}") for name in expected)), expected.values(), strict=True
+    ):
+        assert (row.status, row.seconds) == (status, None), row.transport
+        assert said in row.error
 
 
 @contextmanager
@@ -142,16 +117,11 @@ def measured(job, tmp_path):
     return answer
 
 
-def change_sqlite(path):
-    import sqlite3
-
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE benchmark SET col7 = col7 + 1 WHERE rowid = 5")
-    connection.close()
+SQLITE = partial(sqlite3.connect, isolation_level=None)
 
 
-def change_duckdb(path):
-    with duckdb.connect(str(path)) as connection:
+def change_table(connect, path):
+    with closing(connect(str(path))) as connection:
         connection.execute("UPDATE benchmark SET col7 = col7 + 1 WHERE rowid = 5")
 
 
@@ -167,9 +137,9 @@ def change_parquet(path):
 @pytest.mark.parametrize(
     ("name", "pattern", "change"),
     [
-        ("stores_equal.sqlite.create", "*.sqlite", change_sqlite),
-        ("stores_published.sqlite.create", "*.sqlite", change_sqlite),
-        ("stores_equal.duckdb.create", "*.duckdb", change_duckdb),
+        ("stores_equal.sqlite.create", "*.sqlite", partial(change_table, SQLITE)),
+        ("stores_published.sqlite.create", "*.sqlite", partial(change_table, SQLITE)),
+        ("stores_equal.duckdb.create", "*.duckdb", partial(change_table, duckdb.connect)),
         ("stores_equal.pyarrow.create", "*.parquet", change_parquet),
         ("stores_equal.delta.create", "*.parquet", change_parquet),
     ],
@@ -225,3 +195,30 @@ def test_every_create_starts_with_empty_folders_and_every_read_with_the_same_sto
         assert path.stat().st_mtime_ns == made_at
         rig.settle(read)
         assert path.exists()
+
+
+def test_the_rig_announces_its_disk(settings):
+    said = []
+    with stores.opened(order(settings, case("stores_published.pyarrow.create"), say=said.append)):
+        assert ["GB of disk" in line for line in said] == [True]
+
+
+def test_what_a_killed_run_left_is_gone_before_the_next_one_starts(settings):
+    old = settings.state_dir / "stores" / "stores_equal.pyarrow-20"
+    old.mkdir(parents=True)
+    (old / "data.parquet").write_text("of another time")
+    with stores.opened(order(settings, case("stores_equal.pyarrow.read"))):
+        assert not old.exists()
+
+
+@pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, SystemExit, OSError])
+def test_the_folder_is_removed_however_a_run_ends(settings, stopped_by):
+    def stop_in_the_middle():
+        with stores.opened(order(settings, case("stores_equal.pyarrow.create"))) as rig:
+            rig.prepare(case("stores_equal.pyarrow.create"))
+            assert (settings.state_dir / "stores" / "created").exists()
+            raise stopped_by
+
+    with pytest.raises(stopped_by):
+        stop_in_the_middle()
+    assert not (settings.state_dir / "stores").exists()

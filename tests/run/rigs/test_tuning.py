@@ -1,37 +1,35 @@
-"""The tuning rig: every job with its data, verified answers and files, and nothing left behind."""
-
-from collections import namedtuple
+"""The tuning rig: every job with its data, verified answers and files; each wrong answer is found by its words."""
 
 import pytest
 
 from harness import registry
-from harness.machine import inventory
+from harness.datasets import benchmark_input
 from harness.model import LabError, Status
 from harness.results import folder as folders
-from harness.run.rigs import tuning
-from harness.settings import Settings
+from harness.run.rigs import tuning, tuning_answers
 from harness.worker.contracts.tuning import TuningAnswer
 from harness.worker.measure import Stopwatch
 from harness.worker.messages import Measured
-from tests.run.rigs import orders, tuning_runs
-from tests.run.rigs.tuning_runs import TABLE, case, fine
+from tests.made_up import MadeUp
+from tests.run.rigs import orders
 
-pytestmark = pytest.mark.long
+TABLE = {"rows": 20_000, "files": 3}
 
-Usage = namedtuple("Usage", "total used free")
+
+def case(transport, **values):
+    """Return a case of a transport with these parameters."""
+    return orders.case(transport, "benchmark_input", **values)
+
+
+def fine(rows):
+    """Say whether all runs are ok."""
+    return [(row.status, row.error) for row in rows] == [(Status.OK, "")] * len(rows)
+
+
 S3 = TABLE | {"threads": 2}
 
 
-@pytest.fixture
-def perform(settings, tmp_path):
-    """Run cases in a rig of their own; returns the rows."""
-
-    def call(*cases, settings=settings, traces=False):
-        return tuning_runs.perform(settings, tmp_path / "run", *cases, traces=traces)
-
-    return call
-
-
+@pytest.mark.long
 @pytest.mark.process
 def test_the_queries_are_ok_from_a_table_and_from_files_with_several_threads(perform):
     cases = [
@@ -39,22 +37,24 @@ def test_the_queries_are_ok_from_a_table_and_from_files_with_several_threads(per
         for source in ("table", "parquet")
         for threads in (1, 4)
     ]
-    rows = perform(*cases, case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=2))
+    rows = perform(tuning, *cases, case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=2))
     assert fine(rows)
     assert {(row.rows, row.lab) for row in rows} == {(20_000, "local")}
     assert len({row.bytes for row in rows}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_queries_side_by_side_and_in_a_row_are_ok(perform):
     values = TABLE | {"source": "parquet", "queries": 2, "threads": 2}
-    assert fine(perform(case("tuning.duckdb.side_by_side", **values), case("tuning.duckdb.in_a_row", **values)))
+    assert fine(perform(tuning, case("tuning.duckdb.side_by_side", **values), case("tuning.duckdb.in_a_row", **values)))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit(perform):
     names = ("duckdb.create_table", "duckdb.create_table_with_wal", "posix.sequential_write")
-    rows = perform(*(case(f"tuning.{name}", **TABLE, source="parquet") for name in names))
+    rows = perform(tuning, *(case(f"tuning.{name}", **TABLE, source="parquet") for name in names))
     assert fine(rows)
     without, with_log, limit = (row.details for row in rows)
     assert without.keys() == with_log.keys() > {"ctas_seconds", "checkpoint_seconds", "output_bytes"}
@@ -62,23 +62,16 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
     assert without["output_files"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["tuning.numexpr.triad"])
-def test_a_triad_is_ok_and_its_extent_are_its_arrays(perform, name):
-    (row,) = perform(case(name, elements=100_000, threads=1))
+def test_a_triad_is_ok_and_its_extent_is_its_arrays(perform):
+    name = "tuning.numexpr.triad"
+    (row,) = perform(tuning, case(name, elements=100_000, threads=1))
     if reason := tuning.missing_package(registry.one(name)):
         assert (row.status, row.error) == (Status.UNAVAILABLE, reason)
         return
     assert fine([row])
     assert (row.rows, row.bytes) == (100_000, 2_400_000)
-
-
-@pytest.fixture(scope="session")
-def has_s3(tmp_path_factory):
-    """Skip, with the reason, where there is no S3 server and none can be compiled."""
-    from tests import object_store
-
-    next(object_store.opened(tmp_path_factory.mktemp("s3")), None)
 
 
 S3_WAYS = [
@@ -91,9 +84,10 @@ S3_WAYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("has_s3")
 def test_every_way_to_and_from_s3_is_ok(perform):
-    rows = perform(*(case(name, **S3, source=source) for name, source in S3_WAYS))
+    rows = perform(tuning, *(case(name, **S3, source=source) for name, source in S3_WAYS))
     missing = {name: text for name, _ in S3_WAYS if (text := tuning.missing_package(registry.one(name)))}
     without = {row.transport: (row.status, row.error) for row in rows if row.transport in missing}
     assert without == {name: (Status.UNAVAILABLE, text) for name, text in missing.items()}
@@ -107,70 +101,7 @@ def test_every_way_to_and_from_s3_is_ok(perform):
         assert found["output_files"] >= 1
 
 
-@pytest.mark.process
-def test_without_a_server_s3_is_unavailable_with_the_reason_and_the_rest_runs(perform, settings, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    less = settings.model_copy(update={"cache_dir": tmp_path / "no-programs"})
-    cases = [
-        case("tuning.duckdb.group_by", **S3, source="parquet"),
-        case("tuning.duckdb.group_by", **S3, source="s3"),
-        case("tuning.duckdb.copy_to_s3", **S3, source="table"),
-    ]
-    rows = perform(*cases, settings=less)
-    assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
-    assert "no versitygw: expected a Go toolchain" in rows[1].error
-
-
-def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(without_programs, monkeypatch):
-    monkeypatch.setattr(tuning, "missing_package", lambda entry: "no boto3" if "boto3" in entry.id else None)
-    cases = [case("tuning.duckdb.group_by", **S3, source="parquet"), case("tuning.boto3.download", **S3, source="s3")]
-    with tuning.opened(orders.order(without_programs, *cases)) as rig:
-        assert [rig.unavailable(one) for one in cases] == [None, "no boto3"]
-        assert rig.objects == "no case that can run here uses one"
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "said"),
-    [
-        (
-            "tuning.duckdb.group_by",
-            TABLE | {"source": "parquet"},
-            "expects the parameters files, rows, source, threads",
-        ),
-        (
-            "tuning.duckdb.group_by",
-            TABLE | {"source": "here", "threads": 1},
-            'expected source table or parquet or s3, found "here"',
-        ),
-        (
-            "tuning.duckdb.create_table",
-            TABLE | {"source": "parquet", "threads": 1},
-            "found files, rows, source, threads",
-        ),
-        ("tuning.numexpr.triad", {"threads": 1}, "expects the parameters elements, threads"),
-    ],
-)
-def test_a_missing_needless_or_unknown_parameter_is_refused(settings, name, values, said):
-    with pytest.raises(LabError, match=said), tuning.opened(orders.order(settings, case(name, **values))):
-        pass
-
-
-def test_too_little_disk_is_refused_with_both_figures_before_anything_is_made(tmp_path, monkeypatch):
-    settings = Settings(datasets_dir=tmp_path / "datasets", state_dir=tmp_path / "state")
-    monkeypatch.setattr(inventory.shutil, "disk_usage", lambda _: Usage(10**12, 0, 1_000_000_000))
-    order = orders.order(settings, case("tuning.duckdb.create_table", rows=100_000_000, files=10, source="parquet"))
-    with pytest.raises(LabError, match=r"expected 2\.\d GB of free disk in .*, found 1\.0 GB"), tuning.opened(order):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_too_little_memory_for_the_arrays_is_refused(settings, monkeypatch):
-    monkeypatch.setattr(inventory, "available_memory", lambda: 1_000_000)
-    order = orders.order(settings, case("tuning.numexpr.triad", elements=1_000_000, threads=1))
-    with pytest.raises(LabError, match=r"arrays of the triad: expected 24\.0 MB"), tuning.opened(order):
-        pass
-
-
+@pytest.mark.long
 def test_the_peak_of_the_disk_is_announced_before_the_start_and_is_one(settings, monkeypatch):
     said, largest = [], [0]
     cases = [case("tuning.duckdb.create_table", rows=200_000, files=3, source="parquet")]
@@ -197,6 +128,7 @@ def test_the_peak_of_the_disk_is_announced_before_the_start_and_is_one(settings,
     assert 1_000_000 < max(largest) < bound + 2 * tuning._FILE_BYTES
 
 
+@pytest.mark.long
 def test_after_an_error_everything_but_the_dataset_is_gone(settings):
     order = orders.order(settings, case("tuning.duckdb.group_by", **TABLE, source="table", threads=1))
     with pytest.raises(ZeroDivisionError), tuning.opened(order) as rig:
@@ -204,13 +136,149 @@ def test_after_an_error_everything_but_the_dataset_is_gone(settings):
     assert not (settings.state_dir / "tuning").exists()
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     (row,) = perform(
-        case("tuning.duckdb.jaro_winkler", rows=1_000_000, files=3, source="table", threads=1), traces=True
+        tuning, case("tuning.duckdb.jaro_winkler", rows=1_000_000, files=3, source="table", threads=1), traces=True
     )
     trace = folders.load_trace(folders.trace_path(tmp_path / "run", 1, row.transport))
     assert fine([row])
     assert all(0 < seconds <= row.seconds for seconds, _ in trace)
     busy = sum(cores for _, cores in trace) / len(trace)
     assert 0 < busy < 1.6  # of one thread; on a busy machine it has less than a core
+
+
+# Ways with the names that the rig knows, each wrong in one respect but for the first of its sort.
+MADE_UP = """
+@contextmanager
+def connect(folder, s3):
+    yield s3
+
+def top(source):
+    from harness.transports.tuning import duckdb
+    with duckdb.connect("", None) as connection:
+        return duckdb.group_by(connection, source, 1)
+"""
+QUERIES = {
+    "good": "return top(source)",
+    "short": "return top(source)[:-1]",
+    "swapped": "found = top(source); return [found[1], found[0], *found[2:]]",
+    "more": "found = top(source); found[9][2] += 1; return found",
+    "text": "return 'ten groups'",
+    "nothing": "return None",
+    "details": "return {'answer': top(source), 'details': {'stage_seconds': 0.25, 'bytes_per_s': 7}}",
+    "words": "return {'answer': top(source), 'details': {'stage': 'fast'}}",
+    "unsupported": "raise Unsupported('not on this machine')",
+}
+WRITES = {
+    "less": "open(path, 'wb').write(bytes(size - 1)); return size",
+    "silent": "open(path, 'wb').write(bytes(size))",
+    "none": "return size",
+    "full": "open(path, 'wb').write(bytes(size)); return size",
+}
+TABLES = {
+    "kept": "SELECT * FROM '{source}'",
+    "lost": "SELECT * FROM '{source}' LIMIT 19999",
+    "changed": "SELECT col_1, col_2, amount + 1 AS amount FROM '{source}'",
+    "mixed": "SELECT a.col_1, a.col_2, b.amount FROM (SELECT *, row_number() OVER () AS n FROM '{source}') a "
+    "JOIN (SELECT *, row_number() OVER () AS n FROM '{source}') b ON b.n = 20001 - a.n",
+}
+
+
+def module(name, arguments, body):
+    """The text of a module with one job of this name."""
+    head = f"@transport('', '', operation='job')\ndef {name}(connection, {arguments}):"
+    return f"{MADE_UP}\n{head}\n    {body}\n"
+
+
+CREATE = """import duckdb
+    with duckdb.connect(database) as made:
+        made.execute('CREATE TABLE benchmark_input AS ' + {query!r}.format(source=source))
+    return 20_000"""
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    modules = {name: module("group_by", "source", body) for name, body in QUERIES.items()}
+    modules |= {name: module("sequential_write", "path, size", body) for name, body in WRITES.items()}
+    modules |= {
+        name: module("create_table", "source, database", CREATE.format(query=query)) for name, query in TABLES.items()
+    }
+    modules["unknown"] = module("other", "source", "pass")
+    MadeUp(tmp_path, **modules).join(monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.process
+@pytest.mark.usefixtures("made_up")
+def test_a_wrong_answer_is_a_mismatch_and_details_stand_in_their_column(perform):
+    made = perform(tuning, *(case(f"made.{name}.group_by", **TABLE, source="parquet") for name in QUERIES))
+    rows = dict(zip(QUERIES, made, strict=True))
+    said = {
+        "short": "expected the 10 largest groups",
+        "swapped": "largest group 1: expected",
+        "more": "largest group 10: expected",
+        "text": "expected the 10 largest groups, found 'ten groups'",
+        "nothing": "expected the 10 largest groups, found None",
+    }
+    for name, text in said.items():
+        assert (rows[name].status, rows[name].seconds) == (Status.MISMATCH, None)
+        assert text in rows[name].error
+    assert fine([rows["good"], rows["details"]])
+    assert rows["details"].details == {"stage_seconds": 0.25, "bytes_per_s": 7.0}
+    assert (rows["words"].status, "details in numbers" in rows["words"].error) == (Status.ERROR, True)
+    assert (rows["unsupported"].status, rows["unsupported"].error) == (Status.UNSUPPORTED, "not on this machine")
+
+
+@pytest.mark.long
+@pytest.mark.process
+@pytest.mark.usefixtures("made_up")
+def test_a_file_of_another_size_than_asked_for_is_a_mismatch(perform):
+    rows = perform(tuning, *(case(f"made.{name}.sequential_write", **TABLE) for name in WRITES))
+    assert [row.status for row in rows] == [Status.MISMATCH] * 3 + [Status.OK]
+    assert all("expected one file of" in row.error for row in rows[:3])
+
+
+@pytest.mark.long
+@pytest.mark.process
+@pytest.mark.usefixtures("made_up")
+def test_lost_and_changed_rows_of_a_table_are_a_mismatch(perform):
+    rows = perform(tuning, *(case(f"made.{name}.create_table", **TABLE, source="parquet") for name in TABLES))
+    said = ["", "expected 20000 rows, found 19999", "amount: other values", "all columns together: other values"]
+    assert [row.status for row in rows] == [Status.OK] + [Status.MISMATCH] * 3
+    assert all(text in (row.error or "") for row, text in zip(rows, said, strict=True))
+
+
+@pytest.fixture
+def table(settings):
+    return benchmark_input.ensure(settings.datasets_dir, 20_000, 3, 1, print)
+
+
+@pytest.mark.parametrize("name", ["side_by_side", "in_a_row"])
+def test_every_one_of_several_answers_counts(name, table):
+    top = table.answers.top
+    values = TABLE | {"source": "parquet", "queries": 2, "threads": 2}
+    said = []
+    for answer in ([top, top], [top, top[::-1]], [top], [top, top, top], None):
+        done = tuning_answers.Done(case(f"tuning.duckdb.{name}", **values), table, answer, {}, [], table.folder)
+        said.append(" ".join(tuning_answers.differences(done)))
+    assert said[0] == ""
+    assert said[1].startswith("largest group 1: expected")
+    assert all(text.startswith("expected the answers of 2 queries, found ") for text in said[2:])
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e-8, None, "3"])
+def test_a_sum_of_similarities_counts_to_nine_digits(wrong, table):
+    right = table.answers.similarity_sum
+    answer = right * (1 + wrong) if isinstance(wrong, float) else wrong
+    jaro = case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=1)
+    done = tuning_answers.Done(jaro, table, answer, {}, [], table.folder)
+    assert bool(tuning_answers.differences(done)) == (wrong != 0.0)
+
+
+@pytest.mark.usefixtures("made_up")
+def test_a_job_whose_answer_nobody_knows_is_refused(settings):
+    order = orders.order(settings, case("made.unknown.other", **TABLE, source="table"))
+    with pytest.raises(LabError, match="nobody knows its answer"), tuning.opened(order):
+        pass

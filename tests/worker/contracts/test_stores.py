@@ -1,4 +1,4 @@
-"""The worker with made-up stores: what it calls in which order, what it hands over, and what is no answer to it."""
+"""The worker with made-up stores and files: what it calls in which order, hands over, and takes for no answer."""
 
 from dataclasses import replace
 
@@ -9,9 +9,10 @@ import pytest
 from harness import registry
 from harness.model import Status
 from harness.worker.contracts import stores
+from harness.worker.contracts.parquet import ParquetJob
 from harness.worker.contracts.stores import StoreJob
 from harness.worker.measure import Stopwatch
-from harness.worker.messages import Measured
+from harness.worker.messages import Failed, Measured
 from tests.made_up import MadeUp
 
 LOGICAL_TYPES = {"a": "int64", "b": "int64"}
@@ -216,3 +217,96 @@ def test_what_is_not_the_rows_of_the_store_is_a_mismatch_and_leaves_no_frame(han
     assert answer.status == Status.MISMATCH
     assert said in answer.error
     assert left is None
+
+
+SCANS = """
+@contextmanager
+def connect(folder):
+    log("connect", folder)
+    yield "connection"
+    log("close")
+
+def scan(name, returned):
+    def function(connection, files):
+        log(name, connection, *files)
+        return returned()
+    function.__name__ = name
+    function.__module__ = __name__
+    transport("", "", operation="scan", requires=["needed"])(function)
+
+class Number(int):
+    pass
+
+def refuse():
+    raise Unsupported("no decimals")
+
+def numpy_number():
+    import numpy
+    return numpy.int64(7)
+
+scan("scan", lambda: 7)
+scan("none_pass", lambda: 0)
+scan("float_count", lambda: 7.0)
+scan("bool_count", lambda: True)
+scan("text_count", lambda: "7")
+scan("subclass_count", lambda: Number(7))
+scan("numpy_count", numpy_number)
+scan("no_count", lambda: None)
+scan("rows", lambda: [(1,), (2,)])
+scan("refused", refuse)
+"""
+FILES = ["one.parquet", "it's two.parquet", "one.parquet"]
+
+
+@pytest.fixture
+def scans(tmp_path):
+    return MadeUp(tmp_path, up=SCANS)
+
+
+def scan_of(function):
+    return ParquetJob(transport=f"made.up.{function}", folder="scratch", files=FILES, warmup_files=["tiny.parquet"])
+
+
+@pytest.mark.process
+def test_a_scan_warms_up_on_the_small_files_over_the_same_connection_and_measures_one_scan_of_all(scans):
+    answer = scans.run(scan_of("scan"))
+    words, times = scans.events()
+    assert words == [
+        "import",
+        "connect scratch",
+        "scan connection tiny.parquet",
+        "scan connection one.parquet it's two.parquet one.parquet",
+        "close",
+    ]
+    assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
+    assert (answer.status, answer.count) == (Status.OK, 7)
+
+
+@pytest.mark.process
+def test_no_row_that_passes_is_an_answer(scans):
+    answer = scans.run(scan_of("none_pass"))
+    assert (answer.status, answer.count) == (Status.OK, 0)
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        ("float_count", "7.0"),
+        ("bool_count", "True"),
+        ("text_count", "'7'"),
+        ("subclass_count", "7"),
+        ("numpy_count", "np.int64(7)"),
+        ("no_count", "None"),
+        ("rows", "[(1,), (2,)]"),
+    ],
+)
+def test_what_is_no_whole_number_is_an_error_that_shows_it(scans, function, found):
+    answer = scans.run(scan_of(function))
+    assert answer == Failed(Status.ERROR, f"expected a number of rows, found {found}")
+
+
+@pytest.mark.process
+def test_an_engine_that_cannot_do_it_says_so(scans):
+    assert scans.run(scan_of("refused")) == Failed(Status.UNSUPPORTED, "no decimals")

@@ -1,0 +1,179 @@
+"""The pages of the docs: commands, targets, links, messages and figures in prose are those that there are."""
+
+import re
+import shlex
+
+import pytest
+import typer
+
+from harness.cli.commands import app
+from harness.docs import commands, readme
+from harness.registry import catalogue
+from harness.settings import ROOT
+from tests.every import every
+
+GROUP = typer.main.get_command(app)
+TYPED = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/get-started.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/how-to/*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/explanation/*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/dev/*.md")),
+)
+
+
+def typed():
+    """The commands of the lab in prose, by file: what stands in code after `lab`, without its comment."""
+    for name in TYPED:
+        for line in re.findall(r"(?:^ {4,}(?:- run: )?|`)(?:\.venv/bin/)?(lab [a-z][^`\n]*)", *_lines(name)):
+            yield pytest.param(line, id=f"{name}: {line}")
+
+
+def _lines(name):
+    return (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE
+
+
+def targets():
+    return set(re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def typed_targets(name):
+    return re.findall(r"(?:^ {4,}|`|&& )make ([a-z][a-z-]*)", *_lines(name))
+
+
+def make_targets():
+    return {target for line in targets() for target in line.split()}
+
+
+def test_every_command_and_option_stands_on_the_page():
+    text = commands.page(app, "lab")
+    for name, command in GROUP.commands.items():
+        part = text.partition(f"\n## lab {name}\n")[2].partition("\n## ")[0]
+        assert part.count(f"$ lab {name}") == 1
+        options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+        assert options <= set(re.findall(r"`(--[a-z-]+)", part)) | {"--help"}
+        assert f"](#lab-{name})" in text
+
+
+@pytest.mark.parametrize("line", list(typed()))
+def test_a_command_in_prose_is_one_that_the_application_takes(line):
+    words = shlex.split(line.partition("  #")[0])
+    command = GROUP.commands.get(words[1])
+    assert command, f"there is no command {words[1]}"
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word.partition("=")[0] for word in words[2:] if word.startswith("-")} <= known
+
+
+def test_prose_has_commands_and_targets_in_it():
+    assert len(list(typed())) > 10
+    assert sum(len(typed_targets(name)) for name in TYPED) > 20
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_target_of_make_in_prose_is_one_of_the_makefile(name):
+    assert set(typed_targets(name)) <= make_targets()
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = [" ".join(found.split()) for found in re.findall(r"(?:^ {4}\S.*\n(?:\n(?= {4}))?)+", README, re.MULTILINE)]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.mark.parametrize("command", ["make install", "make bench", "make up && make bench && make down", "make test"])
+def test_a_command_that_a_newcomer_needs_is_alone_in_its_block(command):
+    """A copy button pastes a whole block: not two alternatives, and no comment, which zsh takes for arguments."""
+    assert command in BLOCKS
+
+
+def test_readme_says_before_any_figure_that_every_value_is_compared():
+    first = " ".join(README.partition(readme.BEGIN)[0].split())
+    assert "without losing a value" in first
+    assert "compares every value that arrives" in first
+
+
+def test_the_number_of_transports_is_that_of_the_catalogue_in_round_hundreds():
+    there = sum(entry.moves_a_frame for entry in catalogue().values())
+    assert re.findall(r"more than (\d+) recipes", " ".join(README.split())) == [str(there // 100 * 100)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_to_a_file_leads_to_one(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)
+    paths = [(inline or below).partition("#")[0] for inline, below in links]
+    missing = [
+        path for path in paths if path and "://" not in path and not (ROOT / name).parent.joinpath(path).exists()
+    ]
+    assert missing == []
+
+
+OUTSIDE = ("docs/catalogue/", "docs/native.md", "docs/upstream/")  # put below the catalogue by the hook; notes
+CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_every_page_of_the_docs_has_a_place_in_the_navigation():
+    listed = re.findall(r"^ +- (\S+\.md)$", CONFIGURATION, re.MULTILINE)
+    pages = {path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
+    assert {page for page in pages if not page.startswith(OUTSIDE)} == {page for page in listed if page in pages}
+    assert len(listed) == len(set(listed))
+
+
+def test_a_warning_ends_the_build():
+    """With --quiet MkDocs counts none of them, and a link may lead anywhere."""
+    (build,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert "--strict" in build
+    assert "quiet" not in build
+    assert "links: {not_found: warn, anchors: warn, " in CONFIGURATION
+
+
+def test_no_page_loads_anything_over_a_network():
+    assert "font: false" in CONFIGURATION
+    assert "iframe-worker" in re.search(r"polyfills: \[(.*)\]", CONFIGURATION)[1]
+
+
+PAGE = (ROOT / "docs/how-to/troubleshooting.md").read_text("utf-8")
+HEADINGS = re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE)
+OF_DOCKER = re.findall(r"^\| `(.+?)` \|", PAGE, re.MULTILINE)
+
+
+def printed() -> str:
+    """Return all source that prints, with strings that stand in several pieces put together."""
+    files = (path for folder in ("harness", "environments", "compose") for path in (ROOT / folder).rglob("*"))
+    sources = (path.read_text("utf-8") for path in files if path.is_file() and path.suffix in ("", ".py", ".tsv"))
+    return re.sub(r"[\"']\s*\n\s*f?[\"']", "", "\n".join(sources)).replace("\\", "")
+
+
+def test_each_message_is_one_that_is_printed():
+    parts = [part.strip() for message in [*HEADINGS, *OF_DOCKER] for part in message.split("…")]
+    source = printed()
+    assert len(HEADINGS) >= 15
+    assert [part for part in parts if part not in source] == []
+
+
+FINDINGS = (ROOT / "docs/findings.md").read_text("utf-8")
+SECTIONS = {
+    part.partition("\n")[0]: part.partition("\n")[2]
+    for part in re.split(r"^## ", FINDINGS, flags=re.MULTILINE)[1:]
+    if "/report.md)" in part
+}
+
+
+def figures(text: str) -> set[str]:
+    """Return the numbers of the prose: not those of tables, links, pictures and code."""
+    prose = re.sub(r"^\|.*$|^!.*$|<!--.*?-->|\]\([^)]*\)|`[^`]*`", "", text, flags=re.MULTILINE)
+    return set(re.findall(r"\d(?:[\d,.]*\d)?", prose))
+
+
+def test_each_suite_has_its_findings():
+    linked = set(re.findall(r"reference/(\w+)/report\.md", FINDINGS))
+    assert linked == {path.name for path in (ROOT / "results/reference").iterdir()}
+
+
+@every(SECTIONS, str)
+def test_every_figure_is_in_the_report_of_its_section_or_in_readme(section):
+    (suite,) = set(re.findall(r"reference/(\w+)/report\.md", SECTIONS[section]))
+    said = README + (ROOT / f"results/reference/{suite}/report.md").read_text("utf-8")
+    there = set(re.findall(r"\d(?:[\d,.]*\d)?", said))
+    assert figures(SECTIONS[section]) - there == set()

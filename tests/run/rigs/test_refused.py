@@ -1,0 +1,138 @@
+"""What a rig refuses in one line before it makes anything, and what it starts nothing for."""
+
+from collections import namedtuple
+from functools import partial
+
+import pytest
+
+from harness.machine import inventory
+from harness.model import Status
+from harness.run.rigs import elt, stores, tuning
+from harness.settings import Settings
+from tests.commands import one_line
+from tests.run.rigs.orders import case, order
+
+Usage = namedtuple("Usage", "total used free")
+SMALL_DISK, SMALL_MEMORY = {"disk": 10**9}, {"memory": 5 * 10**9}
+transform = partial(case, "elt.duckdb.transform", "raw_csv", rows=20_000)
+group_by = partial(case, "tuning.duckdb.group_by", "benchmark_input", rows=20_000, files=3)
+read = partial(case, "stores_equal.pyarrow.read")
+MILLION = {"rows": 1_000_000}
+TRIAD = partial(case, "tuning.numexpr.triad", "benchmark_input")
+CREATE = partial(case, "tuning.duckdb.create_table", "benchmark_input", source="parquet")
+
+
+@pytest.mark.parametrize(
+    ("rig", "has", "cases", "said"),
+    [
+        (
+            stores,
+            SMALL_DISK,
+            [read(**MILLION), case("stores_equal.sqlite.create", **MILLION)],
+            r"expected 2\.7 GB of free disk in .*stores, found 1\.0 GB; make room, or choose a smaller SIZE",
+        ),
+        (
+            stores,
+            SMALL_MEMORY,
+            [case("stores_published.pyarrow.create", **MILLION)],
+            r"1,000,000 rows as dicts: expected \d+\.\d GB of available memory, found 5\.0 GB; choose a smaller SIZE",
+        ),
+        (
+            stores,
+            SMALL_MEMORY,
+            [case("stores_published.sqlite.read", **MILLION)],
+            r"1,000,000 rows as tuples: expected",
+        ),
+        (
+            stores,
+            SMALL_MEMORY,
+            [case("stores_equal.pyarrow.create", rows=10_000_000), case("stores_published.sqlite.read", rows=10)],
+            r"10,000,000 rows as pyarrow: expected \d+\.\d GB of available memory, found 5\.0 GB",
+        ),
+        (
+            stores,
+            {},
+            [read(rows=1, files=1)],
+            "expected the parameters rows, found files, rows",
+        ),
+        (stores, {}, [read(files=1)], "experiment an experiment: expected the parameters rows, found files"),
+        (
+            stores,
+            {},
+            [read(), read("analytics_metrics")],
+            "expected one dataset in a run on stores, found analytics_metrics, integ",
+        ),
+        (
+            elt,
+            SMALL_DISK,
+            [transform(rows=9_000_000, storage="local to local", network="direct")],
+            r"expected 3\.8 GB of free disk in .*, found 1\.0 GB; make room, or choose a smaller SIZE",
+        ),
+        (elt, {}, [transform(storage="here to there", network="direct")], "a storage of local to local, local to s3"),
+        (
+            elt,
+            {},
+            [transform(storage="local to local", network="slow")],
+            "found raw_csv: rows=20000; storage=local to local; network=slow",
+        ),
+        (elt, {}, [transform(storage="local to local", network="link 5 MB/s")], "network=link 5 MB/s"),
+        (tuning, SMALL_DISK, [CREATE(rows=10**8, files=10)], r"expected 2\.\d GB of free disk in .*, found 1\.0 GB"),
+        (tuning, {"memory": 10**6}, [TRIAD(elements=10**6, threads=1)], r"arrays of the triad: expected 24\.0 MB"),
+        (tuning, {}, [TRIAD(threads=1)], "expects the parameters elements, threads"),
+        (tuning, {}, [group_by(source="parquet")], "expects the parameters files, rows, source, threads"),
+        (
+            tuning,
+            {},
+            [group_by(source="here", threads=1)],
+            'expected source table or parquet or s3, found "here"',
+        ),
+        (tuning, {}, [CREATE(rows=20_000, files=3, threads=1)], "found files, rows, source, threads"),
+    ],
+)
+def test_a_rig_refuses_an_order_in_one_line_before_it_makes_anything(tmp_path, monkeypatch, rig, has, cases, said):
+    monkeypatch.setattr(inventory.shutil, "disk_usage", lambda _: Usage(10**15, 0, has.get("disk", 10**15)))
+    monkeypatch.setattr(inventory, "available_memory", lambda: has.get("memory", 10**15))
+    settings = Settings(datasets_dir=tmp_path / "datasets", state_dir=tmp_path / "state")
+    with one_line(said), rig.opened(order(settings, *cases)):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+ON_S3 = [
+    (
+        elt,
+        [
+            transform(storage="local to local", network="direct"),
+            transform(storage="s3 to local", network="direct"),
+            case("elt.polars.transform", "raw_csv", rows=20_000, storage="s3 to s3", network="link 1 ms"),
+        ],
+    ),
+    (
+        tuning,
+        [
+            group_by(source="parquet", threads=2),
+            group_by(source="s3", threads=2),
+            case("tuning.boto3.download", "benchmark_input", rows=20_000, files=3, source="s3", threads=2),
+        ],
+    ),
+]
+
+
+@pytest.mark.long
+@pytest.mark.process
+@pytest.mark.parametrize(("rig", "cases"), ON_S3)
+def test_without_a_server_s3_is_unavailable_with_the_reason(perform, settings, monkeypatch, tmp_path, rig, cases):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rows = perform(rig, *cases, settings=settings.model_copy(update={"cache_dir": tmp_path / "no-programs"}))
+    assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
+    assert "no versitygw: expected a Go toolchain" in rows[1].error
+
+
+@pytest.mark.parametrize(("rig", "cases"), ON_S3)
+def test_a_rig_compiles_and_starts_no_server_for_cases_that_cannot_run_here(without_programs, monkeypatch, rig, cases):
+    local, *remote = cases
+    monkeypatch.setattr(rig, "missing_package", lambda entry: None if entry == local.transport else "not installed: it")
+    remote = [one for one in remote if one.transport != local.transport]
+    with rig.opened(order(without_programs, local, *remote)) as opened:
+        assert [opened.unavailable(one) for one in (local, *remote)] == [None, "not installed: it"]
+        assert opened.objects == "no case that can run here uses one"
