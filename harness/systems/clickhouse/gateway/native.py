@@ -98,6 +98,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
         self.session.begin()
         head = packets.read_query_head(self.reader, self.revision, self.session.is_number)
         self.compressed = head.compressed
+        # As on a server: clickhouse-driver waits for events before it sends more; remote() reads none before its end.
+        self.sends_events = head.initial and self.revision >= packets.EVENTS_OF_INSERT
         tables = ExternalTables(self.session)
         read_parameters = partial(packets.read_parameters, self.reader, self.revision)
         arriving = ArrivingText(self.reader, head.text_bytes, read_parameters, self.read_data, tables.add_block)
@@ -164,7 +166,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
     def _arriving_blocks(self) -> Iterator[bytes | memoryview]:
         while True:
             block = self.read_data()[1]
-            if self.revision >= packets.EVENTS_OF_INSERT:  # clickhouse-driver waits for it before it sends more
+            if self.sends_events:
                 self._send(packets.PROFILE_EVENTS)
             if not block.columns:
                 return

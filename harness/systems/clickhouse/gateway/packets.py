@@ -52,6 +52,7 @@ _BLOCK_INFO_WIDTHS = {1: 1, 2: 4}
 _SETTING_IS_IMPORTANT = 0x01
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_INITIAL = 1
 _OVER_TCP, _OVER_HTTP = 1, 2
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
@@ -78,6 +79,7 @@ class QueryHead:
     """The part of a Query packet before the query's text."""
 
     query_id: str
+    initial: bool  # a client's own query, not one that another server sends for its client (remote())
     settings: dict[str, str]
     important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked as important
     compressed: bool
@@ -101,7 +103,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
     ``is_number`` says whether a setting is a number: old revisions send it as one.
     """
     query_id = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
-    if reader.byte():  # the query's origin; 0 means that no client info follows
+    if origin := reader.byte():  # 0 means that no client info follows
         _skip_client_info(reader, revision)
     important: set[str] = set()
     if revision >= _SETTINGS_AS_STRINGS:
@@ -115,7 +117,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     reader.varint()  # the processing stage: always complete
     compressed = bool(reader.varint())
-    return QueryHead(query_id, settings, frozenset(important), compressed, reader.varint())
+    return QueryHead(query_id, origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
 
 def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:

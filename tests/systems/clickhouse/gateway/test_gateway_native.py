@@ -6,6 +6,8 @@ import struct
 import uuid
 
 import pytest
+from clickhouse_driver.block import ColumnOrientedBlock
+from clickhouse_driver.clientinfo import ClientInfo
 from clickhouse_driver.errors import ServerException
 
 from harness.systems.clickhouse.gateway.blocks import read_block
@@ -238,6 +240,23 @@ def test_blocks_fill_an_insert_from_input_in_another_time_zone(gateway):
     client.execute("INSERT INTO filled SELECT x + 1, timezone() FROM input('x Int32') FORMAT Native", rows)
     assert client.execute("SELECT * FROM filled ORDER BY a") == [(2, "Asia/Tokyo"), (3, "Asia/Tokyo")]
     assert client.connection.server_info.session_timezone == "Asia/Tokyo"
+    client.disconnect()
+
+
+@pytest.mark.parametrize(("origin", "packets"), [(1, [14, 14, 14, 5]), (2, [5])], ids=["client", "another server"])
+def test_profile_events_follow_the_blocks_of_a_client_but_not_of_another_server(gateway, monkeypatch, origin, packets):
+    # remote() reads nothing before its last block: events of many blocks would fill its buffers, and both would wait.
+    monkeypatch.setattr(ClientInfo.QueryKind, "INITIAL_QUERY", origin)
+    client = gateway.native()
+    client.execute("CREATE TEMPORARY TABLE filled (a Int32)")
+    connection = client.connection
+    connection.send_query("INSERT INTO filled VALUES")
+    connection.send_external_tables(None)
+    header = connection.receive_packet().block
+    for values in ([[1]], [[2]], []):
+        connection.send_data(ColumnOrientedBlock(header.columns_with_types if values else [], values))
+    assert [connection.receive_packet().type for _ in packets] == packets
+    assert client.execute("SELECT count() FROM filled") == [(2,)]
     client.disconnect()
 
 
