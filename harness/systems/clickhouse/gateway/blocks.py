@@ -1,13 +1,22 @@
 """Native blocks: find where one ends without decoding its values, and read its columns' names and types.
 
-The layout is that of the Native format at protocol revision 54429: no custom serialization, no sparse columns.
+The engine reads and writes the layout of protocol revision 0. At ``WITH_CUSTOM_SERIALIZATION`` and later, a byte before
+each column's values says how they are laid out; here it is always 0.
 """
 
+import functools
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from clickhouse_driver.bufferedreader import BufferedReader
+
 from .wire import ProtocolError, Reader, receiver, string, varint
+
+WITH_ZONES = 54337  # the type of a DateTime column names its time zone
+WITH_CUSTOM_SERIALIZATION = 54454
+BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 2: bucket -1; end
 
 MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
@@ -36,6 +45,10 @@ _ALIASES = {
 }
 # A name before an element's type, as in Tuple(a Int32, `b c` String).
 _ELEMENT_NAME = re.compile(r"\s*(?:\w+|`(?:[^`\\]|\\.)*`)\s+(?=\w)")
+# A path of a type in a JSON's arguments, as in JSON(max_dynamic_paths=8, a.b UInt32, SKIP c).
+_TYPED_PATH = re.compile(r"(?!SKIP\s)((?:[\w.]|`(?:[^`\\]|\\.)*`)+)\s+(.+)", re.DOTALL)
+_DYNAMIC_V1, _DYNAMIC_VERSIONS = 1, (1, 2)
+_JSON_V1, _JSON_AS_STRINGS, _JSON_VERSIONS = 0, 1, (0, 2)
 _LOW_CARDINALITY_INDEX_WIDTH = {0: 1, 1: 2, 2: 4, 3: 8}
 
 
@@ -63,25 +76,41 @@ class Block:
     data: bytes | memoryview
 
 
-def header_block(columns: tuple[BlockColumn, ...]) -> bytes:
+def header_block(columns: tuple[BlockColumn, ...], revision: int = 0) -> bytes:
     """Encode a block with these columns and no rows."""
-    return varint(len(columns)) + b"\x00" + b"".join(string(column.name) + string(column.type) for column in columns)
+    return varint(len(columns)) + b"\x00" + b"".join(_column_head(column, revision) for column in columns)
 
 
-def read_block(reader: Reader) -> Block:
-    """Read one block. Raises UnknownTypeError, or ProtocolError if it is not a block."""
+def _column_head(column: BlockColumn, revision: int) -> bytes:
+    custom = b"\x00" if revision >= WITH_CUSTOM_SERIALIZATION else b""
+    return string(column.name) + string(column.type) + custom
+
+
+def read_block(reader: Reader, revision: int = 0) -> Block:
+    """Read one block; its data are laid out as for revision 0.
+
+    Raises UnknownTypeError, or ProtocolError if it is not a block.
+    """
     reader.mark()
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
         raise ProtocolError(f"expected a block, found one of {column_count} columns and {rows} rows")
-    columns = []
+    columns, ends_of_heads = [], []
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
+        if revision >= WITH_CUSTOM_SERIALIZATION:
+            ends_of_heads.append(reader.position)
+            if reader.byte():
+                raise UnknownTypeError(f"{column.type} in a layout of its own")
         if rows:
-            _skip_prefix(reader, column.type, 0)
-            _skip_values(reader, column.type, rows, 0)
-    return Block(tuple(columns), rows, reader.taken())
+            _column(reader, column.type, 0)(rows)
+    data = reader.taken()
+    if ends_of_heads:
+        starts = [0, *(end + 1 for end in ends_of_heads)]
+        whole = memoryview(data)
+        data = b"".join(whole[start:end] for start, end in zip(starts, [*ends_of_heads, None], strict=True))
+    return Block(tuple(columns), rows, data)
 
 
 def read_blocks(data: bytes) -> list[Block]:
@@ -93,24 +122,80 @@ def read_blocks(data: bytes) -> list[Block]:
     return blocks
 
 
+class _WholeBlock(Reader):
+    """A block of the engine. A client's block may lie about its sizes, which this loop in C does not survive."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        super().__init__(receiver(()))
+        self._data = bytearray(data)
+        self.whole = memoryview(self._data)
+        self._strings = BufferedReader(0)
+        self._strings.buffer = self._data
+        self._strings.current_buffer_size = len(self._data)
+
+    def mark(self) -> None:
+        """Do nothing: the whole block is kept."""
+
+    def taken(self) -> bytes:
+        """Return nothing: the whole block is known."""
+        return b""
+
+    def skip_strings(self, count: int) -> None:
+        """Skip strings."""
+        self._strings.position = self._position
+        self._strings.read_strings_arrow(count)
+        self._position = self._strings.position
+
+
+def with_columns(block: Block, columns: tuple[BlockColumn, ...], revision: int) -> Block:
+    """Return an engine's block as a revision has it, with these columns' types.
+
+    Raises UnknownTypeError if a column's end must be found and cannot.
+    """
+    if not block.rows or (revision < WITH_CUSTOM_SERIALIZATION and columns == block.columns):
+        return Block(columns, block.rows, block.data)
+    reader = _WholeBlock(block.data)
+    reader.varint(), reader.varint()
+    pieces: list[bytes | memoryview] = [varint(len(columns)) + varint(block.rows)]
+    for place, column in enumerate(columns):
+        name, type_name = reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES)
+        pieces.append(_column_head(BlockColumn(name, column.type), revision))
+        start = reader.position
+        if place < len(columns) - 1:
+            _column(reader, type_name, 0)(block.rows)
+        else:
+            reader.skip(len(block.data) - start)
+        pieces.append(reader.whole[start : reader.position])
+    return Block(columns, block.rows, b"".join(pieces))
+
+
+def first_columns(data: bytes | memoryview) -> tuple[BlockColumn, ...]:
+    """Return the columns of an engine's block. Raises UnknownTypeError."""
+    return read_block(_WholeBlock(data)).columns
+
+
+@functools.lru_cache(maxsize=1024)
 def _split(type_name: str) -> tuple[str, list[str]]:
     """Split ``Map(String, Array(Int8))`` into ``Map`` and its arguments."""
-    name, bracket, rest = type_name.strip().partition("(")
-    if not bracket:
-        return name, []
-    arguments, depth, start, quoted = [], 0, 0, ""
+    name, _, rest = type_name.strip().partition("(")
     inner = rest.rstrip()[:-1]
+    return name, split_list(inner) if inner else []
+
+
+def split_list(inner: str) -> list[str]:
+    """Split ``String, Array(Int8)`` at the commas outside parentheses and quotes."""
+    parts, depth, start, quoted = [], 0, 0, ""
     for place, mark in enumerate(inner):
         if quoted:
             quoted = "" if mark == quoted and inner[place - 1] != "\\" else quoted
         elif mark in "'`":
             quoted = mark
         elif mark == "," and depth == 0:
-            arguments.append(inner[start:place].strip())
+            parts.append(inner[start:place].strip())
             start = place + 1
         else:
             depth += (mark == "(") - (mark == ")")
-    return name, [*arguments, inner[start:].strip()]
+    return [*parts, inner[start:].strip()]
 
 
 def _elements(name: str, arguments: list[str]) -> list[str]:
@@ -120,38 +205,82 @@ def _elements(name: str, arguments: list[str]) -> list[str]:
     return arguments[1:] if name == "SimpleAggregateFunction" else arguments
 
 
-def _skip_prefix(reader: Reader, type_name: str, depth: int) -> None:
-    """Skip the data before a column's values: the version of each LowCardinality dictionary."""
-    _check_depth(type_name, depth)
-    name, arguments = _split(_ALIASES.get(type_name, type_name))
-    if name == "LowCardinality":
-        reader.skip(8)
-    elif name in ("Array", "Map", "Nested", "Nullable", "SimpleAggregateFunction", "Tuple"):
-        for element in _elements(name, arguments):
-            _skip_prefix(reader, element, depth + 1)
-
-
-def _skip_values(reader: Reader, type_name: str, rows: int, depth: int) -> None:
-    """Skip a column's values."""
+def _column(reader: Reader, type_name: str, depth: int) -> Callable[[int], None]:
+    """Skip the data before a column's values; return what skips a number of its values."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
     width = _WIDTHS.get(name) or _argument_width(name, arguments)
     if width:
-        reader.skip(width * rows)
-    elif name == "String":
-        reader.skip_strings(rows)
-    elif name == "Nullable" and len(arguments) == 1:
-        reader.skip(rows)
-        _skip_values(reader, arguments[0], rows, depth + 1)
-    elif name == "LowCardinality" and len(arguments) == 1:
-        _skip_low_cardinality(reader, arguments[0], rows, depth)
-    elif name in ("Array", "Map", "Nested"):
-        _skip_array(reader, _elements(name, arguments), rows, depth)
-    elif name in ("Tuple", "SimpleAggregateFunction") and arguments:
-        for element in _elements(name, arguments):
-            _skip_values(reader, element, rows, depth + 1)
-    else:
+        return lambda rows: reader.skip(width * rows)
+    if name == "String":
+        return reader.skip_strings
+    if name == "LowCardinality" and len(arguments) == 1:
+        reader.skip(8)  # the version of its dictionary
+        return lambda rows: _skip_low_cardinality(reader, arguments[0], rows, depth)
+    if name == "Dynamic":
+        return _dynamic(reader, depth)
+    if name == "JSON":
+        return _json(reader, arguments, depth)
+    if name == "Variant" and arguments:
+        return _variant(reader, arguments, depth)
+    if name == "Tuple" and not arguments:
+        return reader.skip
+    if name not in ("Array", "Map", "Nested", "Nullable", "SimpleAggregateFunction", "Tuple") or not arguments:
         raise UnknownTypeError(type_name)
+    elements = [_column(reader, element, depth + 1) for element in _elements(name, arguments)]
+    if name in ("Array", "Map", "Nested"):
+        return lambda rows: _skip_array(reader, elements, rows)
+    if name == "Nullable":
+        elements.insert(0, reader.skip)
+    return lambda rows: _skip_each(elements, rows)
+
+
+def _skip_each(columns: list[Callable[[int], None]], rows: int) -> None:
+    for skip in columns:
+        skip(rows)
+
+
+def _variant(reader: Reader, variants: list[str], depth: int) -> Callable[[int], None]:
+    if reader.uint64():
+        raise UnknownTypeError("Variant with compact discriminators")
+    columns = [_column(reader, variant, depth + 1) for variant in variants]
+
+    def skip(rows: int) -> None:
+        discriminators = reader.exact(rows)
+        for number, column in enumerate(columns):
+            column(discriminators.count(number))
+
+    return skip
+
+
+def _dynamic(reader: Reader, depth: int) -> Callable[[int], None]:
+    version = reader.uint64()
+    if version not in _DYNAMIC_VERSIONS:
+        raise UnknownTypeError(f"Dynamic of version {version}")
+    if version == _DYNAMIC_V1:
+        reader.varint()  # the most types
+    types = {name: name for name in _names(reader)} | {"SharedVariant": "String"}
+    return _variant(reader, [types[name] for name in sorted(types)], depth)
+
+
+def _json(reader: Reader, arguments: list[str], depth: int) -> Callable[[int], None]:
+    version = reader.uint64()
+    if version == _JSON_AS_STRINGS:
+        return reader.skip_strings
+    if version not in _JSON_VERSIONS:
+        raise UnknownTypeError(f"JSON of version {version}")
+    if version == _JSON_V1:
+        reader.varint()  # the most paths
+    dynamic = _names(reader)
+    typed = {found[1]: found[2] for argument in arguments if (found := _TYPED_PATH.fullmatch(argument))}
+    columns = [_column(reader, typed[path], depth + 1) for path in sorted(typed, key=lambda path: path.strip("`"))]
+    columns += [_column(reader, "Dynamic", depth + 1) for _ in dynamic]
+    columns.append(_column(reader, "Array(Tuple(path String, value String))", depth + 1))  # the other paths
+    return lambda rows: _skip_each(columns, rows)
+
+
+def _names(reader: Reader) -> list[str]:
+    return [reader.text(MAX_NAME_BYTES) for _ in range(reader.varint())]
 
 
 def _argument_width(name: str, arguments: list[str]) -> int:
@@ -170,20 +299,19 @@ def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> 
     flags, keys = struct.unpack("<QQ", reader.exact(16))
     _check_rows(keys)
     name, arguments = _split(inner)
-    _skip_values(reader, arguments[0] if name == "Nullable" and arguments else inner, keys, depth + 1)
+    _column(reader, arguments[0] if name == "Nullable" and arguments else inner, depth + 1)(keys)
     found = reader.uint64()
     _check_rows(found)
     reader.skip(found * _LOW_CARDINALITY_INDEX_WIDTH[flags & 3])
 
 
-def _skip_array(reader: Reader, elements: list[str], rows: int, depth: int) -> None:
+def _skip_array(reader: Reader, elements: list[Callable[[int], None]], rows: int) -> None:
     if not rows:
         return
     reader.skip(8 * (rows - 1))
     total = reader.uint64()  # the last offset
     _check_rows(total)
-    for element in elements:
-        _skip_values(reader, element, total, depth + 1)
+    _skip_each(elements, total)
 
 
 def _check_rows(count: int) -> None:

@@ -1,12 +1,16 @@
 """The embedded engine: one per process and data path."""
 
+import contextlib
 import fcntl
 import json
 import threading
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import chdb
 
+from .blocks import BlockColumn
 from .errors import BAD_ARGUMENTS, CANNOT_OPEN_FILE, ClickHouseError, from_engine, refusal
 from .session import Session, quote_name
 
@@ -42,7 +46,7 @@ class Engine:
     def session(self, database: str = "") -> Session:
         """Open a session with its own settings, temporary tables and current database."""
         connection = chdb.connect(self._connection_string)
-        session = Session(connection, self.kill_queries, self._compression_method)
+        session = Session(connection, self.kill_queries, self._compression_method, partial(self._describe, database))
         if database and database != "default":
             try:
                 session.execute(f"USE {quote_name(database)}")
@@ -50,6 +54,11 @@ class Engine:
                 session.close()
                 raise
         return session
+
+    def _describe(self, database: str, select: str, params: Mapping[str, str] | None) -> tuple[BlockColumn, ...]:
+        """Describe a SELECT as a new session sees it."""
+        with contextlib.closing(self.session(database)) as session:
+            return session.describe(select, params)
 
     def kill_queries(self, condition: str) -> bool:
         """Stop the queries that match a condition on system.processes, because chdb offers no query ids.

@@ -7,19 +7,20 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 
 from . import sql, transfer
 from .codecs import FrameEncoder, body_encoder, choose_encoding, method_of_setting
 from .errors import BAD_ARGUMENTS, QUERY_IS_TOO_LARGE, READONLY, UNKNOWN_FORMAT, ClickHouseError, refusal
-from .http_request import Body, Request, parse_request, read_form
+from .external import ExternalTables
+from .http_request import Body, FormFile, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
 from .http_sessions import DEFAULT_TIMEOUT_SECONDS, parse_timeout
 from .pipes import Piece, write_all
 from .server import LoopbackServer
-from .session import Session, Written
+from .session import Progress, Session
 from .watch import client_left
 from .wire import ProtocolError, TimedSocket
 
@@ -39,6 +40,7 @@ _READONLY_TEXT = (
     "You should use method POST for modifying queries."
 )
 _FORMAT_NAME = re.compile(r"\w+")
+_Pieces = Generator[bytes | memoryview | Piece, None, None]
 
 
 class HttpConnection(BaseHTTPRequestHandler):
@@ -142,25 +144,37 @@ class HttpConnection(BaseHTTPRequestHandler):
         response.headers["X-ClickHouse-Query-Id"] = request.params.get("query_id") or str(uuid.uuid4())
         user, password = request.credentials()
         self.server.users.check(user, password)
+        if timezone := request.params.get("session_timezone"):
+            response.headers["X-ClickHouse-Timezone"] = timezone
         chunks = body.decoded(request.flag("decompress"))
+        files: list[FormFile] = []
         if self.headers.get("Content-Type", "").startswith("multipart/form-data"):
-            request, chunks = read_form(request, chunks), iter(())
+            request, files = read_form(request, chunks)
+            chunks = iter(())
         text = _Text(request.params.get("query", ""), chunks, body.pour)
         insert = text.insert_head()
         # Without a session id, the engine itself runs in read-only mode and decides what that means.
         reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
-        with self._session(request, user) as session:
+        with self._session(request, user) as session, contextlib.closing(ExternalTables(session)) as tables:
+            response.count = lambda: _counts(session.progress, request)
+            for file in files:
+                tables.add(file.name, file.structure, file.format, file.pour)
             if insert is not None:
                 if reads and not session.has_temporary(insert.table):
                     raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
                 pour = partial(text.pour, insert.payload_start)
-                _summarise(response, transfer.insert(session, insert, insert.format, pour))
+                parameters = request.query_parameters
+                transfer.insert(session, insert, insert.format, pour, parameters)
+                response.count = partial(_counts, session.progress, request)
                 return
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
                 raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
             with self.server.watch.watching(self.connection, client_left, session.stop):
-                self._run(session, query, request, response)
+                size = self._run(session, query, request, response)
+            # Without wait_end_of_query, a server writes its head before it counts the result.
+            size = size if request.flag("wait_end_of_query") else 0
+            response.count = partial(_counts, session.progress, request, size)
 
     @contextlib.contextmanager
     def _session(self, request: Request, user: str) -> Iterator[Session]:
@@ -182,11 +196,12 @@ class HttpConnection(BaseHTTPRequestHandler):
         finally:
             self.server.sessions.release(user, name, timeout)
 
-    def _run(self, session: Session, query: sql.Query, request: Request, response: Response) -> None:
+    def _run(self, session: Session, query: sql.Query, request: Request, response: Response) -> int:
+        """Run a statement without inline data; return the bytes of its result."""
         parameters = request.query_parameters
         if not query.has_result:
-            _summarise(response, session.run(query, parameters))
-            return
+            session.run(query, parameters)
+            return 0
         format = (
             query.format
             or request.params.get("default_format")
@@ -197,21 +212,22 @@ class HttpConnection(BaseHTTPRequestHandler):
             raise refusal(UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
         if format.lower() == "null":  # nothing to send, so the head can have the whole summary, as on a server
-            summary = session.read(query, parameters)
-            response.headers["X-ClickHouse-Summary"] = json.dumps(summary)
-            return
+            session.execute(query.text, "Null", parameters)
+            return 0
         self._choose_compression(session, request, response)
         if request.flag("wait_end_of_query"):
             response.hold_to_the_end()
-        started = time.perf_counter_ns()
         size = 0
-        with contextlib.closing(transfer.stream(session, query, format, parameters)) as pieces:
+        revision = request.native_revision if format.lower() == "native" else 0
+        if revision:
+            stream: _Pieces = transfer.stream_native(session, query, revision, parameters)
+        else:
+            stream = transfer.stream(session, query, format, parameters)
+        with contextlib.closing(stream) as pieces:
             for piece in pieces:
                 size += len(piece)
                 response.write(piece)
-        elapsed = time.perf_counter_ns() - started
-        size = size if request.flag("wait_end_of_query") else 0  # otherwise a server writes its head before it counts
-        response.headers["X-ClickHouse-Summary"] = json.dumps({"result_bytes": str(size), "elapsed_ns": str(elapsed)})
+        return size
 
     def _choose_compression(self, session: Session, request: Request, response: Response) -> None:
         if request.flag("compress"):
@@ -223,6 +239,16 @@ class HttpConnection(BaseHTTPRequestHandler):
                 level = request.params.get("http_zlib_compression_level", _DEFAULT_COMPRESSION_LEVEL)
                 response.encode_with(body_encoder(encoding, int(level)))
                 response.headers["Content-Encoding"] = encoding
+
+
+def _counts(counted: Progress, request: Request, result_bytes: int = 0) -> dict[str, str]:
+    """Return the headers that say what the engine has read and written."""
+    numbers = {name: str(getattr(counted, name)) for name in Progress.__slots__}
+    summary = numbers | {"result_rows": str(counted.written_rows), "result_bytes": str(result_bytes)}
+    headers = {"X-ClickHouse-Summary": json.dumps(summary)}
+    if request.flag("send_progress_in_http_headers"):
+        headers["X-ClickHouse-Progress"] = json.dumps(numbers)
+    return headers
 
 
 def _is_health_check(target: str) -> bool:
@@ -246,11 +272,16 @@ class _Text:
         """Read until it is clear whether this is an INSERT with inline data; return its head or None."""
         while not (word := sql.first_word(self._data)) and self._more():
             pass
-        if word != b"INSERT":
+        if word not in sql.WORDS_BEFORE_INSERT:
             return None
-        while (head := sql.parse_insert(self._data)) is None and len(self._data) < _HEAD_BYTES and self._more():
+        while (head := self._complete_head()) is None and len(self._data) < _HEAD_BYTES and self._more():
             pass
-        return head
+        return head or sql.parse_insert(self._data)
+
+    def _complete_head(self) -> sql.InsertHead | None:
+        """Return the INSERT's head, unless what arrives next may still belong to it."""
+        head = sql.parse_insert(self._data)
+        return head if head and (self._data[head.payload_start :] or self._data.endswith(b"\n")) else None
 
     def whole(self) -> bytes:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
@@ -264,17 +295,3 @@ class _Text:
         """Write the text after an offset into a pipe while it arrives."""
         write_all(pipe, (self._data[start:],))
         self._pour(pipe)
-
-
-def _summarise(response: Response, written: Written) -> None:
-    """Report the written rows and bytes to the client."""
-    response.headers["X-ClickHouse-Summary"] = json.dumps(
-        {
-            "read_rows": "0",
-            "read_bytes": "0",
-            "written_rows": str(written.rows),
-            "written_bytes": str(written.bytes),
-            "result_rows": str(written.rows),
-            "elapsed_ns": str(int(written.seconds * 1e9)),
-        }
-    )

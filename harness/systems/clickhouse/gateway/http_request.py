@@ -12,16 +12,17 @@ from email.errors import MissingHeaderBodySeparatorDefect
 from email.message import Message
 from urllib.parse import parse_qsl, urlsplit
 
+from .blocks import split_list
 from .codecs import NO_ENCODING, decode_body, decode_frames
 from .errors import (
     AUTHENTICATION_FAILED,
     BAD_ARGUMENTS,
     CANNOT_READ_ALL_DATA,
-    NOT_IMPLEMENTED,
     POCO_EXCEPTION,
     QUERY_IS_TOO_LARGE,
     refusal,
 )
+from .packets import REVISION
 from .pipes import CAN_SPLICE, write_all
 from .wire import TimedSocket
 
@@ -42,7 +43,7 @@ TRANSPORT_PARAMETERS = {
     "buffer_size": "bytes of a response that are held in memory before a file is used, with wait_end_of_query",
     "quota_key": "accepted without effect: the engine has no quotas",
     "stacktrace": "accepted without effect: errors never carry stack traces",
-    "client_protocol_version": "accepted without effect: Native is always written as for version 0",
+    "client_protocol_version": "the revision of the native protocol for results in Native",
 }
 _MAX_PARAMETERS = 10_000
 _MAX_FORM_BYTES = 64 << 20
@@ -77,6 +78,12 @@ class Request:
         """The values for ``{name:Type}`` in the query, from param_name."""
         start = len(_PARAMETER_PREFIX)
         return {name[start:]: value for name, value in self.params.items() if name.startswith(_PARAMETER_PREFIX)}
+
+    @property
+    def native_revision(self) -> int:
+        """The revision of a result in the Native format; 0 if the client names none."""
+        asked = self.params.get("client_protocol_version", "")
+        return min(int(asked), REVISION) if asked.isdecimal() else 0
 
     def flag(self, name: str) -> bool:
         """Return whether a parameter is set to 1 or true."""
@@ -226,10 +233,24 @@ class Body:
         return line.strip()
 
 
-def read_form(request: Request, chunks: Iterator[bytes]) -> Request:
-    """Merge the fields of a multipart/form-data body into the parameters, which take precedence.
+@dataclass(frozen=True)
+class FormFile:
+    """A file of a multipart form, which is an external table."""
 
-    Raises ClickHouseError for a form over 64 MiB, and for a file, because external tables are not supported.
+    name: str
+    structure: str  # columns as in CREATE TABLE
+    format: str
+    data: bytes
+
+    def pour(self, pipe: int) -> None:
+        """Write the file's bytes into a pipe."""
+        write_all(pipe, (self.data,))
+
+
+def read_form(request: Request, chunks: Iterator[bytes]) -> tuple[Request, list[FormFile]]:
+    """Return the request with the fields of a multipart/form-data body as parameters, and the body's files.
+
+    The URL's parameters take precedence. Raises ClickHouseError for a form over 64 MiB and a file without columns.
     """
     data = bytearray()
     for chunk in chunks:
@@ -239,11 +260,28 @@ def read_form(request: Request, chunks: Iterator[bytes]) -> Request:
     head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
     form = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + bytes(data))
     fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
     for part in form.iter_parts():
         name = part.get_param("name", header="content-disposition")
-        if part.get_filename() is not None:
-            raise refusal(NOT_IMPLEMENTED, "External tables are not supported here: use a temporary table")
         if not isinstance(name, str):
             raise refusal(CANNOT_READ_ALL_DATA, "multipart form: expected a name for each field")
-        fields[name] = str(part.get_content())
-    return Request(request.method, request.path, {**fields, **request.params}, request.headers)
+        content = part.get_payload(decode=True)
+        content = content if isinstance(content, bytes) else b""
+        if part.get_filename() is not None:
+            files[name] = content
+        else:
+            fields[name] = content.decode("utf-8", "surrogateescape")
+    params = {**fields, **request.params}
+    tables = [_table_of_file(name, content, params) for name, content in files.items()]
+    return Request(request.method, request.path, params, request.headers), tables
+
+
+def _table_of_file(name: str, content: bytes, params: dict[str, str]) -> FormFile:
+    """Return an external table; take the parameters that describe it away from the others."""
+    structure, types = params.pop(f"{name}_structure", ""), params.pop(f"{name}_types", "")
+    format = params.pop(f"{name}_format", "TabSeparated")
+    if not structure and not types:
+        raise refusal(BAD_ARGUMENTS, f"Neither structure nor types have not been provided for external table {name}")
+    if not structure:
+        structure = ", ".join(f"_{number} {type}" for number, type in enumerate(split_list(types), 1))
+    return FormFile(name, structure, format, content)

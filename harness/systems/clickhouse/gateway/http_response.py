@@ -5,6 +5,7 @@ import http
 import random
 import string
 import tempfile
+import time
 from collections.abc import Callable
 
 from .codecs import Encoder
@@ -14,6 +15,7 @@ from .pipes import Piece
 BUFFER_BYTES = 1 << 20  # of a response before its head is sent, as on a server
 _MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query; larger ones go to a file
 _PIECE_BYTES = 1 << 20
+_HOLD_SECONDS = 0.2  # a result that comes more slowly is sent as it comes, as on a server
 _COPIED_BYTES = 1 << 16  # up to this size a copy takes less time than another send
 _TAG_LETTERS = 16
 
@@ -65,6 +67,7 @@ class Response:
         self._send = send
         self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
         self.headers = {"X-ClickHouse-Exception-Tag": self._tag}
+        self.count: Callable[[], dict[str, str]] = dict  # the headers that are known only when the head is sent
         self._with_body = with_body
         self._chunked = chunked
         self._buffer = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 (closed by abandon)
@@ -72,6 +75,7 @@ class Response:
         self._encoder: Encoder | None = None
         self._begun = False
         self._written = False  # whether any data was written, before encoding
+        self._begins: float | None = None  # monotonic seconds, after which held-back data no longer wait
 
     def hold_to_the_end(self) -> None:
         """Hold back the answer until the query has ended."""
@@ -104,7 +108,10 @@ class Response:
             self._send_piece(data)
             return
         self._buffer.write(data)
-        if self._limit is not None and self._buffer.tell() > self._limit:
+        if self._limit is None or not self._written:
+            return
+        self._begins = self._begins or time.monotonic() + _HOLD_SECONDS
+        if self._buffer.tell() > self._limit or time.monotonic() > self._begins:
             self._begin()
 
     def _begin(self) -> None:
@@ -136,6 +143,7 @@ class Response:
             self._send(b"\r\n", True)
 
     def _send_head(self, status: int, extra: bytes = b"") -> None:
+        self.headers |= self.count()
         lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}"]
         lines += [f"{name}: {_one_line(value)}" for name, value in self.headers.items()]
         self._send("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + extra, False)

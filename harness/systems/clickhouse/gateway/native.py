@@ -5,10 +5,11 @@ import socket
 import socketserver
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from . import packets, sql, transfer
 from .arriving import ArrivingText
-from .blocks import Block, UnknownTypeError, header_block
+from .blocks import Block, BlockColumn, UnknownTypeError, header_block, with_columns
 from .codecs import method_of_setting
 from .errors import (
     INCORRECT_DATA,
@@ -17,13 +18,16 @@ from .errors import (
     ClickHouseError,
     refusal,
 )
+from .external import ExternalTables
 from .pipes import write_all
 from .server import LoopbackServer
+from .session import Progress
 from .wire import ProtocolError, Reader, TimedSocket
 
 IDLE_SECONDS = 3600.0  # between queries (idle_connection_timeout of a server) and between a query's bytes
 SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
 _SEND_BYTES = 1 << 20
+_REPORT_SECONDS = 0.1  # between two reports of progress (interactive_delay of a server)
 
 
 class OutOfStep(Exception):
@@ -48,18 +52,21 @@ class NativeConnection(socketserver.BaseRequestHandler):
         with contextlib.suppress(ConnectionError, EOFError, TimeoutError, ProtocolError):
             self.input.deadline = time.monotonic() + self.server.greeting_seconds
             greeting = packets.read_hello(self.reader)
-            self.input.deadline = None
             try:
                 self.server.users.check(greeting.user, greeting.password)
-                if greeting.revision < packets.REVISION:
-                    wanted = packets.REVISION
+                self.revision = min(greeting.revision, packets.REVISION)
+                if self.revision < packets.OLDEST_REVISION:
+                    wanted = packets.OLDEST_REVISION
                     raise refusal(NOT_IMPLEMENTED, f"client revision {greeting.revision}: expected at least {wanted}")
                 self.session = self.server.engine.session(greeting.database)
             except ClickHouseError as error:
                 self._send(packets.exception(error))
                 return
             with contextlib.closing(self.session), contextlib.suppress(OutOfStep):
-                self._send(packets.hello(self.server.engine.version, self.server.engine.timezone))
+                self._send(packets.hello(self.server.engine.version, self.server.engine.timezone, self.revision))
+                if self.revision >= packets.ADDENDUM:
+                    self.reader.text(packets.MAX_HANDSHAKE_TEXT_BYTES)  # the quota key
+                self.input.deadline = None
                 self._serve()
 
     def _serve(self) -> None:
@@ -89,12 +96,16 @@ class NativeConnection(socketserver.BaseRequestHandler):
     def _query(self) -> None:
         """Read and run one query; answer an error with an Exception packet and keep the connection."""
         self.session.begin()
-        head = packets.read_query_head(self.reader)
+        head = packets.read_query_head(self.reader, self.revision, self.session.is_number)
         self.compressed = head.compressed
-        arriving = ArrivingText(self.reader, head.text_bytes, self.read_data)
+        # As on a server: clickhouse-driver waits for events before it sends more; remote() reads none before its end.
+        self.sends_events = head.initial and self.revision >= packets.EVENTS_OF_INSERT
+        tables = ExternalTables(self.session)
+        read_parameters = partial(packets.read_parameters, self.reader, self.revision)
+        arriving = ArrivingText(self.reader, head.text_bytes, read_parameters, self.read_data, tables.add_block)
         try:
-            with self._settings(head) as self.compression_method:
-                self._run(arriving)
+            with contextlib.closing(tables), self._settings(head) as self.compression_method:
+                self._run(arriving, head)
         except ClickHouseError as error:
             arriving.drain()
             self._send(packets.exception(error))
@@ -113,43 +124,50 @@ class NativeConnection(socketserver.BaseRequestHandler):
         finally:
             self.session.restore(applied)
 
-    def _run(self, arriving: ArrivingText) -> None:
+    def _run(self, arriving: ArrivingText, head: packets.QueryHead) -> None:
         beginning = arriving.beginning
-        if sql.first_word(beginning) == b"INSERT":
+        if sql.first_word(beginning) in sql.WORDS_BEFORE_INSERT:
             insert = sql.parse_insert(beginning)
             if insert is not None:
                 if arriving.has_payload(insert.payload_start):
-                    self._insert(insert, insert.format, arriving.payload(insert.payload_start))
+                    self._insert(insert, insert.format, arriving.payload(insert.payload_start), arriving.parameters)
                 else:
                     arriving.finish()
-                    self._insert_blocks(insert)
+                    self._insert_blocks(insert, arriving.parameters)
                 return  # no Progress packet: asynch treats the first packet after an INSERT as its end
         query = sql.parse_query(sql.without_outfile(arriving.whole()))
         arriving.finish()
+        if self.revision >= packets.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
+            self._send(packets.time_zone_update(timezone))
         with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
             if query.has_result:
-                self._answer(query)
+                self._answer(query, arriving.parameters)
             else:
-                self.session.run(query)
+                self.session.run(query, arriving.parameters)
 
-    def _insert_blocks(self, insert: sql.InsertHead) -> None:
+    def _insert_blocks(self, insert: sql.InsertHead, parameters: dict[str, str]) -> None:
         """Send the columns to fill, and insert the blocks that arrive."""
-        columns = self.session.describe(f"SELECT {insert.columns} FROM {insert.table}")
+        source = insert.table if insert.structure is None else f"input({insert.structure})"
+        columns = self.session.describe(f"SELECT {insert.columns} FROM {source}", parameters)
         blocks = self._arriving_blocks()
-        self._send(*packets.data(header_block(columns), self.compression_method))
+        self._send(*packets.data(header_block(columns, self.revision), self.compression_method))
         try:
-            self._insert(insert, "Native", blocks)
+            self._insert(insert, "Native", blocks, parameters)
         except ClickHouseError:
             for _ in blocks:  # the client sends everything before it reads an answer
                 pass
             raise
 
-    def _insert(self, insert: sql.InsertHead, format: str, chunks: Iterator[bytes | memoryview]) -> None:
-        transfer.insert(self.session, insert, format, lambda pipe: write_all(pipe, chunks))
+    def _insert(
+        self, insert: sql.InsertHead, format: str, chunks: Iterator[bytes | memoryview], parameters: dict[str, str]
+    ) -> None:
+        transfer.insert(self.session, insert, format, lambda pipe: write_all(pipe, chunks), parameters)
 
     def _arriving_blocks(self) -> Iterator[bytes | memoryview]:
         while True:
             block = self.read_data()[1]
+            if self.sends_events:
+                self._send(packets.PROFILE_EVENTS)
             if not block.columns:
                 return
             if block.rows:
@@ -158,26 +176,48 @@ class NativeConnection(socketserver.BaseRequestHandler):
     def read_data(self) -> tuple[str, Block]:
         """Read a Data packet. If its end cannot be found, tell the client why and raise OutOfStep."""
         try:
-            return packets.read_data(self.reader, self.compressed)
+            return packets.read_data(self.reader, self.compressed, self.revision)
         except ClickHouseError as error:
             self._send(packets.exception(error))
             raise OutOfStep from error
 
-    def _answer(self, query: sql.Query) -> None:
-        """Send a result: first its columns without rows, then its blocks."""
+    def _answer(self, query: sql.Query, parameters: dict[str, str]) -> None:
+        """Send a result: first its columns without rows, then its blocks, and the counts between and after them."""
         rows = blocks = size = 0
-        with contextlib.closing(transfer.stream_blocks(self.session, query)) as stream:
+        columns: tuple[BlockColumn, ...] = ()
+        told, next_report = Progress(), time.monotonic() + _REPORT_SECONDS
+        with contextlib.closing(transfer.stream_blocks(self.session, query, self.revision, parameters)) as stream:
             try:
                 for block in stream:
                     if not blocks:
-                        self._send(*packets.data(header_block(block.columns), self.compression_method))
+                        columns = block.columns
+                        header = header_block(columns, self.revision)
+                        self._send(*packets.data(header, self.compression_method))
                     if block.rows:
                         self._send(*packets.data(block.data, self.compression_method))
                     rows, blocks, size = rows + block.rows, blocks + 1, size + len(block.data)
+                    if time.monotonic() >= next_report:
+                        told, next_report = self._report(told), time.monotonic() + _REPORT_SECONDS
             except ClickHouseError as error:
                 if error.code != QUERY_WAS_CANCELLED or not self.session.stopped:
                     raise
-        self._send(packets.progress(rows, size) + packets.profile_info(rows, blocks, size))
+        self._report(told)
+        if not self.session.stopped:
+            self._send_totals(query, columns, parameters)
+        self._send(packets.profile_info(rows, blocks, size) + packets.progress(Progress(), self.revision))
+
+    def _send_totals(self, query: sql.Query, columns: tuple[BlockColumn, ...], parameters: dict[str, str]) -> None:
+        totals, extremes = transfer.totals_and_extremes(self.session, query, columns, parameters)
+        for packet, found in ((packets.TOTALS, totals), (packets.EXTREMES, extremes)):
+            for block in found:
+                data = with_columns(block, columns, self.revision).data
+                self._send(*packets.data(data, self.compression_method, packet))
+
+    def _report(self, told: Progress) -> Progress:
+        """Tell the client what the engine has counted since the last report; return all that it has counted."""
+        counted = self.session.progress
+        self._send(packets.progress(counted.since(told), self.revision))
+        return counted
 
 
 def _left_or_cancelled(first: bytes) -> bool:

@@ -1,28 +1,58 @@
-"""The native protocol's packets at revision 54429: parse the client's, build the server's.
+"""The native protocol's packets at revisions from 54058 to 54464: parse the client's, build the server's.
 
-54429 is the first revision with settings as strings. Later revisions add OpenTelemetry, sparse columns, a second
-handshake and chunked packets, which the embedded engine could not use.
+Client and server use the lower of their revisions. After 54464 follow sparse columns, which the engine's Native format
+cannot read, and chunked packets.
 """
 
+import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .blocks import Block, read_block
+from .blocks import BLOCK_INFO, Block, read_block
 from .codecs import compress_frames, read_frame
 from .errors import UNEXPECTED_PACKET_FROM_CLIENT, ClickHouseError, refusal
+from .session import Progress
 from .wire import ProtocolError, Reader, string, varint
 
-REVISION = 54429
+REVISION = 54464
+OLDEST_REVISION = 54058
+# The first revision with each part of a packet: ClickHouse's src/Core/ProtocolDefines.h.
+_QUOTA_KEY = 54060
+_DISPLAY_NAME = 54372
+_PATCH_VERSION = 54401
+LOGS = 54406
+_WRITTEN = 54420
+_SETTINGS_AS_STRINGS = 54429
+_INTERSERVER_SECRET = 54441
+_OPENTELEMETRY = 54442
+_FORWARDED_FOR = 54443
+_REFERER = 54447
+_DISTRIBUTED_DEPTH = 54448
+_START_TIME = 54449
+_PARALLEL_REPLICAS = 54453
+EVENTS_OF_INSERT = 54456
+ADDENDUM = 54458
+_PARAMETERS = 54459
+_ELAPSED = 54460
+_PASSWORD_RULES = 54461
+_NONCE = 54462
+_TOTAL_BYTES = 54463
+TIME_ZONE_UPDATES = 54464
 
 CLIENT_HELLO, CLIENT_QUERY, CLIENT_DATA, CLIENT_CANCEL, CLIENT_PING, CLIENT_TABLES_STATUS = 0, 1, 2, 3, 4, 5
 _CLIENT_SCALAR = 7
-_HELLO, _DATA, _EXCEPTION, _PROGRESS, _PROFILE_INFO = b"\x00", b"\x01", b"\x02", b"\x03", b"\x06"
-_TABLES_STATUS = b"\x09"
+_HELLO, _EXCEPTION, _PROGRESS, _PROFILE_INFO = b"\x00", b"\x02", b"\x03", b"\x06"
+DATA, TOTALS, EXTREMES, LOG = b"\x01", b"\x07", b"\x08", b"\x0a"
+_TABLES_STATUS, _TIME_ZONE_UPDATE = b"\x09", b"\x11"
+PROFILE_EVENTS = b"\x0e\x00" + BLOCK_INFO + b"\x00\x00"  # without any: the gateway counts none
 PONG, END_OF_STREAM = b"\x04", b"\x05"
 
-_BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 2: bucket -1; end
 _BLOCK_INFO_WIDTHS = {1: 1, 2: 4}
 _SETTING_IS_IMPORTANT = 0x01
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"0": "\0", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_INITIAL = 1
 _OVER_TCP, _OVER_HTTP = 1, 2
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
@@ -49,6 +79,7 @@ class QueryHead:
     """The part of a Query packet before the query's text."""
 
     query_id: str
+    initial: bool  # a client's own query, not one that another server sends for its client (remote())
     settings: dict[str, str]
     important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked as important
     compressed: bool
@@ -66,30 +97,67 @@ def read_hello(reader: Reader) -> Hello:
     return Hello(client, revision, reader.text(limit), reader.text(limit), reader.text(limit))
 
 
-def read_query_head(reader: Reader) -> QueryHead:
-    """Read a Query packet up to the length of its text."""
-    limit = MAX_HANDSHAKE_TEXT_BYTES
-    query_id = reader.text(limit)
-    if reader.byte():  # the query's origin; 0 means that no client info follows
-        _skip_client_info(reader)
+def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bool]) -> QueryHead:
+    """Read a Query packet up to the length of its text.
+
+    ``is_number`` says whether a setting is a number: old revisions send it as one.
+    """
+    query_id = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+    if origin := reader.byte():  # 0 means that no client info follows
+        _skip_client_info(reader, revision)
+    important: set[str] = set()
+    if revision >= _SETTINGS_AS_STRINGS:
+        settings, important = _read_settings(reader)
+    else:
+        settings = {}
+        while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
+            _check_number_of_settings(settings)
+            settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
+    if revision >= _INTERSERVER_SECRET:
+        reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+    reader.varint()  # the processing stage: always complete
+    compressed = bool(reader.varint())
+    return QueryHead(query_id, origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
+
+
+def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:
+    """Read names, flags and values up to an empty name; return the values, and the names marked as important."""
     settings: dict[str, str] = {}
     important = set()
-    while name := reader.text(limit):
-        if len(settings) >= _MAX_SETTINGS:
-            raise ProtocolError(f"expected at most {_MAX_SETTINGS} settings with a query")
+    while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
+        _check_number_of_settings(settings)
         if reader.varint() & _SETTING_IS_IMPORTANT:
             important.add(name)
         settings[name] = reader.text(_MAX_SETTING_BYTES)
-    reader.varint()  # the processing stage: always complete
-    compressed = bool(reader.varint())
-    return QueryHead(query_id, settings, frozenset(important), compressed, reader.varint())
+    return settings, important
 
 
-def _skip_client_info(reader: Reader) -> None:
+def _check_number_of_settings(settings: dict[str, str]) -> None:
+    if len(settings) >= _MAX_SETTINGS:
+        raise ProtocolError(f"expected at most {_MAX_SETTINGS} settings with a query")
+
+
+def read_parameters(reader: Reader, revision: int) -> dict[str, str]:
+    """Read the values for ``{name:Type}`` that follow a query's text; each is a quoted string."""
+    if revision < _PARAMETERS:
+        return {}
+    return {name: _unquote(value) for name, value in _read_settings(reader)[0].items()}
+
+
+def _unquote(value: str) -> str:
+    """Return what a quoted string stands for; anything else stays as it is."""
+    if len(value) < 2 or value[0] != "'" or value[-1] != "'":
+        return value
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
+
+
+def _skip_client_info(reader: Reader, revision: int) -> None:
     """Skip the client info; another server (remote()) describes its own client."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     for _ in range(3):  # initial user, query id and address
         reader.text(limit)
+    if revision >= _START_TIME:
+        reader.skip(8)
     interface = reader.byte()
     if interface == _OVER_TCP:
         for _ in range(3):  # operating system user, host, client name
@@ -99,9 +167,26 @@ def _skip_client_info(reader: Reader) -> None:
     elif interface == _OVER_HTTP:
         reader.skip(1)  # method
         reader.text(limit)  # user agent
-    reader.text(limit)  # quota key
-    if interface == _OVER_TCP:
-        reader.varint()  # client patch version
+        for since in (_FORWARDED_FOR, _REFERER):
+            if revision >= since:
+                reader.text(limit)
+    if revision >= _QUOTA_KEY:
+        reader.text(limit)
+    if revision >= _DISTRIBUTED_DEPTH:
+        reader.varint()
+    if interface == _OVER_TCP and revision >= _PATCH_VERSION:
+        reader.varint()
+    _skip_later_client_info(reader, revision)
+
+
+def _skip_later_client_info(reader: Reader, revision: int) -> None:
+    if revision >= _OPENTELEMETRY and reader.byte():
+        reader.skip(24)  # trace and span
+        reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # state
+        reader.skip(1)  # flags
+    if revision >= _PARALLEL_REPLICAS:
+        for _ in range(3):
+            reader.varint()
 
 
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
@@ -112,43 +197,58 @@ def read_tables(reader: Reader) -> list[tuple[str, str]]:
     return [(reader.text(limit), reader.text(limit)) for _ in range(number)]
 
 
-def read_data(reader: Reader, compressed: bool) -> tuple[str, Block]:
+def read_data(reader: Reader, compressed: bool, revision: int) -> tuple[str, Block]:
     """Read a Data packet with its packet number; returns the name of an external table ("" for none) and the block.
 
     Skips scalars, which another server's remote() sends with its query; a query that needs one fails. Raises
     ClickHouseError for another packet, and the exceptions of ``read_frame`` and ``read_block``.
     """
     while (packet := reader.varint()) == _CLIENT_SCALAR:
-        _read_named_block(reader, compressed)
+        _read_named_block(reader, compressed, revision)
     if packet == CLIENT_CANCEL:
         raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, "The client cancelled the query while it was to send data")
     if packet != CLIENT_DATA:
         raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: expected Data")
-    return _read_named_block(reader, compressed)
+    return _read_named_block(reader, compressed, revision)
 
 
-def _read_named_block(reader: Reader, compressed: bool) -> tuple[str, Block]:
+def _read_named_block(reader: Reader, compressed: bool, revision: int) -> tuple[str, Block]:
     name = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     body = Reader(lambda: read_frame(reader)) if compressed else reader
     while field := body.varint():
         if field not in _BLOCK_INFO_WIDTHS:
             raise ProtocolError(f"expected a field of a block's info, found number {field}")
         body.skip(_BLOCK_INFO_WIDTHS[field])
-    return name, read_block(body)
+    return name, read_block(body, revision)
 
 
-def hello(version: str, timezone: str) -> bytes:
+def hello(version: str, timezone: str, revision: int) -> bytes:
     """Build the server's greeting; the version is like 26.9.2.1."""
     major, minor, patch = (int(part) for part in version.split(".")[:3])
-    numbers = varint(major) + varint(minor) + varint(REVISION)
-    return _HELLO + string("ClickHouse") + numbers + string(timezone) + string("chdb") + varint(patch)
+    parts = [_HELLO, string("ClickHouse"), varint(major), varint(minor), varint(REVISION), string(timezone)]
+    if revision >= _DISPLAY_NAME:
+        parts.append(string("chdb"))
+    if revision >= _PATCH_VERSION:
+        parts.append(varint(patch))
+    if revision >= _PASSWORD_RULES:
+        parts.append(b"\x00")
+    if revision >= _NONCE:
+        parts.append(bytes(8))
+    return b"".join(parts)
 
 
-def data(block: bytes | memoryview, compression_method: int | None) -> tuple[bytes, bytes | memoryview]:
+def data(
+    block: bytes | memoryview, compression_method: int | None, packet: bytes = DATA
+) -> tuple[bytes, bytes | memoryview]:
     """Build a Data packet around a block, in two pieces so that a large block need not be copied."""
     if compression_method is None:
-        return _DATA + b"\x00" + _BLOCK_INFO, block
-    return _DATA + b"\x00", compress_frames(_BLOCK_INFO + block, compression_method)
+        return packet + b"\x00" + BLOCK_INFO, block
+    return packet + b"\x00", compress_frames(BLOCK_INFO + block, compression_method)
+
+
+def time_zone_update(timezone: str) -> bytes:
+    """Build a TimezoneUpdate packet: the time zone of the columns that name none."""
+    return _TIME_ZONE_UPDATE + string(timezone)
 
 
 def tables_status(existing: list[tuple[str, str]]) -> bytes:
@@ -163,9 +263,16 @@ def exception(error: ClickHouseError) -> bytes:
     return _EXCEPTION + struct.pack("<i", error.code) + string("DB::Exception") + text + string("") + b"\x00"
 
 
-def progress(rows: int, bytes: int) -> bytes:
-    """Build a Progress packet with the result's size; the total and the written counts stay 0."""
-    return _PROGRESS + varint(rows) + varint(bytes) + b"\x00\x00\x00"
+def progress(counted: Progress, revision: int) -> bytes:
+    """Build a Progress packet; a client adds up what several say."""
+    numbers = [counted.read_rows, counted.read_bytes, counted.total_rows_to_read]
+    if revision >= _TOTAL_BYTES:
+        numbers.append(0)
+    if revision >= _WRITTEN:
+        numbers += [counted.written_rows, counted.written_bytes]
+    if revision >= _ELAPSED:
+        numbers.append(counted.elapsed_ns)
+    return _PROGRESS + b"".join(map(varint, numbers))
 
 
 def profile_info(rows: int, blocks: int, bytes: int) -> bytes:

@@ -16,16 +16,26 @@ from .sql import Query
 _SETTING_NAME = re.compile(r"\w+")
 # SET refuses this setting with any value, and another server's remote() sends it with every query.
 _NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
+_NUMBER_TYPE = re.compile(r"Int|Bool|[Ss]econds|MaxThreads")
+_EXTREMES = re.compile(r"\bextremes\s*=\s*'?(\w+)", re.IGNORECASE)
+_ON = ("1", "true")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The rows and bytes that an INSERT wrote."""
+class Progress:
+    """What the engine has read and written for a query so far."""
 
-    rows: int
-    bytes: int
-    seconds: float
+    read_rows: int = 0
+    read_bytes: int = 0
+    total_rows_to_read: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+    elapsed_ns: int = 0
+
+    def since(self, earlier: "Progress") -> "Progress":
+        """Return what has been added after an earlier count."""
+        return Progress(*(max(0, getattr(self, name) - getattr(earlier, name)) for name in Progress.__slots__))
 
 
 def quote_text(text: str) -> str:
@@ -41,9 +51,18 @@ def quote_name(name: str) -> str:
 class Session:
     """One client's session in the engine; used by one thread at a time, except ``stop``."""
 
-    def __init__(self, connection: Any, kill_queries: Callable[[str], bool], default_compression_method: str) -> None:
-        """Take over a connection of chdb."""
+    def __init__(
+        self,
+        connection: Any,
+        kill_queries: Callable[[str], bool],
+        default_compression_method: str,
+        describe_aside: Callable[[str, Mapping[str, str] | None], tuple[BlockColumn, ...]] | None = None,
+    ) -> None:
+        """Take over a connection of chdb; ``describe_aside`` describes a SELECT while this connection is busy."""
         self._connection = connection
+        self._describe_aside = describe_aside
+        self._counted: Mapping[str, int] = {}
+        connection.set_progress_callback(self._count)
         self._kill_queries = kill_queries
         self._default_compression_method = default_compression_method
         self._stop_lock = threading.Lock()
@@ -51,6 +70,8 @@ class Session:
         self._stream_marker: str | None = None  # last part of the streamed query's text
         self._stopped = False
         self._has_own_settings = False  # the client ran SET in this session
+        self._has_own_names = False  # names may have other meanings than in a new session
+        self.extremes = self._own_extremes = False  # results have extremes: for this query, and without its settings
 
     def close(self) -> None:
         """End the session; its temporary tables go with it."""
@@ -66,6 +87,15 @@ class Session:
             if self._stream_marker is not None:
                 return self._kill_queries(_with_marker(self._stream_marker))
             return self._running_thread is not None and self._kill_queries(f"has(thread_ids, {self._running_thread})")
+
+    def _count(self, counted: Mapping[str, int]) -> None:
+        self._counted = counted
+
+    @property
+    def progress(self) -> Progress:
+        """What the engine has counted for the latest statement."""
+        counted = self._counted
+        return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
 
     def begin(self) -> None:
         """Reset an earlier stop; call this before the work for a new request."""
@@ -92,20 +122,28 @@ class Session:
 
     def execute(self, text: str, format: str = "Null", params: Mapping[str, str] | None = None) -> Any:
         """Run one statement to its end and return chdb's result, which has ``bytes()`` and ``rows_read()``."""
+        self._counted = {}
         with self._running():
-            return self._connection.query(_bytes(text), format, params=params)
+            result = self._connection.query(_bytes(text), format, params=params)
+        at_end = {  # _count is not called for a short INSERT
+            "read_rows": result.storage_rows_read(),
+            "read_bytes": result.storage_bytes_read(),
+            "written_rows": result.rows_written(),
+            "written_bytes": result.bytes_written(),
+            "elapsed_ns": int(result.elapsed() * 1e9),
+        }
+        counted = self._counted
+        self._counted = {**counted, **{name: max(value, counted.get(name, 0)) for name, value in at_end.items()}}
+        return result
 
-    def run(self, query: Query, params: Mapping[str, str] | None = None) -> Written:
+    def run(self, query: Query, params: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no result."""
-        self._has_own_settings |= query.changes_settings
-        result = self.execute(query.text, params=params)
-        return Written(result.rows_written(), result.bytes_written(), result.elapsed())
-
-    def read(self, query: Query, params: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Run a query and discard its rows; return the read counts as in a server's summary."""
-        result = self.execute(query.text, "Null", params)
-        figures = {"read_rows": result.storage_rows_read(), "read_bytes": result.storage_bytes_read()}
-        return {name: str(value) for name, value in figures.items()} | {"elapsed_ns": str(int(result.elapsed() * 1e9))}
+        if query.changes_settings:
+            self._has_own_settings = True
+            if found := _EXTREMES.search(query.text):
+                self.extremes = self._own_extremes = found[1] in _ON
+        self._has_own_names |= query.changes_names
+        self.execute(query.text, params=params)
 
     def set(self, settings: Mapping[str, str]) -> None:
         """Change settings of the session. Raises ClickHouseError with code 115 for an unknown name."""
@@ -114,6 +152,8 @@ class Session:
         for name in settings:
             if not _SETTING_NAME.fullmatch(name):
                 raise refusal(UNKNOWN_SETTING, f"Unknown setting {name!r}")
+        if "extremes" in settings:
+            self.extremes = settings["extremes"] in _ON
         self.execute("SET " + ", ".join(f"{name} = {_literal(value)}" for name, value in settings.items()))
 
     def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
@@ -137,8 +177,15 @@ class Session:
             return ""
         return ", ".join(f"{name} = {quote_text(before[name]) if name in before else 'DEFAULT'}" for name in known)
 
+    def is_number(self, setting: str) -> bool:
+        """Return whether a setting is a number or a flag, which old clients send as a number."""
+        select = f"SELECT type FROM system.settings WHERE name = {quote_text(setting)}"
+        type_name = self.execute(select, "TabSeparatedRaw").bytes().decode()
+        return bool(_NUMBER_TYPE.search(type_name))
+
     def restore(self, assignments: str) -> None:
         """Reset settings that were changed for one query."""
+        self.extremes = self._own_extremes
         if assignments:
             self._connection.query(f"SET {assignments}", "Null")
 
@@ -173,6 +220,7 @@ class Session:
         """Change settings and the current database for one request of a session with an id."""
         current = self._value("SELECT currentDatabase()") if database else ""
         if database:
+            self._has_own_names = True
             self.execute(f"USE {quote_name(database)}")
         try:
             applied = self.set_for_query(settings, frozenset(settings))
@@ -184,10 +232,27 @@ class Session:
             if database:
                 self._connection.query(f"USE {quote_name(current)}", "Null")
 
-    def describe(self, select: str) -> tuple[BlockColumn, ...]:
+    def describe(self, select: str, params: Mapping[str, str] | None = None) -> tuple[BlockColumn, ...]:
         """Return the columns of a SELECT without running it."""
-        lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
+        lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow", params).bytes().splitlines()
         return tuple(BlockColumn(*json.loads(line)[:2]) for line in lines)
+
+    def describe_running(self, select: str, params: Mapping[str, str] | None) -> tuple[BlockColumn, ...]:
+        """Return the columns of the SELECT whose result is being read; none if only this session knows its names."""
+        if self._describe_aside is None or self._has_own_settings or self._has_own_names:
+            return ()
+        with contextlib.suppress(ClickHouseError):
+            return self._describe_aside(select, params)
+        return ()
+
+    def create_temporary(self, name: str, structure: str) -> None:
+        """Create a temporary table with columns as in CREATE TABLE."""
+        self._has_own_names = True
+        self.execute(f"CREATE TEMPORARY TABLE {quote_name(name)} ({structure}) ENGINE = Memory")
+
+    def drop_temporary(self, name: str) -> None:
+        """Drop a temporary table, even if the query was stopped."""
+        self._connection.query(f"DROP TEMPORARY TABLE {quote_name(name)}", "Null")
 
     def has_temporary(self, table: str) -> bool:
         """Return whether the session has a temporary table, named as in a statement, without a database."""
@@ -208,6 +273,7 @@ class Session:
         """
         # A stream also works in the engine's own threads, so its thread does not always identify it.
         marker = f"-- stream {uuid.uuid4().hex}"
+        self._counted = {}
         with self._running():
             stream = self._connection.send_query(_bytes(f"{query.body}\n{marker}"), format, params=params)
         self._stream_marker = marker

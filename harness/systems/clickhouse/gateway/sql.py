@@ -29,6 +29,7 @@ _STREAMING_WORDS = frozenset({b"SELECT", b"WITH", b"FROM", b"("})
 _WORDS_WITH_RESULT = _STREAMING_WORDS | {
     b"CHECK", b"DESC", b"DESCRIBE", b"EXISTS", b"EXPLAIN", b"KILL", b"SHOW",
 }  # fmt: skip
+WORDS_BEFORE_INSERT = (b"INSERT", b"WITH")  # the first word of every INSERT
 _READING_WORDS = (_WORDS_WITH_RESULT - {b"KILL"}) | {b"SET", b"USE"}
 
 
@@ -48,14 +49,22 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class InsertHead:
-    """The part of ``INSERT INTO table (columns) [SETTINGS ...] FORMAT name`` before its data."""
+    """The part of an INSERT before its data: its last word is VALUES or the format's name."""
 
-    into: str  # INSERT INTO table (columns)
-    settings: str  # SETTINGS ..., or nothing
+    before: str  # the statement up to the place where its data are read
+    after: str  # the rest, without the FORMAT clause
+    structure: str | None  # the argument of input(), which reads the data; None for INSERT ... VALUES or FORMAT
     table: str
     columns: str  # between the parentheses; "*" when there are none
     format: str
     payload_start: int  # offset of the first byte of data after the head
+
+    def reading(self, path: str, format: str) -> str:
+        """Return the statement that reads the data from a file."""
+        if self.structure is None:
+            return f"{self.before}\nFROM INFILE '{path}' COMPRESSION 'none' {self.after}\nFORMAT {format}"
+        structure = self.structure or "'auto'"
+        return f"{self.before} file('{path}', '{format}', {structure}, 'none') {self.after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,7 @@ class Query:
     has_result: bool
     streams: bool  # the engine can return its result in pieces
     changes_settings: bool
+    changes_names: bool  # which table a name means, in this session
     reads_only: bool  # changes at most the session
 
 
@@ -84,40 +94,73 @@ def first_word(text: bytes) -> bytes:
 
 
 def parse_insert(text: bytes) -> InsertHead | None:
-    """Return the head of an INSERT with inline data, or None for INSERT ... SELECT or an incomplete head.
+    """Return the head of an INSERT with inline data, or None for another statement or an incomplete head.
 
     Raises ClickHouseError if the data would come from a file of the client (FROM INFILE).
     """
     items = _outer_items(text)
     end = Token(b"", len(text), len(text))
-    next(items, end)  # INSERT
+    if not _go_to_insert(items):
+        return None
     item = next(items, end)
     for optional in (b"INTO", b"TABLE"):
         if item.word == optional:
             item = next(items, end)
     is_function = item.word == b"FUNCTION"
     first = last = next(items, end) if is_function else item
-    while (item := next(items, end)).text == b".":
-        last = next(items, end)
+    while (item := next(items, end)).text in (b".", b"{", b"}", b":") or last.text in (b".", b"{", b":"):
+        last = item
     if is_function:
         last, item = item, next(items, end)  # its arguments
     columns = "*"
     if item.text == b"(":
         columns = _decode(text[item.start + 1 : item.end - 1])
         item = next(items, end)
-    settings = item.start if item.word == b"SETTINGS" else None
+    split = resume = item.start if item.word == b"SETTINGS" else None
+    structure = None
     while item is not end and item.word not in (b"VALUES", b"FORMAT"):
-        if item.word in (b"SELECT", b"WITH"):
-            return None
+        if item.word in (b"SELECT", b"WITH") and structure is None:
+            function = _find_input(text, item.start)
+            if function is None:
+                return None
+            split, resume, structure = function
         if item.word == b"INFILE":
             raise refusal(UNKNOWN_TYPE_OF_QUERY, "Query has infile and was send directly to server")
         item = next(items, end)
     payload = _payload(text, item)
     if payload is None:
         return None
-    settings_start = item.start if settings is None else settings
-    into, clause = _decode(text[:settings_start]), _decode(text[settings_start : item.start])
-    return InsertHead(into, clause, _decode(text[first.start : last.end]), columns, *payload)
+    split, resume = (item.start, item.start) if split is None or resume is None else (split, resume)
+    before, after = _decode(text[:split]), _decode(text[resume : item.start])
+    return InsertHead(before, after, structure, _decode(text[first.start : last.end]), columns, *payload)
+
+
+def _go_to_insert(items: Iterator[Token]) -> bool:
+    """Move behind the word INSERT, which may follow a WITH clause; return whether there is one."""
+    for place, item in enumerate(items):
+        if item.word == b"INSERT":
+            return True
+        if item.word == b"SELECT" or (place == 0 and item.word != b"WITH"):
+            return False
+    return False
+
+
+def _find_input(text: bytes, start: int) -> tuple[int, int, str] | None:
+    """Find the table function input() behind an offset; return where it begins and ends, and its argument."""
+    items = tokens(text, start)
+    last = name = Token(b"", start, start)
+    for bracket in items:
+        if (last.word, name.word, bracket.text) == (b"FROM", b"INPUT", b"("):
+            break
+        last, name = name, bracket
+    else:
+        return None
+    depth = 1
+    for token in items:
+        depth += (token.text == b"(") - (token.text == b")")
+        if depth == 0:
+            return name.start, token.end, _decode(text[bracket.end : token.start])
+    return None
 
 
 def _outer_items(text: bytes) -> Iterator[Token]:
@@ -172,9 +215,10 @@ def parse_query(text: bytes) -> Query:
         text=_decode(text[:end]),
         body=_decode(body),
         format=_decode(clause[1].text) if clause else None,
-        has_result=first in _WORDS_WITH_RESULT,
+        has_result=first in _WORDS_WITH_RESULT and not (first == b"WITH" and b"INSERT" in words),
         streams=first in _STREAMING_WORDS and b"INSERT" not in words,
         changes_settings=first == b"SET",
+        changes_names=first == b"USE" or b"TEMPORARY" in words,
         reads_only=(first in _READING_WORDS and b"INSERT" not in words) or _is_temporary(words),
     )
 

@@ -9,9 +9,18 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from . import pipes
-from .blocks import Block, BlockColumn, UnknownTypeError, read_blocks
+from .blocks import (
+    BLOCK_INFO,
+    WITH_ZONES,
+    Block,
+    BlockColumn,
+    UnknownTypeError,
+    first_columns,
+    read_blocks,
+    with_columns,
+)
 from .errors import ClickHouseError
-from .session import Session, Written
+from .session import Session, quote_name, quote_text
 from .sql import InsertHead, Query
 
 # Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
@@ -26,7 +35,13 @@ _WITHOUT_END_MARK = frozenset({"native"})
 _RETRY_SECONDS = 0.005
 
 
-def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[int], None]) -> Written:
+def insert(
+    session: Session,
+    insert: InsertHead,
+    format: str,
+    pour: Callable[[int], None],
+    params: Mapping[str, str] | None = None,
+) -> None:
     """Insert the data that `pour` writes into a pipe, in a format; any error, even the source's, cancels the INSERT.
 
     As on a server, committed blocks of a MergeTree insert stay: about a million rows each. The engine reads from a
@@ -34,15 +49,13 @@ def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[in
     table refuses them (a CHECK constraint, too many partitions).
     """
     read_end, write_end = pipes.open_pipe()
-    outcome: list[Written | ClickHouseError] = []
+    failures: list[ClickHouseError] = []
 
     def work() -> None:
-        source = f"FROM INFILE '/dev/fd/{read_end}' COMPRESSION 'none'"
         try:
-            result = session.execute(f"{insert.into}\n{source} {insert.settings}\nFORMAT {format}")
-            outcome.append(Written(result.rows_written(), result.bytes_written(), result.elapsed()))
+            session.execute(insert.reading(f"/dev/fd/{read_end}", format), params=params)
         except ClickHouseError as error:
-            outcome.append(error)
+            failures.append(error)
         finally:
             os.close(read_end)  # a source that still writes gets EPIPE
 
@@ -57,9 +70,8 @@ def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[in
     finally:
         os.close(write_end)
         worker.join()
-    if isinstance(outcome[0], ClickHouseError):
-        raise outcome[0]
-    return outcome[0]
+    if failures:
+        raise failures[0]
 
 
 def stream(
@@ -72,42 +84,105 @@ def stream(
     if not query.streams:
         return _at_once(session, query, format, params)
     name = format.lower()
-    if name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not _TOTALS.search(query.text)):
+    has_totals = session.extremes or _TOTALS.search(query.text)
+    if name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not has_totals):
         return _block_by_block(session, query, format, params)
     return _through_pipe(session, query, format, params)
 
 
-def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None]:
-    """Yield a query's result as native blocks; an empty result is one block without rows.
+def stream_blocks(
+    session: Session, query: Query, revision: int, params: Mapping[str, str] | None = None
+) -> Generator[Block, None, None]:
+    """Yield a query's result as native blocks of a revision; an empty result is one block without rows.
 
     A block's data are invalid once the next one is requested.
     """
     if not query.streams:
-        yield from _blocks_at_once(session, query)
+        for block in _blocks_at_once(session, query, params):
+            yield with_columns(block, block.columns, revision)
         return
     columns: tuple[BlockColumn, ...] = ()
-    with contextlib.closing(session.blocks(query, "Native")) as first_look:
+    with contextlib.closing(session.blocks(query, "Native", params)) as first_look:
         first = next(first_look, None)
         if first is None:
-            yield Block(session.describe(query.body), 0, b"")
+            yield Block(session.describe(query.body, params), 0, b"")
             return
         with contextlib.suppress(UnknownTypeError):
-            columns = read_blocks(bytes(first[1]))[0].columns
-            yield Block(columns, *first)
+            columns = first_columns(first[1])
+        named = _with_zones(session, query, columns, revision, params)
+        if named:
+            yield with_columns(Block(columns, *first), named, revision)
             for rows, data in first_look:
-                yield Block(columns, rows, data)
+                yield with_columns(Block(columns, rows, data), named, revision)
             return
-    # The gateway cannot skip this type: get its name from the engine and start the query again.
-    columns = session.describe(query.body)
-    with contextlib.closing(session.blocks(query, "Native")) as again:
+    # The gateway cannot skip a type, or needs more than its name: ask the engine and start the query again.
+    named = session.describe(query.body, params)
+    columns = columns or named
+    with contextlib.closing(session.blocks(query, "Native", params)) as again:
         for rows, data in again:
-            yield Block(columns, rows, data)
+            yield with_columns(Block(columns, rows, data), named, revision)
 
 
-def _blocks_at_once(session: Session, query: Query) -> Iterator[Block]:
-    blocks = read_blocks(session.execute(query.text, "Native").bytes())
+def stream_native(
+    session: Session, query: Query, revision: int, params: Mapping[str, str] | None
+) -> Generator[bytes | memoryview, None, None]:
+    """Yield a query's result in the Native format of a revision; an empty result has no bytes."""
+    with contextlib.closing(stream_blocks(session, query, revision, params)) as blocks:
+        for block in blocks:
+            if block.rows:
+                yield BLOCK_INFO
+                yield block.data
+
+
+def totals_and_extremes(
+    session: Session, query: Query, columns: tuple[BlockColumn, ...], params: Mapping[str, str] | None
+) -> tuple[list[Block], list[Block]]:
+    """Return the blocks of a query's totals and of its extremes, which the Native format leaves out.
+
+    Only another format has them, so a query with totals or extremes runs a second time for them.
+    """
+    if not query.streams or not (session.extremes or _TOTALS.search(query.text)):
+        return [], []
+    found = json.loads(
+        b"".join(
+            piece for piece in _through_pipe(session, query, "JSONCompactStrings", params) if isinstance(piece, bytes)
+        )
+    )
+    structure = ", ".join(f"{quote_name(column.name)} {column.type}" for column in columns)
+
+    def as_blocks(rows: list[list[str]]) -> list[Block]:
+        if not rows:
+            return []
+        lines = "".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        select = f"SELECT * FROM format(JSONCompactStringsEachRow, {quote_text(structure)}, {quote_text(lines)})"
+        return read_blocks(session.execute(select, "Native").bytes())
+
+    extremes = found.get("extremes", {})
+    return as_blocks([found["totals"]] if "totals" in found else []), as_blocks(list(extremes.values()))
+
+
+def _with_zones(
+    session: Session, query: Query, columns: tuple[BlockColumn, ...], revision: int, params: Mapping[str, str] | None
+) -> tuple[BlockColumn, ...]:
+    """Return a running query's columns with the time zones of DateTime, which Native at revision 0 leaves out.
+
+    Returns nothing if they cannot be known while the query runs.
+    """
+    if revision < WITH_ZONES or all(column.type != "DateTime" for column in columns):
+        return columns
+    named = session.describe_running(query.body, params)
+    return named if [_without_zone(column) for column in named] == list(columns) else ()
+
+
+def _without_zone(column: BlockColumn) -> BlockColumn:
+    return BlockColumn(column.name, "DateTime") if column.type.startswith("DateTime(") else column
+
+
+def _blocks_at_once(session: Session, query: Query, params: Mapping[str, str] | None) -> Iterator[Block]:
+    blocks = read_blocks(session.execute(query.text, "Native", params).bytes())
     if not blocks:  # an empty result has no bytes in the Native format, so the columns come from another format
-        meta = json.loads(session.execute(query.text, "JSONCompact").bytes() or b'{"meta": []}')["meta"]
+        text = session.execute(query.text, "JSONCompact", params).bytes() or b'{"meta": []}'
+        meta = json.loads(text)["meta"]
         blocks = [Block(tuple(BlockColumn(column["name"], column["type"]) for column in meta), 0, b"")]
     yield from blocks
 

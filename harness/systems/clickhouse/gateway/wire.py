@@ -103,6 +103,11 @@ class Reader:
         self._position = 0
         self._keep = False
 
+    @property
+    def position(self) -> int:
+        """The number of bytes read since ``mark``."""
+        return self._position
+
     def need(self, size: int) -> None:
         """Receive until ``size`` bytes are available after the position."""
         if self._position + size <= len(self._data):

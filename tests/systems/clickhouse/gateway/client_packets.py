@@ -2,7 +2,7 @@
 
 from harness.systems.clickhouse.gateway.wire import string, varint
 
-HELLO = b"\x00" + string("test") + varint(20) + varint(10) + varint(54468) + string("")
+HELLO = b"\x00" + string("test") + varint(20) + varint(10) + varint(54429) + string("")
 
 
 def hello(user="tester", password="test-password"):
@@ -17,7 +17,7 @@ def query_packet(text, compressed=False):
         + 3 * string("")
         + varint(20)
         + varint(10)
-        + varint(54468)
+        + varint(54429)
         + string("")
         + b"\x00"
     )

@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.systems.clickhouse.gateway import blocks
-from harness.systems.clickhouse.gateway.blocks import UnknownTypeError, header_block, read_block, read_blocks
+from harness.systems.clickhouse.gateway.blocks import (
+    UnknownTypeError,
+    header_block,
+    read_block,
+    read_blocks,
+    with_columns,
+)
 from harness.systems.clickhouse.gateway.wire import ProtocolError, Reader, receiver, string, varint
 
 EXPRESSIONS = [
@@ -50,6 +56,15 @@ EXPRESSIONS = [
     "CAST([(number, 'x')], 'Nested(a UInt64, b String)')",
     "(1., 2.)::Point",
     "toIntervalDay(number)",
+    "tuple()",
+    "if(number % 3, toString(number), NULL)::Variant(String, UInt64)",
+    "multiIf(number % 3 = 0, number::Variant(String, UInt64), number % 3 = 1, 'x', NULL)",
+    "if(number % 2, number::Dynamic, [number]::Dynamic)",
+    "CAST(toString(number), 'Dynamic(max_types=0)')",
+    'concat(\'{"a": {"b": \', toString(number), \'}, "k\', toString(number % 50), \'": [1, "x"]}\')::JSON',
+    '\'{"a": 1, "zz": 2, "q": "s"}\'::JSON(zz UInt32, `a b` String, max_dynamic_paths=1, SKIP e)',
+    "[map('k', ('{\"a\": [{\"b\": 1}]}'::JSON, number))]",
+    '\'{"a": [{"b": 1}, {"c": [2]}]}\'::JSON',
 ]
 
 
@@ -72,6 +87,17 @@ def test_the_end_of_a_block_is_found_for_each_type(engine, expression, rows):
     assert (block.rows, block.data) == (rows, data)
     assert [column.name for column in block.columns] == ["x", "y"]
     assert reader.exact(len(behind)) == behind
+
+
+@pytest.mark.parametrize("rows", [1, 1000])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_block_of_a_later_revision_is_the_engines_with_a_byte_before_each_columns_values(engine, expression, rows):
+    data = engine.query(f"SELECT 'a' AS w, {expression} AS x, 'end' AS y FROM numbers({rows})", "Native").bytes()
+    (block,) = read_blocks(data)
+    later = with_columns(block, block.columns, 54454)
+    assert len(later.data) == len(data) + 3
+    assert read_block(Reader(receiver([later.data])), 54454) == block
+    assert with_columns(block, block.columns, 54453).data is block.data
 
 
 PARAMETERS = dict.fromkeys(("Decimal32", "Decimal64", "Decimal128", "Decimal256"), "2")
@@ -106,7 +132,7 @@ def test_several_blocks_are_taken_apart(engine):
     assert b"".join(block.data for block in found) == data
 
 
-@pytest.mark.parametrize("type_name", ["JSON", "Dynamic", "Variant(String)", "AggregateFunction(sum, UInt8)", "NoSuch"])
+@pytest.mark.parametrize("type_name", ["Dynamic", "AggregateFunction(sum, UInt8)", "NoSuch"])
 def test_a_type_of_unknown_layout_is_named_in_the_error(type_name):
     data = b"\x01\x01" + string("x") + string(type_name) + bytes(100)
     with pytest.raises(UnknownTypeError, match="FORMAT"):

@@ -26,6 +26,15 @@ from harness.systems.clickhouse.gateway.sql import first_word, parse_insert, par
         (b"INSERT INTO format.values FORMAT CSV\n1", "format.values", "*", "CSV", b"1"),
         (b"/* SELECT */ INSERT INTO t -- FORMAT CSV\n FORMAT Parquet\nPAR1", "t", "*", "Parquet", b"PAR1"),
         (b"INSERT INTO t (* EXCEPT(b)) VALUES", "t", "* EXCEPT(b)", "Values", b""),
+        (
+            b"INSERT INTO {d:Identifier}.{t:Identifier} (a) VALUES (1)",
+            "{d:Identifier}.{t:Identifier}",
+            "a",
+            "Values",
+            b" (1)",
+        ),
+        (b"WITH (SELECT 1) AS x INSERT INTO t FORMAT CSV\n1;", "t", "*", "CSV", b"1;"),
+        (b"INSERT INTO t (a) SELECT f(x) FROM (SELECT * FROM input('x String')) FORMAT CSV\n1", "t", "a", "CSV", b"1"),
     ],
 )
 def test_the_head_of_an_insert_is_told_from_its_data(text, table, columns, format, payload):
@@ -40,6 +49,8 @@ def test_the_head_of_an_insert_is_told_from_its_data(text, table, columns, forma
         b"INSERT INTO t SELECT 1",
         b"INSERT INTO t (a) SELECT 1 FORMAT CSV",
         b"INSERT INTO t WITH x AS (SELECT 1) SELECT * FROM x",
+        b"WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x FORMAT CSV",
+        b"WITH 1 AS x SELECT x FORMAT CSV",
         b"INSERT INTO t",
         b"INSERT INTO t FORMAT",
         b"INSERT INTO t (a, b",
@@ -54,6 +65,24 @@ def test_an_insert_from_a_file_of_the_client_is_refused():
     with pytest.raises(ClickHouseError) as raised:
         parse_insert(b"INSERT INTO t FROM INFILE 'x' FORMAT CSV")
     assert raised.value.code == 78
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        (b"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a)\nFROM INFILE '/f' COMPRESSION 'none' \nFORMAT X"),
+        (
+            b"INSERT INTO t SETTINGS s=1 FORMAT CSV 1",
+            "INSERT INTO t\nFROM INFILE '/f' COMPRESSION 'none' SETTINGS s=1\nFORMAT X",
+        ),
+        (
+            b"INSERT INTO t WITH 1 AS k SELECT k, a FROM input('a Decimal(9, 2)') SETTINGS s=1 FORMAT CSV 1",
+            "INSERT INTO t WITH 1 AS k SELECT k, a FROM file('/f', 'X', 'a Decimal(9, 2)', 'none') SETTINGS s=1",
+        ),
+    ],
+)
+def test_an_insert_reads_its_data_from_a_file_instead(text, statement):
+    assert parse_insert(text).reading("/f", "X") == statement
 
 
 @pytest.mark.parametrize(
