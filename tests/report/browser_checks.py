@@ -162,7 +162,8 @@ def keys_walk_through_the_marks(page, seen):
 
 def keys_begin_at_the_first_mark(page, seen):
     """The first of a picture of bars is the one on top, whatever was drawn first."""
-    tops = "marks => marks.filter(m => !m.hasAttribute('aria-hidden')).map(m => m.getBoundingClientRect()).map(b => b.top + b.height / 2)"
+    tops = """marks => marks.filter((mark) => !mark.hasAttribute("aria-hidden"))
+      .map((mark) => mark.getBoundingClientRect()).map((box) => box.top + box.height / 2)"""
     every = page.locator("svg[aria-label=Rates] .mark").evaluate_all(tops)
     first = page.locator("svg[aria-label=Rates] .mark[tabindex='0']").evaluate_all(tops)
     assert first == pytest.approx([min(every)], abs=4)
