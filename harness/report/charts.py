@@ -211,7 +211,7 @@ _ROLES_SAID = {USUAL: "what most code does", PYPI: "fastest with packages of PyP
 _LANE, _NARROW = 44, 430  # pixels: the height of a direction, and the width of all, which a telephone has room for
 
 
-def directions_chart(lanes: Sequence[Lane], conditions: str) -> Chart | None:
+def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     """Draw each direction as a line over log seconds: a dot for each role, a tick for the server alone, the factors."""
     marks = [
         {"y": number, "x": dot.seconds, "role": _ROLES_SAID[dot.role], "size": _ROLES[dot.role][2], "says": dot.says}
@@ -263,7 +263,7 @@ def directions_chart(lanes: Sequence[Lane], conditions: str) -> Chart | None:
     notes = ["median seconds, logarithmic; upright: the server alone; right: how many times faster than most code"]
     notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
     spec = {"width": _NARROW, "height": {"step": _LANE}, "layer": layers}
-    says = f"{_capital(notes[0])}: first with packages of PyPI, then of all. {conditions}".strip()
+    says = f"{_capital(notes[0])}: first with packages of PyPI, then of all."
     return Chart(HERO, title, says, _whole(title, notes, spec, _NARROW))
 
 

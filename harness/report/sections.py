@@ -150,7 +150,7 @@ def write(folder: Path, suite: Suite) -> Report:
         write_summaries(folder / "summary.csv", summaries)
         found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
         opened = [recommendation.picture(recommended)] if recommended else lanes(suite, summaries)
-        first = directions_chart(opened, markdown.conditions(environment))
+        first = directions_chart(opened)
         drawn = [one.drawing() for one in (first, *found) if one]
         (folder / "pictures").mkdir(exist_ok=True)
         for one in drawn:

@@ -10,7 +10,7 @@ import pytest
 from harness.model import Status
 from harness.report.answers import leaders
 from harness.report.charts import chart
-from harness.report.page import facts, page
+from harness.report.page import _whole_arrows, facts, page
 from harness.report.rankings import every_case
 from harness.report.sections import headline, sections
 from harness.report.summary import summarise
@@ -121,6 +121,12 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     assert html.count("script") == html.count("style") == 1
     assert html.count("img") == 0
     assert html.text().count("<script>alert('&amp;')</script>") > 15
+
+
+def test_a_name_in_backticks_is_code_and_nothing_else_is():
+    assert str(_whole_arrows("call `to_sql(x)`, not `<b>` -> `")) == (
+        'call <code>to_sql(x)</code>, not `&lt;b&gt;` <span class="whole">-&gt;</span> `'
+    )
 
 
 def test_the_headline_counts_cases_runs_and_endings():
