@@ -129,6 +129,7 @@ class Chart:
 
         drawn = printable(vl_convert.vegalite_to_svg(self.spec))
         drawn = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{self.name}-\2", drawn)
+        drawn = _EMPTY.sub("", drawn)
         return _MARK.sub(_titled, drawn).replace("<svg ", f'<svg role="group" aria-label="{escape(self.title)}" ', 1)
 
     def drawing(self) -> Drawing:
@@ -136,6 +137,9 @@ class Chart:
         return Drawing(self.name, self.title, self.caption, self.svg())
 
 
+_EMPTY = re.compile(
+    r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)'
+)  # a layer without a mark says nothing
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
 
 

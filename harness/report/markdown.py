@@ -148,7 +148,7 @@ def plain(text: str) -> str:
     )
 
 
-NAMES = re.compile(r"(`[\w.,()*=/ -]+`)")  # in a sentence, as its author wrote them
+NAMES = re.compile(r"(`(?! )[\w.,()*=/ -]+(?<! )`)")  # in a sentence, as its author wrote them
 
 
 def _escaped(text: str) -> str:

@@ -20,7 +20,7 @@ from tests.report.cases import environment, row, scan, suite
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
 RATES = Picture("rates", "Rates", "bars", y="rows_per_s", where={"system": ["postgres"]})
-VOID = {"meta", "link", "br", "wbr"}
+VOID = {"meta", "link", "br", "wbr", "input"}
 NASTY = "<script>alert('&amp;')</script><img src=x onerror=alert(1)> & \"quoted\" </svg></table></style>"
 ROWS = [
     *(scan("quick", files, seconds=files * part, peak_rss_bytes=4_000_000) for files in (1, 2) for part in (1.0, 1.5)),
