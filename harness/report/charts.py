@@ -217,16 +217,18 @@ _LANE, _NARROW = 44, 430  # pixels: the height of a direction, and the width of 
 
 def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     """Draw each direction as a line over log seconds: a dot for each role, a tick for the server alone, the factors."""
-    marks = [
+    marks: list[_Mark] = [
         {"y": number, "x": dot.seconds, "role": _ROLES_SAID[dot.role], "size": _ROLES[dot.role][2], "says": dot.says}
         for number, one in enumerate(lanes)
         for dot in one.dots
     ]
     if not marks:
         return None
-    ticks = [{"y": number, "x": one.alone} for number, one in enumerate(lanes) if one.alone]
-    for tick in ticks:
-        tick["says"] = f"{lanes[int(tick['y'] or 0)].name}\nthe server alone: {significant(tick['x'])} s"
+    ticks: list[_Mark] = [
+        {"y": number, "x": one.alone, "says": f"{one.name}\nthe server alone: {significant(one.alone)} s"}
+        for number, one in enumerate(lanes)
+        if one.alone
+    ]
     reach = [
         {"y": number, "low": min(ends), "high": max(ends)}
         for number, one in enumerate(lanes)
