@@ -140,10 +140,15 @@ format: $(STAMP) ## Format the code, write the generated pages
 	$(VENV)/bin/ruff check --fix .
 	$(LAB) docs
 
-# The site is made of the committed pages, so that it needs neither the lab nor its clients.
+# The site is made of the committed pages, and of the interactive reports, which the lab writes again.
 DOCS := .venv-docs
+REPORTS := $(patsubst %/runs.csv,%/report.html,$(wildcard results/reference/*/runs.csv))
 
-docs: $(DOCS)/.installed ## Build the site of the docs into site/
+results/reference/%/report.html: results/reference/%/runs.csv $(wildcard harness/report/*.py harness/report/templates/*) $(STAMP)
+	@$(LAB) report results/reference/$* > /dev/null
+	@touch $@
+
+docs: $(DOCS)/.installed $(REPORTS) ## Build the site of the docs into site/
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 

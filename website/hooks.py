@@ -53,8 +53,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text=True,
     )
     shown = sorted(set(listed.stdout.split()) - {*NOTES})
-    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in shown]
+    sources = {path: ROOT / path for path in shown}
+    # `report.html` is the name of the page that report.md becomes
+    sources |= {
+        f"{one.parent.relative_to(ROOT)}/{INTERACTIVE}": one for one in ROOT.glob("results/reference/*/report.html")
+    }
+    own = [File.generated(config, path, abs_src_path=str(source)) for path, source in sources.items()]
     return Files([*(file for file in files if file.src_dir != config.docs_dir), *own])
+
+
+INTERACTIVE = "interactive.html"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
@@ -64,6 +72,12 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         page.meta |= {"search": {"exclude": True}, "hide": ["navigation", "toc"]}
     elif boost := next((number for start, number in BOOST.items() if path.startswith(start)), None):
         page.meta["search"] = {"boost": boost}
+    if path.startswith("results/reference/") and (ROOT / path).with_suffix(".html").is_file():
+        title, _, rest = markdown.partition("\n")
+        link = (
+            f"[The interactive report]({INTERACTIVE}) has every figure, sorts and filters its tables, and its marks say"
+        )
+        markdown = f"{title}\n\n{link} what they are.\n{rest}"
     if page.is_homepage:
         page.meta["hide"] = ["navigation"]
     return markdown

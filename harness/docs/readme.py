@@ -11,11 +11,11 @@ from operator import itemgetter
 from harness import registry
 from harness.docs import reference, sources
 from harness.lab.packages import from_pypi
-from harness.model import LabError, Status
+from harness.model import LabError
 from harness.report import markdown
-from harness.report.answers import Leaders, answers, competing
+from harness.report.answers import HERO, Leaders, answers
 from harness.report.crossings import Curves, Winners, curves, many
-from harness.report.figures import apart, legend, loss_marks, route, significant, spelled
+from harness.report.figures import apart, legend, loss_marks, significant, spelled
 from harness.report.summary import EXACT, Summary, is_exact
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts
@@ -25,6 +25,7 @@ from harness.systems import SYSTEMS
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
 SUITE, CROSSINGS = "matrix", "crossings"
 NONE_EXACT = "none kept every type"
+_PICTURE = f"![The eight directions](results/reference/{SUITE}/pictures/{HERO}.svg)\n"
 _WIDTH = 80  # width of a README line; table rows are longer
 _COLUMNS = ("what most code does", "fastest with PyPI packages", "fastest of all")
 _CONVERTED = "converted"
@@ -45,40 +46,30 @@ def _block() -> str:
     suite, run, summaries = reference.of(SUITE)
     if suite.answers is None:
         raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
-    cells = competing(suite.answers, summaries).values()
-    found = list(zip(answers(suite.answers, summaries), cells, strict=True))
+    found = answers(suite.answers, summaries)
     read = [*_legend(found), _few_rows()]
     paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]
     opening, *rest = (_filled(text) for text in paragraphs if text)
-    return "\n".join([opening, _table(found), *rest])
+    return "\n".join([opening, _PICTURE, _table(found), *rest])
 
 
-def _table(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
-    sizes = sorted({one.rows for one, _ in found if one.rows is not None})
+def _table(found: Sequence[Leaders]) -> str:
+    sizes = sorted({one.rows for one in found if one.rows is not None})
     head = f"{' and '.join(format(rows, ',') for rows in sizes)} rows"
-    return markdown.table((head, *_COLUMNS), (row(one, cases) for one, cases in found))
+    return markdown.table((head, *_COLUMNS), map(row, found))
 
 
-def row(one: Leaders, cases: Sequence[Summary]) -> tuple[str, ...]:
+def row(one: Leaders) -> tuple[str, ...]:
     """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
-    usual = usual_of(one)
-    fastest = (_against(case, usual) for case in (fastest_from_pypi(cases), one.fastest))
-    return route(one), _cell(usual, call(usual)) if usual else "", *fastest
+    usual, from_pypi, fastest = _shown(one)
+    alike = f", {one.ties} not shown slower" if one.ties else ""
+    cells = (_against(from_pypi, usual), _against(fastest, usual) + alike)
+    return one.name, _cell(usual, call(usual)) if usual else "", *cells
 
 
-def usual_of(one: Leaders) -> Summary | None:
-    """Return the most common code: of several default transports the one that the suite names first."""
-    return next((of.case for of in one.usual), None)
-
-
-def fastest_from_pypi(cases: Sequence[Summary]) -> Summary | None:
-    """Return the fastest transport with only PyPI packages; see `from_pypi`.
-
-    An exact transport is preferred to one that converts: its dtypes are the canonical ones. None if neither ran.
-    """
-    ran = (case for case in cases if case.status == Status.OK and case.fidelity)
-    installable = [case for case in ran if from_pypi(registry.one(case.transport))]
-    return min(installable, key=lambda case: (not is_exact(case), case.took), default=None)
+def _shown(one: Leaders) -> tuple[Summary | None, Summary | None, Summary | None]:
+    """Return the most common code, which the suite names first, the fastest from PyPI and the fastest of all."""
+    return next((of.case for of in one.usual), None), one.from_pypi.case if one.from_pypi else None, one.fastest
 
 
 def call(case: Summary) -> str:
@@ -114,10 +105,9 @@ def _times(value: float) -> str:
     return f"{significant(value, 2)}×"
 
 
-def _how_much(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+def _how_much(found: Sequence[Leaders]) -> str:
     """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
-    of_all = _range((one.fastest, usual_of(one)) for one, _ in found)
-    from_packages = _range((fastest_from_pypi(cases), usual_of(one)) for one, cases in found)
+    of_all, from_packages = (_range((_shown(one)[place], _shown(one)[0]) for one in found) for place in (2, 1))
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
         from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
@@ -131,16 +121,17 @@ def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
     return " to ".join(dict.fromkeys(_times(found[place]) for place in (0, -1))) if found else ""
 
 
-def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]:
+def _legend(found: Sequence[Leaders]) -> Iterator[str]:
     """Yield the explanation of the figures and marks."""
-    shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
+    shown = [case for one in found for case in _shown(one) if case]
+    where = "" if any(one.existing for one in found) else "; writes go into an empty table"
     if runs := sorted({case.n for case in shown if case.n}):
-        yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone."
+        yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone{where}."
     if said := legend(case.lossy for case in shown):
-        yield f"{said}: these data have none, and the [catalogue](docs/catalogue.md) lists them."
+        yield f"{said}: these data have none ([list](docs/catalogue.md))."
     if any(case.fidelity != EXACT for case in shown if case.n):
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
-    if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):
+    if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one in found):
         page = "docs/explanation/arrow-wire.md"
         yield (
             f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
@@ -149,9 +140,9 @@ def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]
         yield _changed_since(found)
 
 
-def _changed_since(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+def _changed_since(found: Sequence[Leaders]) -> str:
     """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
-    shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
+    shown = [case for one in found for case in _shown(one) if case]
     calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in shown}
     changed = dict.fromkeys(calls[name] for name in sources.changed(calls, reference.folder(SUITE)))
     if not changed:

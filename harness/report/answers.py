@@ -9,7 +9,7 @@ found among. `ties` says how many others are not shown to be slower.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import attrgetter
@@ -55,9 +55,10 @@ class Leaders:
     """What a run says of one system, operation and frame.
 
     `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower.
-    `whole` is the fastest that is not declared to lose any kind of values, where that is
-    another one. `usual` are the usual ones, the one that the fastest is set against first. `leanest` is the exact one
-    with the smallest peak of memory. How near the fastest comes to the fastest bound is its `share_of_limit`.
+    `whole` is the fastest that is not declared to lose any kind of values, where that is another one. `from_pypi` is
+    the fastest that pip installs, of exact ones where there is one. `usual` are the usual ones, the one that the
+    fastest is set against first. `leanest` is the exact one with the smallest peak of memory. How near the fastest
+    comes to the fastest bound is its `share_of_limit`. `existing` says that the table had rows before.
     """
 
     system: str
@@ -67,16 +68,27 @@ class Leaders:
     fastest: Summary | None
     ties: int
     whole: Rival | None
+    from_pypi: Rival | None
     usual: tuple[Rival, ...]
     leanest: Rival | None
+    existing: bool
+
+    @property
+    def name(self) -> str:
+        """Where data come from and go to, and what is there already."""
+        return f"{route(self)}, table with rows" if self.existing else route(self)
 
 
 def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
     """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
 
-    Of an experiment with several amounts of data the largest counts.
+    Of an experiment with several amounts of data the largest counts. Writes into tables that have rows come last.
     """
-    return [_answer(cases, wanted.usual) for cases in competing(wanted, summaries).values()]
+    first = [_answer(cases, wanted) for cases in competing(wanted, summaries).values()]
+    if not wanted.existing:
+        return first
+    there = answers(replace(wanted, experiment=wanted.existing, existing=""), summaries)
+    return [*first, *(replace(one, existing=True) for one in there)]
 
 
 def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
@@ -89,12 +101,16 @@ def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple
     return {key: [case for case in cases if case.label == points(cases)[-1].label] for key, cases in cells.items()}
 
 
-def _answer(cases: Sequence[Summary], usual: Sequence[str]) -> Leaders:
+def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
     exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
     measured = [case for case in exact if case.peak_rss_bytes is not None]
     lean = min(measured, key=lambda case: case.peak_rss_bytes or 0, default=None)
+    ran = [case for case in cases if case.status == Status.OK and case.fidelity]
+    beyond = wanted.beyond_pypi
+    pip = [case for case in ran if beyond and not any(fnmatchcase(case.transport, one) for one in beyond)]
+    from_pypi = min(pip, key=lambda case: (not is_exact(case), case.took), default=None)
     among = max(len(exact) - 1, 1)
     return Leaders(
         *(cases[0].system, cases[0].operation, cases[0].frame),
@@ -102,8 +118,10 @@ def _answer(cases: Sequence[Summary], usual: Sequence[str]) -> Leaders:
         fastest,
         sum(not is_slower(case, fastest, among) for case in exact[1:]) if fastest else 0,
         _rival(whole, fastest, among) if whole and whole is not fastest else None,
-        tuple(_rival(case, fastest, among) for case in usual_among(cases, usual)),
+        _rival(from_pypi, fastest, among) if from_pypi else None,
+        tuple(_rival(case, fastest, among) for case in usual_among(cases, wanted.usual)),
         _rival(lean, fastest, among) if lean else None,
+        existing=False,
     )
 
 
@@ -122,8 +140,9 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
     return Rival(case, factor, around(factor, ratio(case.estimate, fastest.estimate, among)))
 
 
-FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
-ROLES = (FASTEST, WHOLE, USUAL, ALSO, LEANEST)
+FASTEST, WHOLE, PYPI, USUAL = "fastest", "loses none", "from PyPI", "usual"
+ALSO, LEANEST = "also usual", "leanest"
+ROLES = (FASTEST, WHOLE, PYPI, USUAL, ALSO, LEANEST)
 NO_DIFFERENCE = "no difference shown"
 _TITLE = "the fastest transport whose values came back exact, and the usual one"
 _HEAD = (
@@ -147,7 +166,7 @@ _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
 _CONVERTED = "converted: values came back in other dtypes, which is work left to you"
 
 
-_FEWER_ROLES = (ROLES, (FASTEST, WHOLE, USUAL), (FASTEST, USUAL))
+_FEWER_ROLES = (ROLES, (FASTEST, PYPI, USUAL), (FASTEST, USUAL))
 
 
 def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
@@ -212,7 +231,7 @@ def factor(rival: Rival) -> tuple[str, str]:
 def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
     """Return by id the transports of an answer with their roles."""
     fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
-    played = [(FASTEST, fastest), (WHOLE, one.whole), *((USUAL, each) for each in one.usual[:1])]
+    played = [(FASTEST, fastest), (WHOLE, one.whole), (PYPI, one.from_pypi), *((USUAL, each) for each in one.usual[:1])]
     played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
     found: dict[str, tuple[Rival, list[str]]] = {}
     for role, beside in played:
@@ -223,13 +242,13 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
 
 def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
     if one.fastest is None:
-        yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
+        yield one.name, FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
     for rival, names in _in_roles(one, roles).values():
         case = rival.case
         # The interval of a factor has no place in the row of the fastest: there is said who may be as fast.
         ties = f"{one.ties} not shown slower" if one.ties else ""
         yield (
-            route(one),
+            one.name,
             ", ".join(names),
             marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
             significant(case.median_seconds),
@@ -246,6 +265,58 @@ def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[
         yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
     if any(case.fidelity not in ("", EXACT) for case in cases):
         yield _CONVERTED
+
+
+HERO = "directions"  # the picture that a report opens with
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A transport in the picture of a direction: its role there, seconds and what it says."""
+
+    role: str
+    seconds: float
+    says: str
+    converted: bool = False
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A direction in the picture that a report opens with: its transports, the seconds of the server alone, factors."""
+
+    name: str
+    dots: tuple[Dot, ...]
+    alone: float | None
+    factors: str
+
+
+def lane(name: str, usual: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
+    """Return a direction with how many times faster than the usual transport the two others are."""
+    dots = tuple(filter(None, (usual, from_pypi, fastest)))
+    others = dots[1:] if usual else ()
+    times_faster = [
+        f"{significant(usual.seconds / dot.seconds, 2)}×{'*' if dot.converted else ''}" for dot in others if usual
+    ]
+    return Lane(name, dots, alone, " · ".join(dict.fromkeys(times_faster)))
+
+
+def lanes(suite: Suite, summaries: Sequence[Summary]) -> list[Lane]:
+    """Return the directions of a suite that asks for answers."""
+    found = []
+    for one in answers(suite.answers, summaries) if suite.answers else ():
+        best, usual = one.fastest, next((rival.case for rival in one.usual), None)
+        pip = one.from_pypi.case if one.from_pypi else None
+        alone = best.took * best.share_of_limit if best and best.share_of_limit else None
+        found.append(lane(one.name, _dot(USUAL, usual), _dot(PYPI, pip), _dot(FASTEST, best), alone))
+    return [one for one in found if one.dots]
+
+
+def _dot(role: str, case: Summary | None) -> Dot | None:
+    if case is None or not case.n:
+        return None
+    figure = f"median {significant(case.took)} s" + (f" ({span(case.interval)})" if case.interval else "")
+    says = f"{role}: {case.transport}\n{figure}, n = {case.n}\n{case.values}"
+    return Dot(role, case.took, says, case.fidelity != EXACT)
 
 
 FACTOR = 1.25
@@ -272,7 +343,7 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
-    for one in answers(wanted, summaries):
+    for one in answers(replace(wanted, existing=""), summaries):
         kept = {rival.case.transport for rival in (one.whole, *one.usual[:1], one.leanest) if rival}
         cases = cells[one.frame, one.system, one.operation]
         among = max(sum(map(is_exact, cases)) - 1, 1)

@@ -20,6 +20,7 @@ from typing import Any
 from markupsafe import escape
 
 from harness.model import LabError, Origin
+from harness.report.answers import FASTEST, HERO, PYPI, USUAL, Lane
 from harness.report.crossings import Cost, costs, directions, ends, many, winners
 from harness.report.figures import (
     Quantity,
@@ -67,6 +68,7 @@ SHAPES = (
 DASHES = ((1, 0), (6, 3), (8, 3, 2, 3), (3, 2, 1, 2))
 DOTTED = (1, 3)  # the author's figures, and where the fastest changes
 INK, QUIET, LINES, GROUND = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"  # as report.css has them, in its light scheme
+DARK = {INK: "#e6edf3", QUIET: "#9aa4af", LINES: "#3d444d", GROUND: "#0d1117"}  # and in its dark one
 _PEN, _PENCIL, _PAPER = "#1f2329", "#59636f", "#fefefe"  # the same in a dark scheme, too: of cells, which have a colour
 PUBLISHED = "published figure (mean)"
 CHANGES = "dotted upright: the fastest exact transport changes; shaded: the interval of that"
@@ -128,6 +130,7 @@ class Chart:
 
         drawn = printable(vl_convert.vegalite_to_svg(self.spec))
         drawn = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{self.name}-\2", drawn)
+        drawn = _EMPTY.sub("", drawn)
         return _MARK.sub(_titled, drawn).replace("<svg ", f'<svg role="group" aria-label="{escape(self.title)}" ', 1)
 
     def drawing(self) -> Drawing:
@@ -135,6 +138,9 @@ class Chart:
         return Drawing(self.name, self.title, self.caption, self.svg())
 
 
+_EMPTY = re.compile(
+    r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)'
+)  # a layer without a mark says nothing
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
 
 
@@ -144,9 +150,12 @@ def _titled(found: re.Match[str]) -> str:
     return f'<{tag} class="mark" role="img"{rest}><title>{says}</title>' + (f"</{tag}>" if closed else "")
 
 
-def on_white(svg: str) -> str:
-    """Return an SVG for its own file, whatever it is shown on."""
-    return svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
+def on_its_own(svg: str) -> str:
+    """Return an SVG for a file, on a ground of its own; where a dark scheme is wanted, its greys are those of that."""
+    svg = svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
+    pairs = [(of, light, dark) for light, dark in DARK.items() for of in ("fill", "stroke") if f'{of}="{light}"' in svg]
+    rules = "".join(f'[{of}="{light}"]{{{of}:{dark}}}' for of, light, dark in pairs)
+    return svg.replace(">", f"><style>@media (prefers-color-scheme:dark){{{rules}}}</style>", 1)
 
 
 def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFigure], folder: Path) -> Chart | None:
@@ -182,7 +191,9 @@ def _of_cases(
         spec, authors = _lines(picture, cases, published, looks, _bounds(picture, about, rows), about)
         notes += [CHANGES if _changes(picture, about) else NO_CHANGES] if picture.crossings else []
     notes += [f"open marks: {PUBLISHED}"] if authors else []
-    return Chart(picture.name, picture.title, caption(picture, about, cases, authors), _whole(picture, notes, spec))
+    return Chart(
+        picture.name, picture.title, caption(picture, about, cases, authors), _whole(picture.title, notes, spec)
+    )
 
 
 def looks_of(values: Iterable[str], first: Collection[str] = ()) -> _Looks:
@@ -196,11 +207,80 @@ def looks_of(values: Iterable[str], first: Collection[str] = ()) -> _Looks:
     }
 
 
-def _whole(picture: Picture, notes: Sequence[str], spec: Spec) -> Spec:
+_ROLES = {  # colour and shape of a transport's role in a direction; the fastest is drawn last and smallest
+    USUAL: ("#D55E00", "diamond", 110),
+    PYPI: ("#009E73", "square", 130),
+    FASTEST: ("#0072B2", "circle", 50),
+}
+_ROLES_SAID = {USUAL: "what most code does", PYPI: "fastest with packages of PyPI", FASTEST: "fastest of all"}
+_LANE, _NARROW = 44, 430  # pixels: the height of a direction, and the width of all, which a telephone has room for
+
+
+def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
+    """Draw each direction as a line over log seconds: a dot for each role, a tick for the server alone, the factors."""
+    marks: list[_Mark] = [
+        {"y": number, "x": dot.seconds, "role": _ROLES_SAID[dot.role], "size": _ROLES[dot.role][2], "says": dot.says}
+        for number, one in enumerate(lanes)
+        for dot in one.dots
+    ]
+    if not marks:
+        return None
+    ticks: list[_Mark] = [
+        {"y": number, "x": one.alone, "says": f"{one.name}\nthe server alone: {significant(one.alone)} s"}
+        for number, one in enumerate(lanes)
+        if one.alone
+    ]
+    reach = [
+        {"y": number, "low": min(ends), "high": max(ends)}
+        for number, one in enumerate(lanes)
+        if (ends := [dot.seconds for dot in one.dots])
+    ]
+    words = [{"y": number, "name": one.name, "factors": one.factors} for number, one in enumerate(lanes)]
+    x = _axis(Quantity("", "", "s", False), [mark["x"] for mark in (*marks, *ticks)], True)
+    x["axis"] |= {"title": None, "labelFontSize": 12, "grid": True}
+    up = {"field": "y", "type": "ordinal", "axis": None, "scale": {"domain": list(range(len(lanes)))}}
+    names = list(_ROLES_SAID.values())
+    scales = ({"domain": names, "range": [_ROLES[role][part] for role in _ROLES_SAID]} for part in (0, 1))
+    colour, shape = ({"field": "role", "type": "nominal", "scale": scale} for scale in scales)
+    legend = {"direction": "vertical", "labelFontSize": 12, "symbolSize": 90}
+    above = {"type": "text", "dy": -14, "baseline": "middle", "fontSize": 13}
+    at = {"x": {"field": "x"} | x, "y": up}
+    layers = [
+        _layer(words, above | {"align": "left"}, y=up, x={"value": 0}, text={"field": "name"}),
+        _layer(words, above | {"align": "right"}, y=up, x={"value": "width"}, text={"field": "factors"}),
+        _layer(
+            reach,
+            {"type": "rule", "stroke": LINES, "strokeWidth": 2, "yOffset": 6},
+            y=up,
+            x={"field": "low"} | x,
+            x2={"field": "high"},
+        ),
+        _layer(ticks, {"type": "tick", "color": INK, "thickness": 2.5, "size": 18, "yOffset": 6}, True, **at),
+        _layer(
+            marks,
+            {"type": "point", "filled": True, "opacity": 1, "yOffset": 6},
+            True,
+            **at,
+            color=colour | {"legend": legend},
+            shape=shape | {"legend": legend},
+            size={"field": "size", "type": "quantitative", "scale": None, "legend": None},
+        ),
+    ]
+    title = "How long each direction takes"
+    notes = ["median seconds, logarithmic; upright: the server alone; right: how many times faster than most code"]
+    notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
+    spec = {"width": _NARROW, "height": {"step": _LANE}, "layer": layers}
+    says = f"{_capital(notes[0])}: first with packages of PyPI, then of all."
+    return Chart(HERO, title, says, _whole(title, notes, spec, _NARROW))
+
+
+def _whole(title: str, notes: Sequence[str], spec: Spec, wide: int = _WIDTH) -> Spec:
     """Return a specification with its title and what all have."""
-    title = {"text": textwrap.wrap(printable(picture.title), 95), "subtitle": textwrap.wrap(" · ".join(notes), 135)}
+    room = wide / _WIDTH
+    words = textwrap.wrap(printable(title), int(95 * room)), textwrap.wrap(" · ".join(notes), int(135 * room))
     schema = "https://vega.github.io/schema/vega-lite/v6.json"
-    return {"$schema": schema, "title": title, "config": _CONFIG, "padding": 10, **spec}
+    said = dict(zip(("text", "subtitle"), words, strict=True))
+    return {"$schema": schema, "title": said, "config": _CONFIG, "padding": 10, **spec}
 
 
 def _layer(values: Sequence[_Mark], mark: str | _Mark, says: bool = False, /, **encoding: Any) -> Spec:
@@ -642,7 +722,7 @@ def _costs(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, S
     if not marks:
         return None
     looks = looks_of(mark["colour"] for mark in marks)
-    spec = _whole(picture, [COSTS, *conditions(about)], _crosses(marks, looks, FIXED, MARGINAL, True, None))
+    spec = _whole(picture.title, [COSTS, *conditions(about)], _crosses(marks, looks, FIXED, MARGINAL, True, None))
     return f"{_capital(COSTS)}. {_conditions(about)}", spec
 
 
@@ -682,7 +762,7 @@ def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Sp
     marks = [f"{one.mark} {one.meaning}" if one.mark else f"without a mark: {one.meaning}" for one in found.verdicts]
     spec = _cells(cells, found.heads, [line.name for line in found.lines])
     said = f"{_capital(CELL)}: {'; '.join(marks)}. {_conditions(about)}"
-    return said, _whole(picture, [CELL, *marks, *conditions(about)], spec)
+    return said, _whole(picture.title, [CELL, *marks, *conditions(about)], spec)
 
 
 def _winners(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
@@ -699,7 +779,7 @@ def _winners(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str,
     ]
     spec = _cells(cells, found.columns, found.lines)
     said = f"{_capital(WINNER)}. {_capital(FADED)}. {_conditions(about)}"
-    return said, _whole(picture, [WINNER, FADED, *conditions(about)], spec)
+    return said, _whole(picture.title, [WINNER, FADED, *conditions(about)], spec)
 
 
 def _winner_ink(cell: WinnerCell, colours: Mapping[str, str]) -> tuple[str, str, str, bool]:
@@ -770,7 +850,7 @@ def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, 
     layer = _layer(marks, "line", True, **at, detail={"field": "line"}, strokeDash=dashed)
     note = f"one run each of pass {last}; each point is the mean since the sample before it, some 50 ms earlier"
     more = " Runs too short for two samples have no line." if traced < len(wanted) else ""
-    spec = _whole(picture, [note], {"width": _WIDTH - 100, "height": 300} | layer)
+    spec = _whole(picture.title, [note], {"width": _WIDTH - 100, "height": 300} | layer)
     return f"CPU time of the worker process, sampled from outside; {note}.{more}", spec
 
 

@@ -148,6 +148,8 @@ def described(name: str, value: str) -> str:
     words = name.replace("_", " ")
     for ending, unit in _PARAMETER_UNITS.items():
         if name.endswith(ending) and _is_number(value):
+            if unit == "Mbit/s" and not float(value):
+                return "unlimited rate"
             return f"{float(value):,.15g} {unit} {words[: len(words) - len(ending)]}".strip()
     first, space, rest = words.partition(" ")
     if not (value.isdecimal() and (first.endswith("s") or words.endswith("s"))):

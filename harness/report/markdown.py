@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.model import printable
-from harness.report.table import Section, Table
+from harness.report.table import Drawing, Section, Table
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite
@@ -14,17 +14,20 @@ from harness.suites.suite import Suite
 
 def document(title: str, found: Sequence[Section], opening: Sequence[str] = ()) -> str:
     """Return a document of these sections, below some paragraphs. What is long is in the page alone, and it says so."""
-    parts = [f"# {plain(title)}", *opening]
-    for one in found:
-        if one.folded or not (one.tables or one.sentences or one.charts):
-            continue
+    shown = [one for one in found if not one.folded and (one.tables or one.sentences or one.charts)]
+    links = [f"[{one.title}](#{re.sub('[^a-z0-9]+', '-', one.title.lower())})" for one in shown]
+    parts = [f"# {plain(title)}", *opening, *([f"Sections: {' · '.join(links)}."] if len(links) > 2 else [])]
+    for one in shown:
         said = [f"- {plain(line)}" for line in one.sentences[:_SAID]]
         more = len(one.sentences) - len(said)
         said += [f"- {more} more sentences are in the page (report.html)."] if more else []
         parts += [f"## {plain(one.title)}", "\n".join(said), *_tables(one)]
-        for drawn in one.charts:
-            parts.append(f"### {plain(drawn.title)}\n\n![{plain(drawn.title)}]({drawn.path})\n\n{plain(drawn.caption)}")
+        parts += [f"### {plain(drawn.title)}\n\n{_picture(drawn)}" for drawn in one.charts]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _picture(drawn: Drawing) -> str:
+    return f"![{plain(drawn.title)}]({drawn.path})\n\n{plain(drawn.caption)}"
 
 
 _FIRST = 10  # rows of a table for which there is no room as a whole
@@ -52,7 +55,12 @@ _HOW_TO_READ = """\
 def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
     """Return report.md of one run from its sections."""
     first, *others = found
-    opening = [*_tables(first), " ".join(map(plain, first.sentences)), conditions(environment)]
+    opening = [
+        *map(_picture, first.charts),
+        *_tables(first),
+        " ".join(map(plain, first.sentences)),
+        conditions(environment),
+    ]
     published = f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}." if suite.citation else ""
     text = document(suite.title, others, opening)
     last = ("## How to read this", _HOW_TO_READ, published, _FILES)
@@ -133,8 +141,17 @@ def text_table(given: Table, best: int | None = None) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup: a text is shown letter by letter."""
-    text = printable(text.replace("\n", " "))
+    """Escape what Markdown or HTML would take for markup: a text is shown letter by letter, but names in backticks."""
+    return "".join(
+        part if place % 2 else _escaped(part)
+        for place, part in enumerate(NAMES.split(printable(text.replace("\n", " "))))
+    )
+
+
+NAMES = re.compile(r"(`(?! )[\w.,()*=/ -]+(?<! )`)")  # in a sentence, as its author wrote them
+
+
+def _escaped(text: str) -> str:
     text = re.sub(r"([\\`*\[\]])", r"\\\1", text)
     text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # within a word it is no emphasis
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text)  # else it is an ampersand already

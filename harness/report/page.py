@@ -10,6 +10,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
+from harness.report import markdown
+from harness.report.charts import GROUND, INK, LINES, QUIET
 from harness.report.figures import numbered, volume
 from harness.report.table import Section
 from harness.results.environment import code, server_in_words
@@ -37,7 +39,7 @@ def page(suite: Suite, environment: Facts, rows: Sequence[Row], found: Sequence[
 
 def _following(svg: str) -> Markup:
     """Return an SVG whose greys are those of the page, in its light scheme and in its dark one."""
-    for colour, name in (("#1f2328", "ink"), ("#59636e", "quiet"), ("#d1d9e0", "line"), ("#ffffff", "ground")):
+    for colour, name in ((INK, "ink"), (QUIET, "quiet"), (LINES, "line"), (GROUND, "ground")):
         svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
     return Markup(svg)
 
@@ -62,7 +64,9 @@ def templates() -> jinja2.Environment:
 
 def _whole_arrows(text: str) -> Markup:
     """Return a text as HTML in which no line is broken within an arrow."""
-    return escape(text).replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
+    parts = ((escape(part), place % 2) for place, part in enumerate(markdown.NAMES.split(text)))
+    found = Markup().join(Markup("<code>{}</code>").format(part[1:-1]) if named else part for part, named in parts)
+    return found.replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
 
 
 def _breakable(text: str) -> Markup:

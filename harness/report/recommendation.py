@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from harness.model import Fate, LabError, Operation, Status
-from harness.report import markdown
-from harness.report.answers import NO_DIFFERENCE
+from harness.report import answers, markdown
+from harness.report.answers import NO_DIFFERENCE, Dot, Lane
 from harness.report.figures import legend, marked, megabytes, route, short_name, significant
 from harness.report.intervals import leaves_out_one
 from harness.report.summary import EXACT
@@ -190,7 +190,21 @@ def title(found: Recommendation) -> str:
 
 def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with what else there is to say below it."""
-    return replace(table(found), title=title(found), notes=(*opening(found), *sentences(found), *details(found)))
+    return replace(table(found), title="What to take", notes=(*opening(found), *sentences(found), *details(found)))
+
+
+def picture(found: Recommendation) -> Lane:
+    """Return what a report draws: the default, the fastest from PyPI, the fastest, and the server alone."""
+
+    def dot(role: str, one: Figure | None) -> Dot | None:
+        if one is None or one.rows != found.rows:
+            return None
+        says = f"{role}: {one.transport}\nmedian {significant(one.seconds)} s, n = {one.runs}\n{one.values}"
+        return Dot(role, one.seconds, says, one.values != EXACT)
+
+    roles = zip((answers.USUAL, PYPI, FASTEST), (found.of_default, found.from_pypi, found.fastest), strict=True)
+    usual, from_pypi, fastest = (dot(role, one) for role, one in roles)
+    return answers.lane(route(found), usual, from_pypi, fastest, found.bound.seconds if found.bound else None)
 
 
 def opening(found: Recommendation) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.model import LabError, Status
 from harness.report import machine, markdown, recommendation
-from harness.report.answers import opening, shapes
+from harness.report.answers import HERO, NO_DIFFERENCE, lanes, opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
 from harness.report.crossings import crossing_tables, curves
 from harness.report.figures import numbered
@@ -44,7 +44,7 @@ def sections(
     lines = headline(environment, rows, summaries)
     results = (*several, *(one for one in others if not one.minor), *losses(summaries))
     return [
-        Section("short", "In short", opened, tuple(lines)),
+        Section("short", "In short", opened, tuple(lines), tuple(one for one in charts if one.name == HERO)),
         Section("shown", "What this run shows", sentences=tuple(sentences(suite, rows, summaries))),
         Section("tables", "Results", results, none),
         Section("published", "The published figures next to ours", tuple(published_tables(summaries, suite.published))),
@@ -52,11 +52,11 @@ def sections(
             "pictures",
             "Pictures",
             sentences=(f"Not drawn, because no ok run fits them: {missing}.",) if missing else (),
-            charts=tuple(charts),
+            charts=tuple(one for one in charts if one.name != HERO),
         ),
-        Section("not-ok", "What did not run, and why", tuple(failed), (_how_it_ended(rows),) if rows else ()),
         Section("minor", "Memory and stages", tuple(one for one in others if one.minor), folded=True),
         Section("cases", "Every case, with all its figures", tuple(every_case(summaries)), folded=True),
+        Section("not-ok", "What did not run, and why", tuple(failed), (_how_it_ended(rows),) if rows else ()),
     ]
 
 
@@ -84,8 +84,9 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
 
 
 def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
-    """Return the sentences of "What this run shows"."""
-    return [*control_sentences(summaries), *conclusions(rows, suite.comparisons), *outcome_sentences(suite, rows)]
+    """Return the sentences of "What this run shows": what makes a difference first."""
+    found = sorted(conclusions(rows, suite.comparisons), key=lambda said: NO_DIFFERENCE in said)
+    return [*control_sentences(summaries), *found, *outcome_sentences(suite, rows)]
 
 
 def closing(
@@ -129,24 +130,31 @@ def write(folder: Path, suite: Suite) -> Report:
 
     Raises LabError when the run's files cannot be read, its rows are not all of one environment, or the disk refuses.
     """
-    from harness.report.charts import chart, on_white  # not at the top: jinja2 and scipy come with them
+    from harness.report.charts import (
+        chart,
+        directions_chart,
+        on_its_own,
+    )  # not at the top: jinja2 and scipy come with them
     from harness.report.page import page
 
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
     recommended, unread = recommendation.kept(folder)
     if recommended:  # a race is not what the suite's pictures and comparisons are about
-        suite = replace(suite, pictures=(), comparisons=())
+        title = recommendation.title(recommended)
+        suite = replace(suite, title=title, pictures=(), comparisons=(), published=(), citation="")
     answers = [recommendation.screen(recommended)] if recommended else None
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarise(rows, suite.published, experiments)
     try:
         write_summaries(folder / "summary.csv", summaries)
         found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
-        drawn = [one.drawing() for one in found if one]
+        opened = [recommendation.picture(recommended)] if recommended else lanes(suite, summaries)
+        first = directions_chart(opened)
+        drawn = [one.drawing() for one in (first, *found) if one]
         (folder / "pictures").mkdir(exist_ok=True)
         for one in drawn:
-            (folder / one.path).write_text(on_white(one.svg), encoding="utf-8")
+            (folder / one.path).write_text(on_its_own(one.svg), encoding="utf-8")
         parts = sections(suite, environment, rows, summaries, answers, drawn)
         (folder / "report.md").write_text(markdown.report(suite, environment, parts), encoding="utf-8")
         files = ("runs.csv", "summary.csv", "environment.json", "report.md")

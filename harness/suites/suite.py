@@ -85,10 +85,14 @@ class AnswersWanted:
 
     `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of common choices. The first
     that a run has for a system, operation and frame is the default there, and the report lists the others with it.
+    `beyond_pypi` names those that pip cannot install or that need more of the server. `existing` is the experiment
+    whose tables have rows before a write; it answers on its own.
     """
 
     experiment: str
     usual: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    beyond_pypi: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
+    existing: str = ""
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))

@@ -191,8 +191,9 @@ def left_out(folder: Path, name: str) -> frozenset[str]:
 
 def _answers(file: _SuiteFile) -> AnswersWanted | None:
     known = {part.name for size in file.sizes.values() for part in size.experiments}
-    if file.answers and file.answers.experiment not in known:
-        raise ValueError(f'answers: expected an experiment of a size, found "{file.answers.experiment}"')
+    for name in (file.answers.experiment, file.answers.existing) if file.answers else ():
+        if name and name not in known:
+            raise ValueError(f'answers: expected an experiment of a size, found "{name}"')
     return file.answers
 
 

@@ -162,7 +162,10 @@ def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced
     for text in (done.stdout, (raced.results / "report.md").read_text(), (raced.results / "report.html").read_text()):
         assert "polars to Postgres: 600 rows of 10 columns" in text
         assert found.fastest.transport in text
-    assert (raced.results / "report.md").read_text().splitlines()[2].startswith("**polars to Postgres")
+    lines = (raced.results / "report.md").read_text().splitlines()
+    assert lines[0].startswith("# polars to Postgres: 600 rows of 10 columns")
+    assert lines[2] == "![How long each direction takes](pictures/directions.svg)"
+    assert not any("\\`" in line or line.startswith("Published figures") for line in lines)
     assert found.compared == "every value, with a second reading"
     for name in ("report.md", "report.html"):
         said = "The data were compared before the run: every value, with a second reading."

@@ -5,6 +5,8 @@ A check takes the page and what it did besides (`Seen`), and raises AssertionErr
 
 from dataclasses import dataclass, field
 
+import pytest
+
 from tests.report.whole_run import ROWS
 
 
@@ -158,6 +160,36 @@ def keys_walk_through_the_marks(page, seen):
     assert page.locator("#tip").is_hidden()
 
 
+def keys_begin_at_the_first_mark(page, seen):
+    """The first of a picture of bars is the one on top, whatever was drawn first."""
+    tops = """marks => marks.filter((mark) => !mark.hasAttribute("aria-hidden"))
+      .map((mark) => mark.getBoundingClientRect()).map((box) => box.top + box.height / 2)"""
+    every = page.locator("svg[aria-label=Rates] .mark").evaluate_all(tops)
+    first = page.locator("svg[aria-label=Rates] .mark[tabindex='0']").evaluate_all(tops)
+    assert first == pytest.approx([min(every)], abs=4)
+
+
+def a_picture_can_be_skipped(page, seen):
+    skips = page.locator("figure .skip")
+    assert skips.count() == page.locator("figure").count() > 0
+    skips.first.focus()
+    assert skips.first.bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.matches('figcaption')")
+
+
+def a_word_filters_the_rows(page, seen):
+    open_all(page)
+    rows = page.locator("section[aria-labelledby=cases] tbody tr:visible")
+    before = rows.count()
+    page.locator("#filter").fill("ENGINE10 scan", timeout=2_000)
+    assert 0 < rows.count() < before
+    assert all("engine10" in text for text in rows.all_inner_texts())
+    assert " of " in page.locator("#left").inner_text()
+    page.locator("#filter").fill("")
+    assert rows.count() == before
+
+
 CONTRAST = """() => {
   const part = (value) => { value /= 255; return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; };
   const light = (text) => {
@@ -205,7 +237,10 @@ CHECKS = [
     sorts_by_click,
     sorts_by_key,
     hover_shows_the_value,
+    keys_begin_at_the_first_mark,
     keys_walk_through_the_marks,
+    a_picture_can_be_skipped,
+    a_word_filters_the_rows,
     in_the_light,
     in_the_dark,
 ]

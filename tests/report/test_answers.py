@@ -6,7 +6,8 @@ import pytest
 
 from harness.model import Origin, Status
 from harness.report import markdown
-from harness.report.answers import FASTEST, USUAL, answers, by_frame, factor, in_one
+from harness.report.answers import FASTEST, HERO, USUAL, answers, by_frame, factor, in_one, lanes
+from harness.report.charts import directions_chart, on_its_own
 from harness.report.page import page
 from harness.report.sections import sections
 from harness.report.summary import summarise
@@ -164,3 +165,51 @@ def test_a_suite_about_something_else_opens_as_ever():
     rows = every()
     text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
     assert text.startswith("# An example\n\n**The fastest and the leanest**")
+
+
+def opened(rows):
+    asked = AnswersWanted(experiment="matrix", usual=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
+    return lanes(replace(suite(), answers=asked), summarise(rows, ()))
+
+
+def test_the_picture_of_a_direction_has_the_usual_the_fastest_from_pypi_the_fastest_and_the_server_alone():
+    bound = runs("postgres.alone.write", (0.5, 0.5, 0.5), origin=Origin.LIMIT, frame="")
+    (lane,) = opened([*every(), *bound])
+    assert [(dot.role, dot.seconds) for dot in lane.dots] == [("usual", 4.4), ("from PyPI", 1.2), ("fastest", 1.1)]
+    assert lane.alone == pytest.approx(0.5)
+    assert lane.factors == "3.7× · 4.0×"
+    svg = directions_chart([lane]).svg()
+    assert svg.count('class="mark"') == 4
+    for said in ("pandas to Postgres", "3.7× · 4.0×", "the server alone: 0.500 s", "postgres.usual.write_pandas"):
+        assert said in svg
+
+
+def test_a_factor_of_values_in_other_dtypes_is_marked_and_one_that_nobody_has_is_left_out():
+    rows = [run for run in every() if "near" not in run.transport and "other" not in run.transport]
+    rows += runs("postgres.near.write_pandas", (1.2, 1.2, 1.2), fidelity="converted: a (object)")
+    (lane,) = opened(rows)
+    assert lane.factors == "1.0× · 4.0×"  # exact before converted
+    (lane,) = opened([run for run in rows if "usual" not in run.transport])
+    assert (lane.factors, [dot.converted for dot in lane.dots]) == ("", [True, False])
+    assert opened([]) == []
+    assert directions_chart([]) is None
+
+
+def test_a_picture_in_a_file_follows_a_dark_scheme():
+    svg = on_its_own(directions_chart(opened(every())).svg())
+    assert '@media (prefers-color-scheme:dark){[fill="#1f2328"]{fill:#e6edf3}' in svg
+    assert '[fill="#ffffff"]{fill:#0d1117}' in svg
+
+
+def test_a_report_opens_with_the_picture_and_what_did_not_run_comes_last():
+    rows = every()
+    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+    first = directions_chart(opened(rows)).drawing()
+    drawn = [first, replace(first, name="other")]
+    found = sections(asked, environment(), rows, summarise(rows, ()), charts=drawn)
+    assert [one.name for one in found[0].charts] == [HERO]
+    assert [one.name for each in found[1:] for one in each.charts] == ["other"]
+    assert found[-1].name == "not-ok"
+    text = markdown.report(asked, environment(), found)
+    assert text.startswith(f"# An example\n\n![How long each direction takes](pictures/{HERO}.svg)\n\n")
+    assert "(#what-did-not-run-and-why)" in text

@@ -136,7 +136,8 @@ def test_the_published_figures_stand_beside_ours():
         ("a | b", "a \\| b"),
         ("__init__() got", "\\_\\_init\\_\\_() got"),
         ("write_polars_copy", "write_polars_copy"),
-        ("2*3*4 `x` [a](b)", "2\\*3\\*4 \\`x\\` \\[a\\](b)"),
+        ("2*3*4 `x` [a](b)", "2\\*3\\*4 `x` \\[a\\](b)"),
+        ("`a[0]` and `b", "\\`a\\[0\\]\\` and \\`b"),  # no name, and none that ends
         ("a &lt; b & c", "a &amp;lt; b & c"),
         ("\\N", "\\\\N"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from harness.model import Status
 from harness.report.answers import leaders
 from harness.report.charts import chart
-from harness.report.page import facts, page
+from harness.report.page import _whole_arrows, facts, page
 from harness.report.rankings import every_case
 from harness.report.sections import headline, sections
 from harness.report.summary import summarise
@@ -20,7 +20,7 @@ from tests.report.cases import environment, row, scan, suite
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
 RATES = Picture("rates", "Rates", "bars", y="rows_per_s", where={"system": ["postgres"]})
-VOID = {"meta", "link", "br", "wbr"}
+VOID = {"meta", "link", "br", "wbr", "input"}
 NASTY = "<script>alert('&amp;')</script><img src=x onerror=alert(1)> & \"quoted\" </svg></table></style>"
 ROWS = [
     *(scan("quick", files, seconds=files * part, peak_rss_bytes=4_000_000) for files in (1, 2) for part in (1.0, 1.5)),
@@ -121,6 +121,12 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     assert html.count("script") == html.count("style") == 1
     assert html.count("img") == 0
     assert html.text().count("<script>alert('&amp;')</script>") > 15
+
+
+def test_a_name_in_backticks_is_code_and_nothing_else_is():
+    assert str(_whole_arrows("call `to_sql(x)`, not `<b>` -> `")) == (
+        'call <code>to_sql(x)</code>, not `&lt;b&gt;` <span class="whole">-&gt;</span> `'
+    )
 
 
 def test_the_headline_counts_cases_runs_and_endings():

@@ -28,6 +28,8 @@ def names(*cases):
         ("scale_factor", "0.2", "scale factor 0.2"),
         ("page_cache", "as found", "page cache as found"),
         ("memory_mb", "2000", "2,000 MB memory"),
+        ("mbit_per_s", "100", "100 Mbit/s"),
+        ("mbit_per_s", "0", "unlimited rate"),
     ],
 )
 def test_a_parameter_is_said_as_people_do(name, value, text):

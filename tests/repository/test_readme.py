@@ -2,19 +2,20 @@
 
 import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import pytest
 
 from harness.docs import readme, reference
+from harness.lab import packages
 from harness.model import LabError, Origin, Status
 from harness.registry import catalogue
-from harness.report.answers import answers, competing
+from harness.report.answers import answers
 from harness.report.crossings import curves
 from harness.report.figures import route, significant
 from harness.report.summary import summarise
 from harness.settings import ROOT
 from harness.suites import suite_files
-from harness.suites.suite import AnswersWanted
 from harness.systems import SYSTEMS
 from tests.report.cases import row
 from tests.report.curves import line, runs
@@ -49,9 +50,30 @@ def made_up(**seconds):
 def cells(seconds, usual=(USUAL,)):
     """The cells of the one direction of made-up runs, whose spaces that keep words together are like others."""
     rows = made_up(**{name.replace(".", "__"): given for name, given in seconds.items()})
-    wanted, summaries = AnswersWanted(experiment="matrix", usual=list(usual)), summarise(rows, ())
-    (one,), (cases,) = answers(wanted, summaries), competing(wanted, summaries).values()
-    return tuple(cell.replace(JOINED, " ") for cell in readme.row(one, cases))
+    wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=list(usual))
+    (one,) = answers(wanted, summarise(rows, ()))
+    return tuple(cell.replace(JOINED, " ") for cell in readme.row(one))
+
+
+def test_what_a_suite_calls_beyond_pypi_is_what_its_packages_say():
+    wanted = suite_files.load(ROOT / "suites", readme.SUITE).answers
+    moving = [one for one in catalogue().values() if one.moves_a_frame and one.system in ("postgres", "clickhouse")]
+    said = {one.id for one in moving if any(fnmatchcase(one.id, pattern) for pattern in wanted.beyond_pypi)}
+    assert said == {one.id for one in moving if not packages.from_pypi(one)}
+
+
+def test_it_says_how_many_others_are_not_shown_to_be_slower_than_the_fastest():
+    assert cells({TUNED: 0.5, PGPQ: 0.5, ADBC: 1.0, USUAL: 2.0})[-1].endswith("**4.0×**, 1 not shown slower")
+    assert cells({TUNED: 0.1, PGPQ: 0.5, USUAL: 2.0})[-1].endswith("**20×**")
+
+
+def test_writes_into_a_table_that_has_rows_have_a_row_of_their_own():
+    wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=[USUAL])
+    empty = made_up(**{name.replace(".", "__"): given for name, given in {TUNED: 0.1, USUAL: 2.0}.items()})
+    there = [replace(one, experiment="existing", seconds=3 * one.seconds) for one in empty]
+    rows = [readme.row(one) for one in answers(wanted, summarise([*empty, *there], ()))]
+    assert [name for name, *_ in rows] == ["polars to Postgres", "polars to Postgres, table with rows"]
+    assert "0.300" in rows[1][-1]
 
 
 def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
@@ -187,7 +209,7 @@ def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
 def test_it_says_where_the_figures_of_an_embedded_server_were_made():
     said = " ".join(block().split())
     assert "lab: embedded" in said
-    assert "Median of 3 runs of the call alone." in said
+    assert "Median of 3 runs of the call alone; writes go into an empty table." in said
     assert "ClickHouse here is its engine in a Python process" in said
 
 

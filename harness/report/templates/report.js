@@ -33,6 +33,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// One box for the rows of all tables: those stay that have every word.
+const box = document.getElementById("filter");
+box.closest("p").hidden = false;
+box.addEventListener("input", () => {
+  const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = [...document.querySelectorAll("table.sortable tbody tr")];
+  for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  const left = rows.filter((row) => !row.hidden).length;
+  document.getElementById("left").textContent = words.length ? `${left} of ${rows.length} rows` : "";
+});
+
 // Pictures: what a mark says is shown at once, and for touch and keyboard too, instead of by the browser's own title.
 const tip = document.getElementById("tip");
 
@@ -68,6 +79,13 @@ for (const svg of document.querySelectorAll("figure svg")) {
     mark.addEventListener("pointerleave", hideTip);
     mark.addEventListener("click", (event) => showTip(text, event.clientX, event.clientY));
   }
+  // Vega draws layer by layer; keys go from the top to the bottom, and from the left to the right.
+  const places = new Map(stops.map((mark) => [mark, mark.getBoundingClientRect()]));
+  const middle = (box) => Math.round((box.top + box.height / 2) / 4);
+  stops.sort((a, b) => {
+    const [one, other] = [places.get(a), places.get(b)];
+    return middle(one) - middle(other) || one.left - other.left;
+  });
   stops.forEach((mark, place) => {
     mark.setAttribute("tabindex", place ? "-1" : "0");
     mark.addEventListener("focus", () => showTipAt(mark));
