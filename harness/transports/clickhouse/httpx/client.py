@@ -32,24 +32,17 @@ def server_at(uri):
 
 
 @contextmanager
-def connect(uri):
-    """Yield a client with one open connection."""
-    import httpx
-
-    with httpx.Client(**server_at(uri), headers=BINARY) as client:
-        send(client, "SELECT 1")
-        yield client
-
-
-@contextmanager
-def reading(uri):
+def opened(uri):
     """Yield a client with one open connection that stays open while idle."""
     import httpx
 
     # By default httpx closes a connection after 5 s without a request.
-    with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
-        ask(client, "SELECT 1")
+    with httpx.Client(**server_at(uri), headers=BINARY, limits=httpx.Limits(keepalive_expiry=None)) as client:
+        send(client, "SELECT 1")
         yield client
+
+
+connect = opened
 
 
 def accepted(response):

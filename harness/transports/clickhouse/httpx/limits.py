@@ -7,11 +7,9 @@ import json
 import os
 
 from harness.registry import transport
-from harness.transports.clickhouse.httpx.client import accepted, reading
+from harness.transports.clickhouse.httpx.client import accepted
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
 
 READ_SETTINGS = {"wait_end_of_query": "1"}  # otherwise the summary is sent before the rows are read
 

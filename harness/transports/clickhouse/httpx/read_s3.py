@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.httpx.client import accepted, reading
+from harness.transports.clickhouse.httpx.client import accepted, opened
 from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
 from harness.transports.clickhouse.sql import identifier, literal
 
@@ -21,7 +21,7 @@ PARQUET_LZ4 = {"s3_truncate_on_insert": "1", **PARQUET_LZ4_SETTINGS}
 def connect(uri, s3):
     """Yield a client with one open connection to the server, and the access to S3."""
     # TIMEOUT_SECONDS limits the longest query, because the server sends nothing before its end.
-    with reading(uri) as client:
+    with opened(uri) as client:
         yield SimpleNamespace(client=client, s3=s3)
 
 

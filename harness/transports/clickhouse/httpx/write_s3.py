@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.columns import arrow_of_pandas
-from harness.transports.clickhouse.httpx.client import accepted, reading
+from harness.transports.clickhouse.httpx.client import accepted, opened
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifiers, insert_into
 
@@ -28,7 +28,7 @@ def connect(uri, s3):
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
-    with reading(uri) as client:
+    with opened(uri) as client:
         store.list().collect()
         uploaded: set[str] = set()
         yield client, store, s3, uploaded
