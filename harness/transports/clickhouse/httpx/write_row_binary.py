@@ -28,7 +28,8 @@ def _rows(arrow, types):
 
     if not arrow.num_rows:
         return b""
-    arrow, parts = arrow.combine_chunks(), []
+    parts: list[object] = []
+    arrow = arrow.combine_chunks()
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
         if column.null_count and not nullable:
