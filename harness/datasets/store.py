@@ -7,13 +7,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.datasets import analytics_metrics, integers, shapes
 from harness.datasets.specification import Specification
 from harness.model import Dataset, Facts, LabError, unknown
 
@@ -22,7 +22,7 @@ _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # required f
 
 
 def specification(name: str) -> Specification:
-    """Return the dataset of this name, from the module of that name in this folder or in `shapes`. Raises LabError."""
+    """Return the dataset of this name. Raises LabError."""
     known = specifications()
     if name not in known:
         raise unknown("dataset", name, known)
@@ -30,12 +30,9 @@ def specification(name: str) -> Specification:
 
 
 def specifications() -> dict[str, Specification]:
-    """Return every dataset by name: the modules in this folder or in `shapes` that have a SPECIFICATION."""
-    here = Path(__file__).parent
-    found = {path.stem: path.parent for path in sorted([*here.glob("*.py"), *here.glob("shapes/*.py")])}
-    packages = {here: "harness.datasets", here / "shapes": "harness.datasets.shapes"}
-    modules = {name: import_module(f"{packages[of]}.{name}") for name, of in found.items() if name != "__init__"}
-    return {name: module.SPECIFICATION for name, module in modules.items() if hasattr(module, "SPECIFICATION")}
+    """Return every dataset by name."""
+    found = (analytics_metrics.SPECIFICATION, integers.SPECIFICATION, *shapes.SPECIFICATIONS)
+    return {spec.name: spec for spec in found}
 
 
 def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:

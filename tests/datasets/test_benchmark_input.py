@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.datasets import benchmark_input
-from harness.datasets.benchmark_input import files as module
-from harness.datasets.benchmark_input.rows import COL_1, COL_2
-from harness.datasets.benchmark_input.similarity import jaro_winkler
+from harness.datasets.benchmark_input import COL_1, COL_2
+from harness.datasets.jaro_winkler import jaro_winkler
 from harness.model import LabError
 
 ROWS, FILES, SEED = 30_000, 4, 7
@@ -101,7 +100,7 @@ def test_the_same_seed_makes_the_same_rows_and_another_others(table, tmp_path):
 
 
 def test_a_file_longer_than_a_chunk_has_the_rows_of_all_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.datasets.benchmark_input.rows.CHUNK_ROWS", 100)
+    monkeypatch.setattr("harness.datasets.benchmark_input.CHUNK_ROWS", 100)
     table = build(tmp_path, 250, 1)
     frame = pl.read_parquet(table.pattern)
     assert (len(frame), frame["amount"].sum()) == (250, table.answers.amount_sum)
@@ -138,7 +137,7 @@ def test_what_is_not_as_it_was_left_is_made_again(tmp_path, damage):
 
 def test_files_of_another_version_are_made_again(tmp_path, monkeypatch):
     build(tmp_path)
-    monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
+    monkeypatch.setattr(benchmark_input, "VERSION", benchmark_input.VERSION + 1)
     said = []
     build(tmp_path, say=said.append)
     assert said == ["building 4 of 4 files of benchmark_input, 30,000 rows"]

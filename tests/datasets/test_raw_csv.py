@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from harness.datasets import raw_csv
-from harness.datasets.raw_csv.rows import MANDATORY, TYPES
+from harness.datasets.raw_csv import MANDATORY, TYPES
 from harness.model import LabError
 
 ROWS, FILE_ROWS, SEED = 13_000, 3_500, 7  # four files, so that every set of columns is there

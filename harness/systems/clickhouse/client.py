@@ -79,23 +79,17 @@ def connected(uri: str, **options: Any) -> Client:
 def check(endpoints: dict[str, str]) -> Server:
     """Return the server's version and changed settings; both addresses must answer. Raises LabError."""
     _check_native(endpoints["clickhouse_native"])
-    client = open_connection(endpoints)
-    try:
+    with open_connection(endpoints) as client:
         changed = client.query("SELECT name, value FROM system.settings WHERE changed ORDER BY name").result_rows
         return Server(
             str(client.server_version), frozenset({"clickhouse"}), {name: str(value) for name, value in changed}
         )
-    finally:
-        client.close()
 
 
 def offers(server: Server, endpoints: dict[str, str]) -> str:
     """Name the server's formats, of those that transports use."""
-    client = open_connection(endpoints)
-    try:
+    with open_connection(endpoints) as client:
         rows = client.query("SELECT name FROM system.formats WHERE is_input AND is_output").result_rows
-    finally:
-        client.close()
     offered = {row[0] for row in rows}
     missing = [name for name in _FORMATS if name not in offered]
     return "formats: " + ", ".join(sorted(offered & set(_FORMATS))) + (f"; missing: {missing}" if missing else "")

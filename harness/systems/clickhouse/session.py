@@ -28,13 +28,10 @@ def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
 
     asked = without_end(query, _QUOTED, nested=True, to_line_end=_TO_LINE_END)
     try:
-        opened = _opened(endpoints["clickhouse_http"])
-        try:
+        with _opened(endpoints["clickhouse_http"]) as opened:
             described = opened.query(f"DESCRIBE TABLE ({asked})").result_rows
             asked = as_brought(asked, [(name, of) for name, of, *_ in described])
             return with_bytes(opened.query_arrow(asked)), asked
-        finally:
-            opened.close()
     except Error as error:
         raise LabError(f"clickhouse refused the query: {client.said(error)}") from None
 

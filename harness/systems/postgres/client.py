@@ -67,8 +67,7 @@ def connected(uri: str) -> Connection:
 def check(endpoints: dict[str, str]) -> Server:
     """Return the server's version, extensions and changed settings. Raises LabError if it cannot be used."""
     poolers.require_none(partial(open_connection, endpoints), query)
-    connection = open_connection(endpoints)
-    try:
+    with open_connection(endpoints) as connection:
         version = query(connection, "SELECT current_setting('server_version')")[0][0]
         extensions = {row[0] for row in query(connection, "SELECT extname FROM pg_extension")}
         changed = query(
@@ -77,8 +76,6 @@ def check(endpoints: dict[str, str]) -> Server:
             "AND name NOT IN ('port', 'listen_addresses') AND name NOT LIKE '%file%' AND name NOT LIKE '%director%' "
             "ORDER BY name",
         )
-    finally:
-        connection.close()
     return Server(version, frozenset({"postgres", *extensions}), dict(changed))
 
 

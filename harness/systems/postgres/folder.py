@@ -16,10 +16,9 @@ def check(endpoints: dict[str, str], io: SharedFolder) -> None:
     from adbc_driver_manager import Error
 
     ours, theirs = (f"doctor-{uuid.uuid4().hex}" for _ in range(2))
-    connection = open_connection(endpoints)
     try:
         Path(io.here, ours).write_text("lab")
-        with connection.cursor() as cursor:
+        with open_connection(endpoints) as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT pg_read_file({literal(f'{io.there}/{ours}')})")
             cursor.fetchall()
             cursor.execute(f"COPY (SELECT 1) TO {literal(f'{io.there}/{theirs}')}")
@@ -28,6 +27,5 @@ def check(endpoints: dict[str, str], io: SharedFolder) -> None:
         first = str(error).strip().partition("\n")[0]
         raise LabError(f"{io.here}: {first}; the server and uid {os.getuid()} must both write and read it") from None
     finally:
-        connection.close()
         for name in (ours, theirs):
             Path(io.here, name).unlink(missing_ok=True)

@@ -28,8 +28,7 @@ def require_none(
     `connect` opens a connection of the lab, `query` returns a statement's rows. A setting of the first connection must
     exist only there, even while the second one holds a session in a transaction.
     """
-    first, second = connect(), connect()
-    try:
+    with connect() as first, connect() as second:
         token = secrets.token_hex(8)
         query(first, f"SELECT set_config('{_SETTING}', '{token}', false)")
         second.adbc_connection.set_autocommit(False)
@@ -38,8 +37,5 @@ def require_none(
         of_first = query(first, asked)[0][0]
         second.rollback()
         query(first, f"SELECT set_config('{_SETTING}', '', false)")
-    finally:
-        first.close()
-        second.close()
     if of_second == token or of_first != token or path.strip('"') != namespace():
         raise LabError(f"postgres: {FOUND}; {INSTEAD}")

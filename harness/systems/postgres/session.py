@@ -25,16 +25,14 @@ def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
     """Return the rows of a user's query as Arrow, and the rewritten query. Raises LabError."""
     from adbc_driver_manager.dbapi import Error
 
-    connection = client.connected(endpoints["postgres"])
     try:
-        connection.adbc_connection.set_autocommit(False)
-        client.say(connection, "SET TRANSACTION READ ONLY")
-        asked = _asked(connection, without_end(query, _QUOTED, nested=True))
-        return _rows(connection, asked), asked
+        with client.connected(endpoints["postgres"]) as connection:
+            connection.adbc_connection.set_autocommit(False)
+            client.say(connection, "SET TRANSACTION READ ONLY")
+            asked = _asked(connection, without_end(query, _QUOTED, nested=True))
+            return _rows(connection, asked), asked
     except Error as error:
         raise LabError(f"postgres refused the query: {client.said(error)}") from None
-    finally:
-        connection.close()
 
 
 def _asked(connection: Connection, query: str) -> str:

@@ -2,6 +2,9 @@
 
 import itertools
 
+from harness.transports.postgres.sql import copy_from_stdin
+from harness.transports.postgres.tables import types_of
+
 
 def uuid_bytes(texts):
     """Turn an Arrow column of uuid strings into one of 16 bytes a value. Raises ValueError for other strings."""
@@ -15,16 +18,6 @@ def uuid_bytes(texts):
         raise ValueError("expected uuids of 32 hexadecimal digits, found another text")
     values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(digits), [None, pa.py_buffer(octets)])
     return pc.if_else(pc.is_valid(texts), values, None)
-
-
-def types_of(connection, table, columns):
-    """Ask the server for the types of these columns, by name (one round trip)."""
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
-    types = connection.adapters.types
-    return {column.name: getattr(types.get(column.type_code), "name", None) for column in found.description}
 
 
 def as_the_table(arrow, types):
@@ -42,29 +35,33 @@ def as_the_table(arrow, types):
     return arrow.combine_chunks()
 
 
-def copy_batches(connection, table, batches):
-    """Encode Arrow record batches one by one and send them into one binary COPY; return the number of rows.
+def copy_tables(connection, table, types, tables):
+    """Encode Arrow tables one by one and send them into one binary COPY; return the number of rows.
 
-    `connection` is a psycopg connection. Without batches nothing is sent.
+    `connection` is a psycopg connection, `types` those of the columns (`types_of`). At least one table is needed.
     """
-    import pyarrow as pa
     from pgpq import ArrowToPostgresBinaryEncoder
-    from psycopg import sql
 
-    remaining = iter(batches)
-    if (first := next(remaining, None)) is None:
-        return 0
-    types = types_of(connection, table, first.schema.names)
-    tables = (as_the_table(pa.Table.from_batches([batch]), types) for batch in itertools.chain([first], remaining))
-    made = next(tables)
-    encoder, rows = ArrowToPostgresBinaryEncoder(made.schema), 0
-    names = sql.SQL(", ").join(map(sql.Identifier, types))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
-    with connection.cursor().copy(statement) as copy:
+    made = (as_the_table(arrow, types) for arrow in tables)
+    first = next(made)
+    encoder, rows = ArrowToPostgresBinaryEncoder(first.schema), 0
+    with connection.cursor().copy(copy_from_stdin(table, types, "(FORMAT binary)")) as copy:
         copy.write(encoder.write_header())
-        for arrow in itertools.chain([made], tables):
+        for arrow in itertools.chain([first], made):
             for batch in arrow.to_batches():
                 copy.write(encoder.write_batch(batch))
             rows += arrow.num_rows
         copy.write(encoder.finish())
     return rows
+
+
+def copy_batches(connection, table, batches):
+    """Send Arrow record batches as `copy_tables` does; without batches nothing is sent."""
+    import pyarrow as pa
+
+    remaining = iter(batches)
+    if (first := next(remaining, None)) is None:
+        return 0
+    types = types_of(connection, table, first.schema.names)
+    tables = (pa.Table.from_batches([batch]) for batch in itertools.chain([first], remaining))
+    return copy_tables(connection, table, types, tables)

@@ -55,7 +55,7 @@ def load_to_sql(connection, source, table):
     _append(source, table, there, dtype=types)
 
 
-@transport("dask.dataframe.to_sql", "delimited text", needs=["dask"])
+@transport("dask.dataframe.to_sql", "delimited text", requires=["psycopg"], needs=["dask"])
 def load_to_sql_copy(connection, source, table):
     """Append the partitions of a Dask frame with to_sql(parallel=True) and pandas' COPY recipe as method.
 

@@ -11,11 +11,10 @@ import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 
 from harness.registry import Unsupported, transport
 from harness.transports.postgres.sql import identifier
-from harness.transports.postgres.tables import psycopg_connections
+from harness.transports.postgres.tables import page_ranges, psycopg_connections
 
 # CommandComplete or the end of an ErrorResponse, followed by ReadyForQuery.
 _END = re.compile(rb"(SELECT (\d+)|\x00)\x00Z\x00\x00\x00\x05[ITE]\Z")
@@ -74,8 +73,6 @@ def read_select_binary_thrown_away_parallel(connection, table):
     """Let a SELECT on every connection send its range of blocks in binary form and discard it."""
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
     (blocks,) = connection[0].execute(size, [identifier(table)]).fetchone()
-    cuts = [*(blocks * i // len(connection) for i in range(len(connection))), (1 << 32) - 1]  # no table has more blocks
-    ranges = [f"ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
-    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in ranges]
+    queries = page_ranges(table, blocks, len(connection))
     with ThreadPoolExecutor(len(connection)) as pool:
         return sum(pool.map(_throw_away, connection, queries))

@@ -14,6 +14,16 @@ def identifiers(names):
     return ", ".join(map(identifier, names))
 
 
+def copy_from_stdin(table, columns, options=""):
+    """Return COPY ... FROM STDIN for these columns, with every name quoted."""
+    return f"COPY {identifier(table)} ({identifiers(columns)}) FROM STDIN {options}"
+
+
+def copy_to_stdout(table, options=""):
+    """Return COPY ... TO STDOUT for all rows of a table, with its name quoted."""
+    return f"COPY (SELECT * FROM {identifier(table)}) TO STDOUT {options}"
+
+
 def literal(text):
     """Return a string as SQL: in single quotes, with every single quote doubled (standard_conforming_strings)."""
     return "'" + text.replace("'", "''") + "'"

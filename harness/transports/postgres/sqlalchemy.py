@@ -97,7 +97,7 @@ def write_pandas_to_sql_multi(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=types, method="multi", chunksize=STATEMENT_ROWS)
 
 
-@transport("to_sql", "delimited text")
+@transport("to_sql", "delimited text", requires=["psycopg"])
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
 

@@ -3,7 +3,7 @@
 import os
 from contextlib import ExitStack, contextmanager
 
-from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.sql import identifier, identifiers
 
 # Several connections can deadlock in a circle that the server does not see. A part may wait for an ALTER or TRUNCATE,
 # which waits for another part that ends only with the rest. A slice may wait for a row of another slice, which commits
@@ -48,6 +48,13 @@ def psycopg_connections(uri):
 
     with ExitStack() as stack:
         yield [stack.enter_context(psycopg.connect(uri, autocommit=True)) for _ in range(number_of_connections())]
+
+
+def types_of(connection, table, columns=()):
+    """Ask the server for the names of the types of these columns, or of all, e.g. `int4` (one round trip)."""
+    found = connection.execute(f"SELECT {identifiers(columns) or '*'} FROM {identifier(table)} LIMIT 0")
+    known = {info.oid: info.name for info in connection.adapters.types}
+    return {column.name: known.get(column.type_code, "") for column in found.description}
 
 
 def key_columns(connection, table):

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.sql import copy_from_stdin, identifier
 
 
 def url_of(uri):
@@ -25,11 +25,8 @@ def uuid_types(engine, table):
 
 def insert_by_copy(table, connection, columns, rows):
     """Insert rows like the example in pandas' documentation, which is written for psycopg2."""
-    from psycopg import sql
-
     buffer = io.StringIO()
     csv.writer(buffer).writerows(rows)
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH CSV").format(sql.Identifier(table.name), names)
+    statement = copy_from_stdin(table.name, columns, "WITH CSV")
     with connection.connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(buffer.getvalue())

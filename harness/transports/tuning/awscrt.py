@@ -5,9 +5,10 @@ CRT's lock, boto3 silently continues without it. These jobs therefore use s3tran
 """
 
 from contextlib import contextmanager
+from functools import partial
 
 from harness.registry import transport
-from harness.transports.tuning.queries import download_with, upload_with
+from harness.transports.tuning.queries import download_with, fetch_files, send_files, upload_with
 
 
 @contextmanager
@@ -43,11 +44,7 @@ def upload(session, source, folder, destination, threads):
 
     connection, _, runtime = session
 
-    def send(files, bucket, prefix):
-        with CRTTransferManager(*runtime) as manager:
-            for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
-                future.result()
-
+    send = partial(send_files, CRTTransferManager(*runtime))
     return upload_with(send, connection, source, folder, destination, threads)
 
 
@@ -64,14 +61,5 @@ def download(session, source, folder, threads):
 
     connection, client, runtime = session
 
-    def fetch(bucket, pattern):
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=pattern.removesuffix("*.parquet")
-        )
-        sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
-        with CRTTransferManager(*runtime) as manager:
-            for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
-                future.result()
-        return sum(sizes.values())
-
+    fetch = partial(fetch_files, CRTTransferManager(*runtime), client, folder)
     return download_with(fetch, connection, source, folder, threads)

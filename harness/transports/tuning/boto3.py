@@ -1,9 +1,10 @@
 """boto3's classic transfer client, the default of "aws s3 sync": https://github.com/boto/s3transfer"""
 
 from contextlib import contextmanager
+from functools import partial
 
 from harness.registry import transport
-from harness.transports.tuning.queries import download_with, upload_with
+from harness.transports.tuning.queries import download_with, fetch_files, send_files, upload_with
 
 
 @contextmanager
@@ -33,11 +34,7 @@ def upload(session, source, folder, destination, threads):
 
     connection, client = session
 
-    def send(files, bucket, prefix):
-        with TransferManager(client) as manager:
-            for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
-                future.result()
-
+    send = partial(send_files, TransferManager(client))
     return upload_with(send, connection, source, folder, destination, threads)
 
 
@@ -48,14 +45,5 @@ def download(session, source, folder, threads):
 
     connection, client = session
 
-    def fetch(bucket, pattern):
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=pattern.removesuffix("*.parquet")
-        )
-        sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
-        with TransferManager(client) as manager:
-            for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
-                future.result()
-        return sum(sizes.values())
-
+    fetch = partial(fetch_files, TransferManager(client), client, folder)
     return download_with(fetch, connection, source, folder, threads)

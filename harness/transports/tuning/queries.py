@@ -17,6 +17,23 @@ def write_files(connection, source, folder, threads):
     return connection.execute(f"COPY given.benchmark_input TO {new} (FORMAT parquet, PER_THREAD_OUTPUT)").fetchone()[0]
 
 
+def send_files(opened, files, bucket, prefix):
+    """Upload files with a manager of s3transfer, which is closed at the end."""
+    with opened as manager:
+        for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
+            future.result()
+
+
+def fetch_files(opened, client, folder, bucket, pattern):
+    """Download the files of a pattern with a manager of s3transfer; return their bytes. boto3's client lists them."""
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=pattern.removesuffix("*.parquet"))
+    sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
+    with opened as manager:
+        for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
+            future.result()
+    return sum(sizes.values())
+
+
 def upload_with(send, connection, source, folder, destination, threads):
     """Copy a table into local Parquet files, send them with `send(files, bucket, prefix)`, and time both."""
     bucket, _, prefix = destination.removeprefix("s3://").partition("/")

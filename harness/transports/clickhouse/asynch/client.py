@@ -30,3 +30,10 @@ async def insert_text(connection, table, columns, format_name, payload, settings
         async with connection.cursor() as cursor:
             cursor.set_settings(settings)
             await cursor.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}")
+
+
+async def insert_columns(connection, frame, table, columns, settings):
+    """Insert the columns of a frame, as lists of Python objects, which the client packs into native blocks."""
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=settings)

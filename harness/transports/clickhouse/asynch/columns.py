@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.asynch.client import insert_columns
 from harness.transports.clickhouse.columns import without_nan
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
@@ -10,8 +11,6 @@ from harness.transports.clickhouse.sql import insert_into
 # Codec of the server's answers. The default is zstd since 26.9, which asynch 0.4.0 fails to read ("argument 1 must be
 # read-only bytes-like object, not bytearray").
 COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
-
-# Modules that opening a connection with each codec imports.
 
 
 @asynccontextmanager
@@ -34,12 +33,6 @@ async def _insert_rows(connection, frame, table, rows):
         async with connection.cursor() as cursor:
             cursor.set_settings(INSERT_SETTINGS)
             await cursor.executemany(f"{insert_into(table, frame.columns)} VALUES", rows)
-
-
-async def _insert_columns(connection, frame, table, columns):
-    query = f"{insert_into(table, frame.columns)} VALUES"
-    with phase("send"):
-        await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
 
 
 @transport("executemany", "rows", requires=["clickhouse_cityhash", "lz4.block", "zstd"], settings=INSERT_SETTINGS)
@@ -72,7 +65,7 @@ async def write_polars_columnar_lz4(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    await _insert_columns(connection["lz4"], frame, table, columns)
+    await insert_columns(connection["lz4"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)
 
 
 @transport(
@@ -89,7 +82,7 @@ async def write_polars_columnar_zstd(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    await _insert_columns(connection["zstd"], frame, table, columns)
+    await insert_columns(connection["zstd"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)
 
 
 @transport(
@@ -106,4 +99,4 @@ async def write_pandas_columnar_lz4(connection, frame, table):
     """
     with phase("encode"):
         columns = [without_nan(values).to_list() for _, values in frame.items()]
-    await _insert_columns(connection["lz4"], frame, table, columns)
+    await insert_columns(connection["lz4"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)

@@ -1,9 +1,9 @@
 """asynch, the native protocol for asyncio, a port of clickhouse-driver: https://github.com/long2ice/asynch"""
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.asynch.client import insert_text
+from harness.transports.clickhouse.asynch.client import insert_columns, insert_text
 from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
-from harness.transports.clickhouse.sql import identifier, insert_into
+from harness.transports.clickhouse.sql import identifier
 
 
 @transport(
@@ -97,9 +97,7 @@ async def write_polars_columnar(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    query = f"{insert_into(table, frame.columns)} VALUES"
-    with phase("send"):
-        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+    await insert_columns(connection, frame, table, columns, INSERT_SETTINGS)
 
 
 @transport(
@@ -116,9 +114,7 @@ async def write_pandas_columnar(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame[name].to_list() for name in frame.columns]
-    query = f"{insert_into(table, frame.columns)} VALUES"
-    with phase("send"):
-        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+    await insert_columns(connection, frame, table, columns, INSERT_SETTINGS)
 
 
 @transport("native columnar fetch", "columns", published="asynch native columnar fetch -> Polars dataframe")

@@ -4,49 +4,20 @@ Rows that chDB writes into its own tables cross no network, but no other process
 in place and inserts into remote(), so two engines communicate over the native protocol.
 """
 
-from contextlib import contextmanager
-from urllib.parse import unquote, urlsplit
-
 from harness.registry import transport
-from harness.transports.clickhouse.sql import identifier, identifiers, literal
-
-ENDPOINT = "clickhouse_native"
+from harness.transports.clickhouse.sql import identifiers
 
 # Without prefer_localhost_replica=0 chDB treats a server on 127.0.0.1:9000 as itself and looks for the table there.
 INSERT_SETTINGS = {"async_insert": "0", "prefer_localhost_replica": "0"}
 
 
-@contextmanager
-def connect(uri):
-    """Yield an empty engine in this process, and the server's part of remote(...), after one query."""
-    import chdb
-
-    parts = urlsplit(uri)
-    function, port = ("remoteSecure", 9440) if parts.scheme == "clickhouses" else ("remote", 9000)
-    address = f"{parts.hostname}:{parts.port or port}"
-    user, password = unquote(parts.username or "default"), unquote(parts.password or "")
-    server = (function, address, unquote(parts.path.strip("/")) or "default", user, password)
-    engine = chdb.connect(":memory:")
-    try:
-        engine.query(f"SELECT * FROM {_remote((function, address, 'system', user, password), 'one')}", "Null")
-        yield engine, server
-    finally:
-        engine.close()
-
-
-def _remote(server, table):
-    function, *others = server
-    address, database, user, password = map(literal, others)
-    return f"{function}({address}, {database}, {identifier(table)}, {user}, {password})"
-
-
 def _insert(connection, frame, table, settings):
     """Insert a frame, which chDB finds by the name of this variable."""
-    engine, server = connection
+    session, remote = connection
     names = identifiers(frame.columns)
     changes = ", ".join(f"{name} = '{value}'" for name, value in settings.items())
-    engine.query(
-        f"INSERT INTO FUNCTION {_remote(server, table)} ({names}) SELECT {names} FROM Python(frame) SETTINGS {changes}",
+    session.query(
+        f"INSERT INTO FUNCTION {remote(table)} ({names}) SELECT {names} FROM Python(frame) SETTINGS {changes}",
         "Null",
     )
 
@@ -101,6 +72,5 @@ def write_pandas_remote_lz4(connection, frame, table):
 @transport("SELECT 1", "one value", origin="limit")
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
-    engine, server = connection
-    one = _remote((*server[:2], "system", *server[3:]), "one")
-    return 1 + int(str(engine.query(f"SELECT dummy FROM {one}", "TSV")))
+    session, remote = connection
+    return 1 + int(str(session.query(f"SELECT dummy FROM {remote('one', 'system')}", "TSV")))

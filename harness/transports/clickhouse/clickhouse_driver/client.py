@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import phase
+from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
 ENDPOINT = "clickhouse_native"
@@ -25,6 +26,13 @@ def insert_text(client, table, columns, format_name, payload, settings):
     """Run an INSERT whose text contains the rows."""
     with phase("send"):
         client.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}", settings=settings)
+
+
+def insert_columns(client, frame, table, columns):
+    """Insert the columns of a frame, as sequences of its values, which the client packs into native blocks."""
+    with phase("send"):
+        query = f"{insert_into(table, frame.columns)} VALUES"
+        client.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 def connect(uri):

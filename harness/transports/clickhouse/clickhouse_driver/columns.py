@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
-from harness.transports.clickhouse.clickhouse_driver.client import opened
+from harness.transports.clickhouse.clickhouse_driver.client import insert_columns, opened
 from harness.transports.clickhouse.columns import without_nan
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
@@ -17,8 +17,6 @@ CLIENTS = {
     "numpy lz4": {"use_numpy": "1", "compression": "lz4"},
 }
 
-# Modules that opening all these clients imports.
-
 
 @contextmanager
 def connect(uri):
@@ -27,12 +25,6 @@ def connect(uri):
 
     with ExitStack() as stack:
         yield {name: stack.enter_context(opened(uri, **options)) for name, options in CLIENTS.items()}
-
-
-def _insert_columns(client, frame, table, columns):
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} VALUES"
-        client.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 def _polars_arrays(frame):
@@ -60,7 +52,7 @@ def write_polars_numpy(connection, frame, table):
     """
     with phase("encode"):
         columns = _polars_arrays(frame)
-    _insert_columns(connection["numpy"], frame, table, columns)
+    insert_columns(connection["numpy"], frame, table, columns)
 
 
 @transport(
@@ -77,7 +69,7 @@ def write_pandas_numpy(connection, frame, table):
     """
     with phase("encode"):
         columns = _pandas_arrays(frame)
-    _insert_columns(connection["numpy"], frame, table, columns)
+    insert_columns(connection["numpy"], frame, table, columns)
 
 
 @transport(
@@ -90,7 +82,7 @@ def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; otherwise like write_polars_numpy."""
     with phase("encode"):
         columns = _polars_arrays(frame)
-    _insert_columns(connection["numpy lz4"], frame, table, columns)
+    insert_columns(connection["numpy lz4"], frame, table, columns)
 
 
 @transport(
@@ -129,7 +121,7 @@ def write_polars_columnar_lz4(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    _insert_columns(connection["lz4"], frame, table, columns)
+    insert_columns(connection["lz4"], frame, table, columns)
 
 
 @transport(
@@ -146,7 +138,7 @@ def write_polars_columnar_zstd(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    _insert_columns(connection["zstd"], frame, table, columns)
+    insert_columns(connection["zstd"], frame, table, columns)
 
 
 @transport(
@@ -163,7 +155,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
     """
     with phase("encode"):
         columns = [without_nan(values).to_list() for _, values in frame.items()]
-    _insert_columns(connection["lz4"], frame, table, columns)
+    insert_columns(connection["lz4"], frame, table, columns)
 
 
 @transport(

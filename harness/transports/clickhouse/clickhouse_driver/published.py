@@ -1,9 +1,9 @@
 """clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.clickhouse_driver.client import insert_text
+from harness.transports.clickhouse.clickhouse_driver.client import insert_columns, insert_text
 from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
-from harness.transports.clickhouse.sql import identifier, insert_into
+from harness.transports.clickhouse.sql import identifier
 
 
 @transport(
@@ -93,9 +93,7 @@ def write_polars_columnar(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
-    query = f"{insert_into(table, frame.columns)} VALUES"
-    with phase("send"):
-        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+    insert_columns(connection, frame, table, columns)
 
 
 @transport(
@@ -112,9 +110,7 @@ def write_pandas_columnar(connection, frame, table):
     """
     with phase("encode"):
         columns = [frame[name].to_list() for name in frame.columns]
-    query = f"{insert_into(table, frame.columns)} VALUES"
-    with phase("send"):
-        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+    insert_columns(connection, frame, table, columns)
 
 
 @transport("native columnar fetch", "columns", published="clickhouse-driver native columnar fetch -> Polars dataframe")

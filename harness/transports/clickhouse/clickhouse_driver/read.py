@@ -11,13 +11,6 @@ def connect(uri):
     return opened(uri)
 
 
-# Names that query_dataframe changes.
-RENAMED = (
-    "name_double_quote name_backtick name_single_quote name_quoted name_statement name_backtick_statement "
-    "name_backslash name_percent name_parameter name_space name_line name_unicode name_mark name_dot name_pattern"
-)
-
-
 @transport("native fetch as Arrow", "native columns", requires=["numpy", "pyarrow"])
 def read_polars_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which builds Arrow columns, and hand them to polars.

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.columns import arrow_of_pandas
-from harness.transports.clickhouse.httpx.client import BINARY, PLAIN, server_at
+from harness.transports.clickhouse.httpx.client import BINARY, PLAIN, accepted, server_at
 from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, raise_if_broken_off
 from harness.transports.clickhouse.sql import identifier, insert_into
 
@@ -28,10 +28,8 @@ async def connect(uri):
 
 async def _send(client, query, settings=None, body=b""):
     """Run one query in one request and return the bytes of the answer. A refusal raises RuntimeError."""
-    response = await client.post("/", params={**(settings or {}), "query": query}, content=body)
+    response = accepted(await client.post("/", params={**(settings or {}), "query": query}, content=body))
     answer = response.content
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
     raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
     return answer
 

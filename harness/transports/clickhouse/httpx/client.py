@@ -32,24 +32,24 @@ def server_at(uri):
 
 
 @contextmanager
-def connect(uri):
-    """Yield a client with one open connection."""
-    import httpx
-
-    with httpx.Client(**server_at(uri), headers=BINARY) as client:
-        send(client, "SELECT 1")
-        yield client
-
-
-@contextmanager
-def reading(uri):
+def opened(uri):
     """Yield a client with one open connection that stays open while idle."""
     import httpx
 
     # By default httpx closes a connection after 5 s without a request.
-    with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
-        ask(client, "SELECT 1")
+    with httpx.Client(**server_at(uri), headers=BINARY, limits=httpx.Limits(keepalive_expiry=None)) as client:
+        send(client, "SELECT 1")
         yield client
+
+
+connect = opened
+
+
+def accepted(response):
+    """Return a response whose status is no error. A refusal raises RuntimeError with the server's message."""
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    return response
 
 
 def send(client, query, settings=None, body=b"", encoding=None):
@@ -59,16 +59,30 @@ def send(client, query, settings=None, body=b"", encoding=None):
     """
     pieces = (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
     headers = {"Content-Length": str(len(body))} | ({"Content-Encoding": encoding} if encoding else {})
-    response = client.post("/", params={**(settings or {}), "query": query}, content=pieces, headers=headers)
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
-    return response.content
+    return accepted(
+        client.post("/", params={**(settings or {}), "query": query}, content=pieces, headers=headers)
+    ).content
 
 
 def insert(client, table, columns, format_name, body, settings=INSERT_SETTINGS):
     """Insert a body that is already encoded in a format."""
     with phase("send"):
         send(client, f"{insert_into(table, columns)} FORMAT {format_name}", settings, body)
+
+
+def insert_arrow(client, table, arrow_of, frame, format_name, body_of, encoding=None):
+    """Insert a frame as Arrow in a format; `body_of(arrow, types)` encodes it, `encoding` is the codec of the body."""
+    import pyarrow as pa
+
+    with phase("send"):
+        types = column_types(client, table)
+    with phase("encode"):
+        arrow = arrow_of(frame)
+        body = body_of(arrow, types)
+        if encoding:
+            body = pa.compress(body, codec=encoding, asbytes=True)  # pyarrow's lz4 is the frame format, like HTTP's
+    with phase("send"):
+        send(client, f"{insert_into(table, arrow.column_names)} FORMAT {format_name}", INSERT_SETTINGS, body, encoding)
 
 
 def column_types(client, table):
@@ -83,9 +97,7 @@ def ask(client, query, settings=None, encoding="identity", unpack=bytes):
     httpx decompresses zstd itself if the package zstandard is installed. It does not support lz4. An empty answer is
     not compressed.
     """
-    response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    response = accepted(client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding}))
     answer = unpack(response.content) if "Content-Encoding" in response.headers else response.content
     raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
     return answer

@@ -5,31 +5,18 @@ httpx (https://www.python-httpx.org/) sends the queries and discards the answers
 
 import json
 import os
-from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.clickhouse.httpx.client import server_at
+from harness.transports.clickhouse.httpx.client import accepted
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier
 
 READ_SETTINGS = {"wait_end_of_query": "1"}  # otherwise the summary is sent before the rows are read
 
 
-@contextmanager
-def connect(uri):
-    """Yield a client with one open connection."""
-    import httpx
-
-    with httpx.Client(**server_at(uri)) as client:
-        client.post("/", content="SELECT 1").raise_for_status()
-        yield client
-
-
 def _rows(response, key):
     """Return a row count from the server's summary of a query. Raises RuntimeError if the server refuses."""
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
-    return int(json.loads(response.headers["X-ClickHouse-Summary"])[key])
+    return int(json.loads(accepted(response).headers["X-ClickHouse-Summary"])[key])
 
 
 def _insert_select(connection, source, table, settings):

@@ -3,11 +3,8 @@
 import io
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.httpx.client import PLAIN, ask
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
-
 
 # lz4_frame is the server's default, set explicitly because it may change.
 ARROW_LZ4 = {**PLAIN, "output_format_arrow_compression_method": "lz4_frame"}

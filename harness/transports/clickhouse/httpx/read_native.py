@@ -19,11 +19,8 @@ import functools
 
 from harness.registry import Unsupported, phase, transport
 from harness.transports.clickhouse.columns import NUMPY_TYPES
-from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.httpx.client import PLAIN, ask
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
-
 
 HTTP_COMPRESSED = {"enable_http_compression": "1"}
 

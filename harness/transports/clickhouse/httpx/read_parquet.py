@@ -3,12 +3,9 @@
 import io
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.httpx.client import PLAIN, ask
 from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
-
 
 PARQUET_ZSTD = {**PLAIN, **PARQUET_SETTINGS}
 PARQUET_LZ4 = {**PLAIN, **PARQUET_LZ4_SETTINGS}

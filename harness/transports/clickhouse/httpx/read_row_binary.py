@@ -15,10 +15,8 @@ import functools
 
 from harness.registry import Unsupported, phase, transport
 from harness.transports.clickhouse.columns import NUMPY_TYPES
-from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.httpx.client import PLAIN, ask
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
 
 # ClickHouse fixed-width type -> numpy type.
 FIXED = {**NUMPY_TYPES, "UUID": "V16"}

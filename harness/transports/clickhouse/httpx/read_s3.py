@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.httpx.client import server_at
+from harness.transports.clickhouse.httpx.client import accepted, opened
 from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
 from harness.transports.clickhouse.sql import identifier, literal
 
@@ -20,20 +20,9 @@ PARQUET_LZ4 = {"s3_truncate_on_insert": "1", **PARQUET_LZ4_SETTINGS}
 @contextmanager
 def connect(uri, s3):
     """Yield a client with one open connection to the server, and the access to S3."""
-    import httpx
-
-    # Keep an idle connection open; by default httpx closes it after 5 s. TIMEOUT_SECONDS limits the longest query,
-    # because the server sends nothing before its end.
-    with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
-        _run(client, "SELECT 1")
+    # TIMEOUT_SECONDS limits the longest query, because the server sends nothing before its end.
+    with opened(uri) as client:
         yield SimpleNamespace(client=client, s3=s3)
-
-
-def _run(client, query, settings=None):
-    """Run one query in a request body, not in the URL. A refusal raises RuntimeError with the server's message."""
-    response = client.post("/", params=settings, content=query)
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
 
 
 def _export(connection, table, settings):
@@ -42,7 +31,8 @@ def _export(connection, table, settings):
     s3, place = connection.s3, f"{connection.s3.bucket}/{table.encode().hex()}.parquet"
     arguments = f"{s3.endpoint}/{place}", s3.access_key, s3.secret_key, "Parquet"
     target = f"s3({', '.join(map(literal, arguments))})"
-    _run(connection.client, f"INSERT INTO FUNCTION {target} SELECT * FROM {identifier(table)}", settings)
+    query = f"INSERT INTO FUNCTION {target} SELECT * FROM {identifier(table)}"
+    accepted(connection.client.post("/", params=settings, content=query))
     return place
 
 

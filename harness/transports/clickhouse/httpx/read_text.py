@@ -9,11 +9,8 @@ import io
 import re
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.httpx.client import PLAIN, ask
 from harness.transports.clickhouse.sql import identifier
-
-connect = reading
-
 
 # polars reads an empty unquoted field as a null, and a quoted empty field as an empty string.
 NULL_IS_NOTHING = {**PLAIN, "format_csv_null_representation": ""}

@@ -4,7 +4,7 @@ import io
 import os
 
 from harness.registry import transport
-from harness.transports.clickhouse.httpx.client import PIECE_BYTES, PLAIN
+from harness.transports.clickhouse.httpx.client import PIECE_BYTES, PLAIN, accepted
 from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, raise_if_broken_off
 from harness.transports.clickhouse.sql import identifier, insert_into
 from harness.transports.parts import batches
@@ -17,9 +17,7 @@ def _insert(client, source, table, format_name, body):
     from pyarrow import parquet
 
     query = f"{insert_into(table, parquet.read_schema(source).names)} FORMAT {format_name}"
-    response = client.post("/", params={**INSERT_SETTINGS, "query": query}, content=body)
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    accepted(client.post("/", params={**INSERT_SETTINGS, "query": query}, content=body))
 
 
 @transport("HTTP INSERT FORMAT Parquet", "Parquet", settings=INSERT_SETTINGS)

@@ -4,7 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
-from harness.transports.clickhouse.httpx.client import BINARY, insert, send, server_at
+from harness.transports.clickhouse.httpx.client import insert, opened, send
 
 # The default since 26.2: the server answers when it has written the buffer with the rows, after 50 to 200 ms or when
 # the buffer holds 10 MiB.
@@ -21,9 +21,7 @@ def connect(uri):
     Raises Unsupported at its end if the server took the rows but collected none of them, as an embedded engine does.
     The time would then be that of an ordinary insert.
     """
-    import httpx
-
-    with httpx.Client(**server_at(uri), headers=BINARY) as client:
+    with opened(uri) as client:
         before = _collected(client)
         yield client
         if _collected(client) == before:

@@ -8,7 +8,7 @@ byte per row, 1 for null, before its values. The type sent may differ from the c
 LowCardinality(String) can be sent as String.
 """
 
-from harness.registry import Unsupported, phase, transport
+from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.columns import (
     ARROW_TYPES,
     arrow_numbers,
@@ -17,28 +17,17 @@ from harness.transports.clickhouse.columns import (
     lengths_of_texts,
     uuid_halves,
 )
-from harness.transports.clickhouse.httpx.client import column_types, send
+from harness.transports.clickhouse.httpx.client import insert_arrow
 from harness.transports.clickhouse.server import INSERT_SETTINGS
-from harness.transports.clickhouse.sql import insert_into
 
 # The block size into which a server splits a longer insert (max_insert_block_size).
 BLOCK_ROWS = 1_048_576
 
 
-def _insert(client, table, frame, to_arrow, encoding=None):
-    """Encode a frame as Native and insert it; `encoding` is the codec of the HTTP body."""
-    import pyarrow as pa
-
-    with phase("send"):
-        types = column_types(client, table)
-    with phase("encode"):
-        arrow = to_arrow(frame)
-        blocks = (arrow.slice(start, BLOCK_ROWS) for start in range(0, arrow.num_rows, BLOCK_ROWS))
-        body = b"".join(piece for block in blocks for piece in _block(block.combine_chunks(), types))
-        if encoding:
-            body = pa.compress(body, codec=encoding, asbytes=True)  # pyarrow's lz4 is the frame format, like HTTP's
-    with phase("send"):
-        send(client, f"{insert_into(table, arrow.column_names)} FORMAT Native", INSERT_SETTINGS, body, encoding)
+def _blocks(arrow, types):
+    """Return all rows as bytes."""
+    blocks = (arrow.slice(start, BLOCK_ROWS) for start in range(0, arrow.num_rows, BLOCK_ROWS))
+    return b"".join(piece for block in blocks for piece in _block(block.combine_chunks(), types))
 
 
 def _leb128(number):
@@ -101,19 +90,19 @@ def write_polars_native(connection, frame, table):
     The server parses and converts nothing. The client first asks for the column types (DESCRIBE). It turns UUID strings
     into 16 bytes.
     """
-    _insert(connection, table, frame, arrow_of_polars)
+    insert_arrow(connection, table, arrow_of_polars, frame, "Native", _blocks)
 
 
 @transport("HTTP INSERT FORMAT Native, lz4", "native columns", settings=INSERT_SETTINGS)
 def write_polars_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_polars_native."""
-    _insert(connection, table, frame, arrow_of_polars, "lz4")
+    insert_arrow(connection, table, arrow_of_polars, frame, "Native", _blocks, "lz4")
 
 
 @transport("HTTP INSERT FORMAT Native, zstd", "native columns", settings=INSERT_SETTINGS)
 def write_polars_native_zstd(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding zstd; otherwise like write_polars_native."""
-    _insert(connection, table, frame, arrow_of_polars, "zstd")
+    insert_arrow(connection, table, arrow_of_polars, frame, "Native", _blocks, "zstd")
 
 
 @transport("HTTP INSERT FORMAT Native, uncompressed", "native columns", settings=INSERT_SETTINGS)
@@ -123,10 +112,10 @@ def write_pandas_native(connection, frame, table):
     The server parses and converts nothing. The client first asks for the column types (DESCRIBE). It turns UUID strings
     into 16 bytes and timestamps into days. A NaN arrives as NaN.
     """
-    _insert(connection, table, frame, arrow_of_pandas)
+    insert_arrow(connection, table, arrow_of_pandas, frame, "Native", _blocks)
 
 
 @transport("HTTP INSERT FORMAT Native, lz4", "native columns", settings=INSERT_SETTINGS)
 def write_pandas_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; otherwise like write_pandas_native."""
-    _insert(connection, table, frame, arrow_of_pandas, "lz4")
+    insert_arrow(connection, table, arrow_of_pandas, frame, "Native", _blocks, "lz4")

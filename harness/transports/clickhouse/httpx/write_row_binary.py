@@ -9,7 +9,7 @@ LowCardinality(T) is written as T.
 Arrow joins the binary columns into rows (binary_join_element_wise), and the resulting buffer is the request body.
 """
 
-from harness.registry import Unsupported, phase, transport
+from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.columns import (
     ARROW_TYPES,
     arrow_numbers,
@@ -18,31 +18,18 @@ from harness.transports.clickhouse.columns import (
     lengths_of_texts,
     uuid_halves,
 )
-from harness.transports.clickhouse.httpx.client import column_types, send
+from harness.transports.clickhouse.httpx.client import insert_arrow
 from harness.transports.clickhouse.server import INSERT_SETTINGS
-from harness.transports.clickhouse.sql import insert_into
-
-
-def _insert(client, table, frame, to_arrow, encoding=None):
-    """Encode a frame as RowBinary and insert it; `encoding` is the codec of the HTTP body."""
-    import pyarrow as pa
-
-    with phase("send"):
-        types = column_types(client, table)
-    with phase("encode"):
-        arrow = to_arrow(frame)
-        body = _rows(arrow.combine_chunks(), types) if arrow.num_rows else b""
-        if encoding:
-            body = pa.compress(body, codec=encoding, asbytes=True)  # pyarrow's lz4 is the frame format, like HTTP's
-    with phase("send"):
-        send(client, f"{insert_into(table, arrow.column_names)} FORMAT RowBinary", INSERT_SETTINGS, body, encoding)
 
 
 def _rows(arrow, types):
     """Return all rows as bytes."""
     import numpy as np
 
+    if not arrow.num_rows:
+        return b""
     parts: list[object] = []
+    arrow = arrow.combine_chunks()
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
         if column.null_count and not nullable:
@@ -105,19 +92,19 @@ def write_polars_row_binary(connection, frame, table):
     The server parses nothing but turns rows into columns. The client first asks for the column types (DESCRIBE). It
     turns UUID strings into 16 bytes.
     """
-    _insert(connection, table, frame, arrow_of_polars)
+    insert_arrow(connection, table, arrow_of_polars, frame, "RowBinary", _rows)
 
 
 @transport("HTTP INSERT FORMAT RowBinary, lz4", "binary rows", settings=INSERT_SETTINGS)
 def write_polars_row_binary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_polars_row_binary."""
-    _insert(connection, table, frame, arrow_of_polars, "lz4")
+    insert_arrow(connection, table, arrow_of_polars, frame, "RowBinary", _rows, "lz4")
 
 
 @transport("HTTP INSERT FORMAT RowBinary, zstd", "binary rows", settings=INSERT_SETTINGS)
 def write_polars_row_binary_zstd(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding zstd; otherwise like write_polars_row_binary."""
-    _insert(connection, table, frame, arrow_of_polars, "zstd")
+    insert_arrow(connection, table, arrow_of_polars, frame, "RowBinary", _rows, "zstd")
 
 
 @transport("HTTP INSERT FORMAT RowBinary, uncompressed", "binary rows", settings=INSERT_SETTINGS)
@@ -127,10 +114,10 @@ def write_pandas_row_binary(connection, frame, table):
     The server parses nothing but turns rows into columns. The client first asks for the column types (DESCRIBE). It
     turns UUID strings into 16 bytes and timestamps into days. A NaN arrives as NaN.
     """
-    _insert(connection, table, frame, arrow_of_pandas)
+    insert_arrow(connection, table, arrow_of_pandas, frame, "RowBinary", _rows)
 
 
 @transport("HTTP INSERT FORMAT RowBinary, lz4", "binary rows", settings=INSERT_SETTINGS)
 def write_pandas_row_binary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; otherwise like write_pandas_row_binary."""
-    _insert(connection, table, frame, arrow_of_pandas, "lz4")
+    insert_arrow(connection, table, arrow_of_pandas, frame, "RowBinary", _rows, "lz4")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.columns import arrow_of_pandas
-from harness.transports.clickhouse.httpx.client import server_at
+from harness.transports.clickhouse.httpx.client import accepted, opened
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifiers, insert_into
 
@@ -17,7 +17,6 @@ def connect(uri, s3):
     `s3` has endpoint (http://host:port, reachable from this process and the server), region, access_key, secret_key and
     bucket. The uploaded objects are removed at the end, outside the timed writes.
     """
-    import httpx
     from obstore.store import S3Store
 
     store = S3Store(
@@ -29,21 +28,12 @@ def connect(uri, s3):
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
-    with httpx.Client(**server_at(uri)) as client:
-        _send(client, "SELECT 1")
+    with opened(uri) as client:
         store.list().collect()
         uploaded: set[str] = set()
         yield client, store, s3, uploaded
         for key in uploaded:
             store.delete(key)
-
-
-def _send(client, query, settings=None, parameters=None):
-    """Run one query in one request. A refusal raises RuntimeError."""
-    values = {f"param_{name}": value for name, value in (parameters or {}).items()}
-    response = client.post("/", params={**(settings or {}), **values}, content=query.encode())
-    if response.is_error:
-        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
 
 
 def _upload_and_pull(connection, table, columns, parquet):
@@ -55,9 +45,11 @@ def _upload_and_pull(connection, table, columns, parquet):
         store.put(key, parquet)
     names = identifiers(columns)
     source = "s3({address:String}, {key:String}, {secret:String}, 'Parquet')"
-    address = {"address": f"{s3.endpoint}/{s3.bucket}/{key}", "key": s3.access_key, "secret": s3.secret_key}
+    place = {"param_address": f"{s3.endpoint}/{s3.bucket}/{key}"}
+    keys = {"param_key": s3.access_key, "param_secret": s3.secret_key}
+    query = f"{insert_into(table, columns)} SELECT {names} FROM {source}"
     with phase("send"):
-        _send(client, f"{insert_into(table, columns)} SELECT {names} FROM {source}", INSERT_SETTINGS, address)
+        accepted(client.post("/", params=INSERT_SETTINGS | place | keys, content=query.encode()))
 
 
 @transport("upload, INSERT SELECT FROM s3()", "Parquet", needs=["s3"], settings=INSERT_SETTINGS)

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.transports.postgres.sql import identifier, identifiers
-from harness.transports.postgres.tables import number_of_connections
+from harness.transports.postgres.tables import number_of_connections, page_ranges
 
 # Type in the server's catalogue -> polars dtype and Arrow type; other types stay the string that the server prints.
 TYPES = {
@@ -39,6 +39,14 @@ async def several(uri):
             connections.append(await asyncpg.connect(uri))
             stack.push_async_callback(connections[-1].close)
         yield connections
+
+
+async def part_queries(connections, table):
+    """Return one query per connection for a range of the table's pages; together they cover every row once."""
+    pages = await connections[0].fetchval(
+        "SELECT pg_relation_size(quote_ident($1::text)::regclass) / current_setting('block_size')::bigint", table
+    )
+    return page_ranges(table, pages, len(connections))
 
 
 async def received(connection, table, **options):

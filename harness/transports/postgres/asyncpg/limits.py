@@ -6,7 +6,7 @@ asyncpg (https://magicstack.github.io/asyncpg/current/) passes on COPY's data in
 import asyncio
 
 from harness.registry import transport
-from harness.transports.postgres.asyncpg.client import several
+from harness.transports.postgres.asyncpg.client import part_queries, several
 from harness.transports.postgres.sql import identifier
 
 connect = several
@@ -22,20 +22,8 @@ async def _throw_away(connection, query, form):
     return int(status.removeprefix("COPY "))
 
 
-async def _parts(connections, table):
-    """Return one condition per connection, ranges of the table's blocks that together cover every row once."""
-    blocks = await connections[0].fetchval(
-        "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", identifier(table)
-    )
-    ends = [blocks * number // len(connections) for number in range(1, len(connections))]
-    starts = [0, *ends]
-    closed = [f"ctid >= '({start},0)' AND ctid < '({end},0)'" for start, end in zip(starts, ends, strict=False)]
-    return [*closed, f"ctid >= '({starts[-1]},0)'"]
-
-
 async def _at_once(connections, table, form):
-    parts = await _parts(connections, table)
-    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in parts]
+    queries = await part_queries(connections, table)
     counts = await asyncio.gather(*(_throw_away(*pair, form) for pair in zip(connections, queries, strict=True)))
     return sum(counts)
 
@@ -79,8 +67,7 @@ async def write_insert_select_sorted(connection, source, table):
 @transport("INSERT SELECT, parallel", "nothing", frame="sorted table", origin="limit")
 async def write_insert_select_sorted_parallel(connection, source, table):
     """Like write_insert_select_sorted on every connection in parallel, each with a range of the table's blocks."""
-    parts = await _parts(connection, source)
-    inserts = [f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)} WHERE {part}" for part in parts]
+    inserts = [f"INSERT INTO {identifier(table)} {query}" for query in await part_queries(connection, source)]
     await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))
 
 

@@ -4,10 +4,10 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from harness.registry import transport
-from harness.transports.postgres.asyncpg.client import TYPES, several
+from harness.transports.postgres.asyncpg.client import TYPES, part_queries, several
 from harness.transports.postgres.columns import as_pandas
 from harness.transports.postgres.sql import identifier
-from harness.transports.postgres.tables import LOCK_TIMEOUT, page_ranges
+from harness.transports.postgres.tables import LOCK_TIMEOUT
 
 connect = several
 
@@ -19,14 +19,6 @@ async def _share_snapshot(connections):
     snapshot = await connections[0].fetchval("SELECT pg_export_snapshot()")
     for connection in connections[1:]:
         await connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-
-
-async def _queries(connection, table, number):
-    """Return this many queries for ranges of the table's pages; the last range is open-ended to include every row."""
-    pages = await connection.fetchval(
-        "SELECT pg_relation_size(quote_ident($1::text)::regclass) / current_setting('block_size')::bigint", table
-    )
-    return page_ranges(table, pages, number)
 
 
 async def _read_part(connection, query, parse, types):
@@ -49,8 +41,7 @@ async def _read(connections, table, parse):
         await _share_snapshot(connections)
         statement = await connections[0].prepare(f"SELECT * FROM {identifier(table)}")
         types = {column.name: column.type.name for column in statement.get_attributes()}
-        queries = await _queries(connections[0], table, len(connections))
-        parts = zip(connections, queries, strict=True)
+        parts = zip(connections, await part_queries(connections, table), strict=True)
         tasks = (_read_part(*part, parse, types) for part in parts)
         # Wait for all, even after an error: a connection that still receives cannot end its transaction.
         results = await asyncio.gather(*tasks, return_exceptions=True)

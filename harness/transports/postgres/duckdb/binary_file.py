@@ -5,7 +5,7 @@ import tempfile
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.postgres.sql import literal
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout, identifier, literal
 
 
 @contextmanager
@@ -26,16 +26,12 @@ def connect(uri):
 
 def _columns(connection, table):
     """Ask the server for the table's columns and their types, whose names DuckDB also uses."""
-    from psycopg import sql
-
-    found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
+    found = connection.execute(f"SELECT * FROM {identifier(table)} LIMIT 0")
     return {column.name: column.type_display for column in found.description}
 
 
 def _write(both, frame, table):
     """Cast the frame to the table's types, write it as a binary COPY file, and send that file."""
-    from psycopg import sql
-
     converter, connection = both
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.bin")
@@ -47,8 +43,7 @@ def _write(both, frame, table):
             converter.register("given", frame)
             rows = f"SELECT {casts} FROM given AS given({places})"
             converter.execute(f"COPY ({rows}) TO {literal(path)} (FORMAT postgres_binary)")
-        names = sql.SQL(", ").join(map(sql.Identifier, frame.columns))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
+        statement = copy_from_stdin(table, frame.columns, "(FORMAT binary)")
         with phase("send"), open(path, "rb") as file, connection.cursor().copy(statement) as copy:
             while block := file.read(1 << 20):
                 copy.write(block)
@@ -80,12 +75,10 @@ def read_polars_postgres_binary(both, table):
     The whole file goes through the folder for temporary files. The format does not name the column types, so the
     transport asks the server for them. A uuid arrives as its string, every other value with the table's type.
     """
-    from psycopg import sql
-
     converter, connection = both
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.bin")
-        statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT binary)").format(sql.Identifier(table))
+        statement = copy_to_stdout(table, "(FORMAT binary)")
         with phase("receive"), open(path, "wb") as file, connection.cursor().copy(statement) as copy:
             while block := copy.read():
                 file.write(block)

@@ -4,9 +4,10 @@ import itertools
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
-from harness.transports.postgres.binary_copy import as_the_table, types_of
+from harness.transports.postgres.binary_copy import as_the_table
 from harness.transports.postgres.pgpq.client import BLOCK_ROWS
-from harness.transports.postgres.tables import key_columns
+from harness.transports.postgres.sql import copy_from_stdin
+from harness.transports.postgres.tables import key_columns, types_of
 
 
 def _made(blocks, types):
@@ -23,15 +24,12 @@ def _made(blocks, types):
 def _copy(connection, blocks, columns, table):
     """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
     from pgpq import ArrowToPostgresBinaryEncoder
-    from psycopg import sql
 
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
     made = _made(blocks, types_of(connection, table, columns))
     first = next(made)
     encoder = ArrowToPostgresBinaryEncoder(first.schema)
     with ExitStack() as stack:
-        copy = stack.enter_context(connection.cursor().copy(statement))
+        copy = stack.enter_context(connection.cursor().copy(copy_from_stdin(table, columns, "(FORMAT binary)")))
         copy.write(encoder.write_header())
         for arrow in itertools.chain([first], made):
             with phase("encode"):

@@ -5,30 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
-from harness.transports.postgres.binary_copy import as_the_table, types_of
+from harness.transports.postgres.binary_copy import copy_tables
 from harness.transports.postgres.pgpq.client import BLOCK_ROWS
-from harness.transports.postgres.tables import LOCK_TIMEOUT, key_columns, psycopg_connections, take_turn
+from harness.transports.postgres.tables import LOCK_TIMEOUT, key_columns, psycopg_connections, take_turn, types_of
 
 connect = psycopg_connections
 
 
 def _copy(connection, blocks, types, table):
-    """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
-    from pgpq import ArrowToPostgresBinaryEncoder
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, types))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
+    """Send the blocks of one slice, which waits for a lock no longer than LOCK_TIMEOUT."""
     connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-    made = (as_the_table(block, types) for block in blocks)
-    first = next(made)
-    encoder = ArrowToPostgresBinaryEncoder(first.schema)
-    with connection.cursor().copy(statement) as copy:
-        copy.write(encoder.write_header())
-        for arrow in itertools.chain([first], made):
-            for batch in arrow.to_batches():
-                copy.write(encoder.write_batch(batch))
-        copy.write(encoder.finish())
+    copy_tables(connection, table, types, blocks)
 
 
 def _copy_slices(connections, slices, columns, table):

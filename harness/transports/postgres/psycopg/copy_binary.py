@@ -8,6 +8,7 @@ from numbers import Integral
 from uuid import UUID
 
 from harness.registry import transport
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout, identifier, identifiers
 from harness.transports.postgres.tables import rows_of_pandas
 
 LARGEST_FLOAT4 = 3.4028234663852886e38
@@ -15,10 +16,7 @@ LARGEST_FLOAT4 = 3.4028234663852886e38
 
 def _types(connection, table, columns=()):
     """Ask the server for the names of these columns (or all) and their type numbers (one round trip)."""
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, columns)) if columns else sql.SQL("*")
-    cursor = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
+    cursor = connection.execute(f"SELECT {identifiers(columns) or '*'} FROM {identifier(table)} LIMIT 0")
     return {column.name: column.type_code for column in cursor.description}
 
 
@@ -46,14 +44,10 @@ def _document(value):
 
 def _copy_rows(connection, table, types, rows):
     """Send rows of values, with uuids and JSON as strings, into a binary COPY FROM STDIN."""
-    from psycopg import sql
-
     of_type = {"uuid": UUID, "json": _document, "jsonb": _document}
     made_by = {connection.adapters.types[name].oid: make for name, make in of_type.items()}
     made = [(place, made_by[oid]) for place, oid in enumerate(types.values()) if oid in made_by]
-    names = sql.SQL(", ").join(map(sql.Identifier, types))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(sql.Identifier(table), names)
-    with connection.cursor().copy(statement) as copy:
+    with connection.cursor().copy(copy_from_stdin(table, types, "WITH (FORMAT binary)")) as copy:
         copy.set_types(list(types.values()))
         for row in rows:
             values = list(row)
@@ -64,10 +58,7 @@ def _copy_rows(connection, table, types, rows):
 
 def _rows(connection, table, types):
     """Return all rows of a binary COPY TO STDOUT as tuples of Python values."""
-    from psycopg import sql
-
-    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT binary)").format(sql.Identifier(table))
-    with connection.cursor().copy(statement) as copy:
+    with connection.cursor().copy(copy_to_stdout(table, "WITH (FORMAT binary)")) as copy:
         copy.set_types(list(types.values()))
         return list(copy.rows())
 

@@ -9,7 +9,9 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.postgres.psycopg.client import received, types_of
+from harness.transports.postgres.psycopg.client import received
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout, identifier, identifiers, literal
+from harness.transports.postgres.tables import types_of
 
 BLOCK_BYTES = 1 << 20
 SLICE_ROWS = 10_000
@@ -17,20 +19,8 @@ SLICE_ROWS = 10_000
 
 def _copy_from_stdin(table, columns, null=""):
     """Return COPY ... FROM STDIN in CSV, with every name quoted; `null` means NULL even in quotes."""
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    options = sql.SQL("NULL {}, FORCE_NULL ({})").format(sql.Literal(null), names) if null else sql.SQL("NULL ''")
-    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT csv, {})")
-    return statement.format(sql.Identifier(table), names, options)
-
-
-def _copy_to_stdout(connection, table):
-    """Return the CSV of COPY ... TO STDOUT, without a header, as a buffer at its start."""
-    from psycopg import sql
-
-    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv)").format(sql.Identifier(table))
-    return received(connection, statement)
+    options = f"NULL {literal(null)}, FORCE_NULL ({identifiers(columns)})" if null else "NULL ''"
+    return copy_from_stdin(table, columns, f"WITH (FORMAT csv, {options})")
 
 
 @transport("COPY FROM STDIN", "delimited text")
@@ -123,20 +113,17 @@ def _key_remade(connection, table):
 
     https://www.postgresql.org/docs/current/populate.html
     """
-    from psycopg import sql
-
-    named = sql.Identifier(table)
+    named = identifier(table)
     asked = (
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
     )
     with connection.transaction():
-        keys = connection.execute(asked, [named.as_string(connection)]).fetchall()
+        keys = connection.execute(asked, [named]).fetchall()
         for name, _ in keys:
-            connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(named, sql.Identifier(name)))
+            connection.execute(f"ALTER TABLE {named} DROP CONSTRAINT {identifier(name)}")
         yield
         for name, definition in keys:
-            added = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
-            connection.execute(added.format(named, sql.Identifier(name), sql.SQL(definition)))
+            connection.execute(f"ALTER TABLE {named} ADD CONSTRAINT {identifier(name)} {definition}")
 
 
 @transport("COPY FROM STDIN, index afterwards", "delimited text")
@@ -182,7 +169,7 @@ def read_polars_copy_csv_lossless(connection, table):
     }
     with phase("receive"):
         schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table, "WITH (FORMAT csv)"))
     with phase("decode"):
         return pl.read_csv(buffer, has_header=False, schema=schema)
 
@@ -209,7 +196,7 @@ def read_pandas_copy_csv_lossless(connection, table):
     }
     with phase("receive"):
         columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table, "WITH (FORMAT csv)"))
     with phase("decode"):
         if not buffer.getbuffer():  # pyarrow refuses an empty CSV
             arrow = pa.schema(columns.items()).empty_table()

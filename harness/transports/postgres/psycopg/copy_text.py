@@ -10,26 +10,12 @@ import io
 import re
 
 from harness.registry import phase, transport
-from harness.transports.postgres.psycopg.client import received, types_of
+from harness.transports.postgres.psycopg.client import received
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout
+from harness.transports.postgres.tables import types_of
 
 ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}  # all that must be escaped for the server
 ESCAPED = {r"\\": "\\", r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\b": "\b", r"\f": "\f", r"\v": "\v"}  # all it sends
-
-
-def _copy_from_stdin(table, columns):
-    """Return COPY ... FROM STDIN in the text format, with every name quoted."""
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    return sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
-
-
-def _copy_to_stdout(connection, table):
-    """Return the data of COPY ... TO STDOUT in the text format, as a buffer at its start."""
-    from psycopg import sql
-
-    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT").format(sql.Identifier(table))
-    return received(connection, statement)
 
 
 @transport("COPY FROM STDIN", "delimited text")
@@ -44,7 +30,7 @@ def write_polars_copy_text_format(connection, frame, table):
     with phase("encode"):
         frame = frame.with_columns(pl.col(pl.String).str.replace_many(ESCAPES))
         frame.write_csv(buffer, include_header=False, separator="\t", quote_style="never", null_value=r"\N")
-    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("send"), connection.cursor().copy(copy_from_stdin(table, frame.columns)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -72,7 +58,7 @@ def write_pandas_copy_text_format(connection, frame, table):
     with phase("encode"):
         frame = frame.assign(**{name: _writable(frame[name]) for name in frame.columns})
         frame.to_csv(buffer, index=False, header=False, sep="\t", quoting=csv.QUOTE_NONE, na_rep=r"\N")
-    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("send"), connection.cursor().copy(copy_from_stdin(table, frame.columns)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -95,7 +81,7 @@ def read_polars_copy_text_format(connection, table):
     }
     with phase("receive"):
         schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table))
     with phase("decode"):
         frame = pl.read_csv(
             buffer,
@@ -130,7 +116,7 @@ def read_pandas_copy_text_format(connection, table):
     dtypes = {**integers, "float4": "float32", "float8": "float64"}
     with phase("receive"):
         types = types_of(connection, table)
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table))
     with phase("decode"):
         frame = pd.read_csv(
             buffer,

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import copy_from_stdin
 from harness.transports.postgres.tables import LOCK_TIMEOUT, key_columns, psycopg_connections, take_turn
 
 connect = psycopg_connections
@@ -11,13 +12,9 @@ connect = psycopg_connections
 
 def _copy(connection, frame, table):
     """Print a slice of the frame as CSV and send it; every string is quoted, and an empty field is NULL."""
-    from psycopg import sql
-
-    columns = sql.SQL(", ").join(map(sql.Identifier, frame.columns))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), columns)
     connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
     text = frame.write_csv(include_header=False, quote_style="non_numeric").encode()
-    with connection.cursor().copy(statement) as copy:
+    with connection.cursor().copy(copy_from_stdin(table, frame.columns, "(FORMAT csv)")) as copy:
         copy.write(text)
 
 

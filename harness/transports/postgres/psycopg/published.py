@@ -4,29 +4,11 @@ import csv
 import io
 
 from harness.registry import phase, transport
-from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.psycopg.client import received
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout, identifier
 
-
-def _copy_from_stdin(table, columns):
-    """Return the published COPY statement for these columns, with every name quoted."""
-    from psycopg import sql
-
-    return sql.SQL(r"COPY {} ({}) FROM STDIN WITH (FORMAT csv, DELIMITER E'\t', NULL '\N')").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
-
-
-def _copy_to_stdout(connection, table):
-    """Return the data of COPY ... TO STDOUT, as a buffer at its start: tab-delimited text with a header line."""
-    from psycopg import sql
-
-    statement = sql.SQL(r"COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER E'\t', NULL '\N')")
-    buffer = io.BytesIO()
-    with connection.cursor().copy(statement.format(sql.Identifier(table))) as copy:
-        while chunk := copy.read():
-            buffer.write(chunk)
-    buffer.seek(0)
-    return buffer
+TABS = r"WITH (FORMAT csv, DELIMITER E'\t', NULL '\N')"
+TABS_AND_HEADER = r"WITH (FORMAT csv, HEADER, DELIMITER E'\t', NULL '\N')"
 
 
 @transport("COPY FROM STDIN", "delimited text", published="psycopg COPY FROM STDIN from Polars delimited text")
@@ -39,7 +21,7 @@ def write_polars_copy_text(connection, frame, table):
     with phase("encode"):
         buffer = io.BytesIO()
         frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
-    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("send"), connection.cursor().copy(copy_from_stdin(table, frame.columns, TABS)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -53,7 +35,7 @@ def write_pandas_copy_text(connection, frame, table):
     with phase("encode"):
         buffer = io.BytesIO()
         frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
-    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("send"), connection.cursor().copy(copy_from_stdin(table, frame.columns, TABS)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -74,7 +56,7 @@ def read_polars_copy_text(connection, table):
     import polars as pl
 
     with phase("receive"):
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table, TABS_AND_HEADER))
     with phase("decode"):
         names = next(csv.reader(map(bytes.decode, buffer), delimiter="\t"))  # polars keeps doubled quotes in names
         buffer.seek(0)
@@ -92,7 +74,7 @@ def read_pandas_copy_text(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        buffer = _copy_to_stdout(connection, table)
+        buffer = received(connection, copy_to_stdout(table, TABS_AND_HEADER))
     with phase("decode"):
         return pd.read_csv(buffer, sep="\t", na_values=r"\N")
 

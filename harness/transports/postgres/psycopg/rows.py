@@ -18,12 +18,6 @@ def _insert(table, columns):
     return query.replace("%", "%%") + f"({', '.join(['%s'] * len(columns))})"
 
 
-def _select(table):
-    from psycopg import sql
-
-    return sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))
-
-
 def _send_many(connection, table, columns, rows):
     with connection.transaction(), connection.cursor() as cursor:
         cursor.executemany(_insert(table, columns), rows)
@@ -87,7 +81,7 @@ def read_polars_binary_rows(connection, table):
     import polars as pl
 
     with phase("receive"):
-        cursor = connection.execute(_select(table), binary=True)
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}", binary=True)
     with phase("decode"):
         columns = [column.name for column in cursor.description]
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row", infer_schema_length=None)
@@ -103,7 +97,7 @@ def read_pandas_binary_rows(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        cursor = connection.execute(_select(table), binary=True)
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}", binary=True)
     with phase("decode"):
         return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
 
@@ -118,7 +112,7 @@ def read_polars_server_cursor(connection, table):
     import polars as pl
 
     with connection.transaction(), connection.cursor(name="rows") as cursor:
-        cursor.execute(_select(table))
+        cursor.execute(f"SELECT * FROM {identifier(table)}")
         columns = [column.name for column in cursor.description]
         frames = [pl.DataFrame(schema=columns)]
         while rows := cursor.fetchmany(BATCH_ROWS):
@@ -136,7 +130,7 @@ def read_pandas_server_cursor(connection, table):
     import pandas as pd
 
     with connection.transaction(), connection.cursor(name="rows") as cursor:
-        cursor.execute(_select(table))
+        cursor.execute(f"SELECT * FROM {identifier(table)}")
         columns = [column.name for column in cursor.description]
         frames = [pd.DataFrame(columns=columns)]
         while rows := cursor.fetchmany(BATCH_ROWS):

@@ -2,18 +2,11 @@
 
 from harness.registry import transport
 from harness.transports.parts import batches, gathered, write_part
-from harness.transports.postgres.psycopg.client import types_of
+from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout
+from harness.transports.postgres.tables import types_of
 
 BLOCK_BYTES = 2 << 20  # of CSV parsed at a time
 CHUNK_ROWS = 65_536  # rows of a polars batch, and of a row group
-
-
-def _copy_csv(table, columns):
-    """Return COPY ... FROM STDIN in CSV: an empty field is null, and `""` the empty string."""
-    from psycopg import sql
-
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), names)
 
 
 @transport("COPY FROM STDIN", "delimited text")
@@ -28,7 +21,7 @@ def load_copy_csv(connection, source, table):
     from pyarrow import csv, parquet
 
     columns = parquet.read_schema(source).names
-    with connection.cursor().copy(_copy_csv(table, columns)) as copy:
+    with connection.cursor().copy(copy_from_stdin(table, columns, "(FORMAT csv)")) as copy:
         for batch in batches(source):
             text = pa.BufferOutputStream()
             csv.write_csv(batch, text, csv.WriteOptions(include_header=False))
@@ -46,7 +39,7 @@ def load_polars_sink(connection, source, table):
 
     frame = pl.scan_parquet(source, glob=False)
     columns = frame.collect_schema().names()
-    with connection.cursor().copy(_copy_csv(table, columns)) as copy:
+    with connection.cursor().copy(copy_from_stdin(table, columns, "(FORMAT csv)")) as copy:
         frame.sink_batches(
             lambda batch: copy.write(batch.write_csv(include_header=False, quote_style="non_numeric")),
             chunk_size=CHUNK_ROWS,
@@ -95,7 +88,6 @@ def unload_copy_csv(connection, table, destination):
     writes them. Dates before the year 1 and infinite dates are refused. One statement returns the rows of one snapshot.
     """
     import pyarrow as pa
-    from psycopg import sql
 
     types = {
         "bool": pa.bool_(),
@@ -110,7 +102,6 @@ def unload_copy_csv(connection, table, destination):
     }
     connection.execute("SELECT set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false)")
     columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
-    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT csv)").format(sql.Identifier(table))
-    with connection.cursor().copy(statement) as copy:
+    with connection.cursor().copy(copy_to_stdout(table, "(FORMAT csv)")) as copy:
         parsed = (batch for block in _blocks(copy) for batch in _parsed(block, columns).to_batches())
         write_part(destination, "rows", map(pa.concat_batches, gathered(parsed, CHUNK_ROWS)))
