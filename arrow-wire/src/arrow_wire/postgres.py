@@ -117,8 +117,10 @@ def write(
 
 def _table(frame: Any, library: str, is_float: Any) -> pa.Table:
     if library == "polars":
-        return frames.polars_for_postgres(frame)
-    return frames.pandas_for_postgres(frame, is_float)
+        import polars as pl
+
+        return frames.of_polars(frame, pl.Decimal(38, 0), frames.uuids)
+    return frames.of_pandas(frame, is_float)
 
 
 def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_: str = "arrow") -> Any:
@@ -151,7 +153,7 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
     if as_ == "polars":
         import polars as pl
 
-        return pl.from_arrow(table, rechunk=False)
+        return pl.DataFrame(table.to_reader())  # without a copy; from_arrow takes longer than a thousand rows
     return _of_pandas(table) if as_ == "pandas" else table
 
 
@@ -160,7 +162,7 @@ def _of_pandas(table: pa.Table) -> Any:
 
     dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
     made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in table.columns]
-    return pd.DataFrame(dict(zip(table.column_names, made, strict=True)), copy=False)
+    return frames.pandas_frame((name, one.array) for name, one in zip(table.column_names, made, strict=True))
 
 
 def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:

@@ -128,15 +128,15 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
     result = cursor.pgresult
     assert result is not None
     found = _oids(result)
-    unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
+    unknown = [oid for oid, _ in found if not postgres_types.built_in(oid)]
     answer = ask(connection, postgres_types.question(unknown)) if unknown else []
     return [column.name for column in cursor.description or ()], postgres_types.types(found, answer)
 
 
 def types_of(result: PGresult) -> list[ServerType] | None:
     """Return the types of a result's columns; None where one of them is a type that not every server has."""
-    found = _oids(result)
-    return postgres_types.types(found) if all(postgres_types.known(oid) for oid, _ in found) else None
+    found = [postgres_types.built_in(*of) for of in _oids(result)]
+    return None if None in found else found  # type: ignore[return-value]
 
 
 def _oids(result: PGresult) -> list[tuple[int, int]]:
