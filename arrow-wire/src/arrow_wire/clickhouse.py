@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from arrow_wire import clickhouse_read, clickhouse_write, frames
-from arrow_wire.clickhouse_http import Server, Table, connected, named, number_of_connections
+from arrow_wire.clickhouse_http import Server, Table, connected, named
+from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import Conflict, UnsupportedType
 from arrow_wire.tally import Progress, Tally, Written
 
@@ -30,8 +31,10 @@ Mode: TypeAlias = Literal["append", "create", "replace"]
 
 @contextmanager
 def connect(uri: str, count: int | None = None) -> Iterator[Server]:
-    """Yield open connections that several calls can use, one after the other; a read takes 2, a write one for each
-    core."""
+    """Yield open connections that several calls can use, one after the other.
+
+    There are `count`, or as many as cores that this process may use, but 2 to 8.
+    """
     with connected(uri, count or number_of_connections()) as server:
         yield server
 

@@ -134,11 +134,11 @@ def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.Table:
 
 
 def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Array:
-    dtype, array = values.dtype, values.array
-    if dtype == object:
+    dtype, array, of_numpy = values.dtype, values.array, isinstance(values.dtype, np.dtype)
+    if of_numpy and dtype.kind == "O":
         return _of_one_type(name, values, of_objects)
     # A series would be asked by Arrow for all that it can be, which takes longer than a thousand rows.
-    given = array if hasattr(array, "__arrow_array__") else array.to_numpy() if isinstance(dtype, np.dtype) else values
+    given = array if hasattr(array, "__arrow_array__") else array.to_numpy() if of_numpy else values
     nan_is_null = dtype.kind != "f" or not is_float(name)
     return _of_one_type(name, given, lambda column: pa.array(column, from_pandas=nan_is_null))
 

@@ -158,11 +158,22 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
 
 
 def _of_pandas(table: pa.Table) -> Any:
+    return frames.pandas_frame(
+        (name, _values(one)) for name, one in zip(table.column_names, table.columns, strict=True)
+    )
+
+
+def _values(column: pa.ChunkedArray) -> Any:
     import pandas as pd
 
-    dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
-    made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in table.columns]
-    return frames.pandas_frame((name, one.array) for name, one in zip(table.column_names, made, strict=True))
+    arrow_type = column.type
+    if pa.types.is_large_string(arrow_type):
+        return pd.array(column, dtype="str")
+    if pa.types.is_floating(arrow_type) or (pa.types.is_integer(arrow_type) and not column.null_count):
+        return column.to_numpy()
+    dtypes = {"bool": pd.BooleanDtype, "int16": pd.Int16Dtype, "int32": pd.Int32Dtype, "int64": pd.Int64Dtype}
+    nullable = dtypes.get(str(arrow_type)) if column.null_count else None
+    return column.to_pandas(types_mapper=nullable and (lambda _: nullable())).array
 
 
 def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:

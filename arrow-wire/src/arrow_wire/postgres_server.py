@@ -1,6 +1,5 @@
 """What is asked of Postgres by SQL: connections, names and types of columns, the key of a table, its index left out."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
 from arrow_wire import postgres_types
+from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import WrongValue
 from arrow_wire.postgres_types import ServerType
 
@@ -72,12 +72,6 @@ def parts_of(text: str) -> tuple[str, ...]:
         return ()
     names = [(found[1] or "").replace('""', '"') or found[2], (found[3] or "").replace('""', '"') or found[4]]
     return tuple(name for name in names if name)
-
-
-def number_of_connections() -> int:
-    """Return how many connections are worth it: as many as this process may use cores, at least 2 and at most 8."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(max(cores, 2), 8)
 
 
 class Connections(Sequence[Connection[Any]]):
