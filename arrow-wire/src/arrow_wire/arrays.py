@@ -13,9 +13,9 @@ from arrow_wire.library import Array, Buffer
 NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
 Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or in several
 # The buffers of a layout that its structure has; of views there are more.
-_BUFFERS = dict.fromkeys((BITS, FIXED, VIEW, LIST32, LIST64, DICTIONARY), ("validity", "values"))
-_BUFFERS |= {NOTHING: (), TEXT32: (*_BUFFERS[BITS], "data"), TEXT64: (*_BUFFERS[BITS], "data")}
-_BUFFERS |= dict.fromkeys((LIST_FIXED, FIELDS), ("validity",))
+_BUFFERS: dict[int, tuple[str, ...]] = {NOTHING: (), LIST_FIXED: ("validity",), FIELDS: ("validity",)}
+_BUFFERS |= dict.fromkeys((BITS, FIXED, VIEW, LIST32, LIST64, DICTIONARY), ("validity", "values"))
+_BUFFERS |= dict.fromkeys((TEXT32, TEXT64), ("validity", "values", "data"))
 _MOST_PIECES = 256  # their numbers are a byte
 _SHOWN = 1 << 20  # bytes or items of a value that stands in a message, shortened
 _INLINE = 12  # bytes of a text that stand in its view
