@@ -1,11 +1,13 @@
 """The compiled library: it is the one these sources are of, and a check that fails ends nothing but its call."""
 
 import ctypes
+import os
 import pickle
 import threading
+from pathlib import Path
 
 import pytest
-from arrow_wire import CheckFailed, Conflict, Error, WrongValue, clickhouse_library, errors, library
+from arrow_wire import CheckFailed, Conflict, Error, WrongValue, clickhouse_library, cores, errors, library
 from psycopg import errors as of_psycopg
 
 
@@ -57,3 +59,13 @@ def test_errors_can_be_sent_to_another_process() -> None:
     assert isinstance(unique, of_psycopg.UniqueViolation)
     assert isinstance(unique, Error)
     assert unique.sqlstate == "23505"
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("350000 100000", 4), ("50000 100000", 2), ("max 100000", 8), ("", 8)])
+def test_a_container_with_a_limit_of_cores_opens_no_more_connections(
+    limit: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpu.max").write_text(limit)
+    monkeypatch.setattr(cores, "_GROUPS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
+    assert cores.number_of_connections() == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -24,8 +25,8 @@ def folder_value(text):
     return polars.lit(None if none else unquote(text), polars.String)
 
 """
+_DECIMAL = "None if text is None else decimal.Decimal(text)"
 _FROM_ARROW = "frame = polars.from_arrow(table)"
-_ASKED = "polars.from_arrow(select())"
 _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 
 
@@ -65,11 +66,14 @@ class Source:
         return self._named if self.file else "the rows of a query"
 
 
-def load(frame: str, data: UserData, source: Source) -> str:
-    """Return the source of the function `load`, which returns the frame that was measured."""
-    lines = _read(source, data)
+def load(frame: str, data: UserData, source: Source, select: str) -> str:
+    """Return the source of the function `load`, which returns the frame that was measured.
+
+    `select` asks for the rows of a query.
+    """
+    lines = _read(source, data) if source.file else [*select.splitlines(), _FROM_ARROW]
     if casts := [cast for name in data.logical_types if (cast := _cast(name, data, bool(source.query)))]:
-        lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
+        lines.append(_with_columns(casts))
     if frame == "pandas":
         lines += _as_pandas(data)
     *before, last = lines
@@ -78,13 +82,12 @@ def load(frame: str, data: UserData, source: Source) -> str:
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
     if frame == "pandas" and any(map(is_wide, data.logical_types.values())):
         imports = f"import decimal\n\n    {imports}"
-    return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
+    gap = "\n" if source.query else "\n\n"  # what asks begins with imports, too
+    return f'def load():\n    """Return the data as they were measured."""\n    {imports}{gap}{body}'
 
 
 def _read(source: Source, data: UserData) -> list[str]:
     """Return the lines that read the data, as they were read."""
-    if source.file is None:
-        return [f"frame = {_ASKED}"]
     if not data.program.pattern:
         return [*_one_file(data, "DATA"), *_columns(data)]
     hive = data.program.hive
@@ -104,9 +107,12 @@ def _read(source: Source, data: UserData) -> list[str]:
 
 
 def _columns(data: UserData) -> list[str]:
-    if not data.program.columns:
-        return []
-    return ["frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(data.program.columns))]
+    return [_with_columns(data.program.columns)] if data.program.columns else []
+
+
+def _with_columns(made: Iterable[str]) -> str:
+    lines = _on_few_lines(made)
+    return f"frame = frame.with_columns(\n    {lines},\n)" if "\n" in lines else f"frame = frame.with_columns({lines})"
 
 
 def _one_file(data: UserData, path: str) -> list[str]:
@@ -192,11 +198,13 @@ def _as_pandas(data: UserData) -> list[str]:
         ),
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
-    lines += [f"frame[{name!r}] = {_objects(name, data.logical_types[name])}" for name in objects]
+    wide = [name for name in objects if is_wide(data.logical_types[name])]
+    lines += [f"objects[{name!r}] = [{_DECIMAL} for text in objects[{name!r}]]" for name in wide]
+    lines += ["for name, values in objects.items():", "    frame[name] = values"] if objects else []
     return [line for line in lines if line]
 
 
-def _on_few_lines(items: list[str]) -> str:
+def _on_few_lines(items: Iterable[str]) -> str:
     lines: list[str] = []
     for item in items:
         if lines and len(lines[-1]) + len(item) < 100:
@@ -204,10 +212,3 @@ def _on_few_lines(items: list[str]) -> str:
         else:
             lines.append(item)
     return ",\n    ".join(lines)
-
-
-def _objects(name: str, logical: str) -> str:
-    objects = f"objects[{name!r}]"
-    if not is_wide(logical):
-        return objects
-    return f"[None if text is None else decimal.Decimal(text) for text in {objects}]"

@@ -66,7 +66,7 @@ def program(figure: Figure, data: UserData, source: Source, table: str = "") -> 
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
-        parts += [*([] if source.file else [making.SELECT]), load(entry.frame, data, source)]
+        parts.append(load(entry.frame, data, source, making.SELECT))
         parts += [] if _OURS in packages else [making.CREATE_TABLE]
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 

@@ -12,6 +12,10 @@ from arrow_wire.library import Array, Buffer
 
 NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
 Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or in several
+# The buffers of a layout that its structure has; of views there are more.
+_BUFFERS: dict[int, tuple[str, ...]] = {NOTHING: (), LIST_FIXED: ("validity",), FIELDS: ("validity",)}
+_BUFFERS |= dict.fromkeys((BITS, FIXED, VIEW, LIST32, LIST64, DICTIONARY), ("validity", "values"))
+_BUFFERS |= dict.fromkeys((TEXT32, TEXT64), ("validity", "values", "data"))
 _MOST_PIECES = 256  # their numbers are a byte
 _SHOWN = 1 << 20  # bytes or items of a value that stands in a message, shortened
 _INLINE = 12  # bytes of a text that stand in its view
@@ -29,6 +33,8 @@ def gathered(column: Values) -> Values:
     """Return a column as one array; but texts that stand in several are read where they are, up to 256 of these."""
     if isinstance(column, pa.Array):
         return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
     pieces = [piece for piece in column.chunks if len(piece)]
     if len(pieces) == 1:
         return pieces[0]
@@ -39,7 +45,7 @@ def gathered(column: Values) -> Values:
 
 def is_read_in_place(column: Values) -> bool:
     """Whether `gathered` leaves all values where they are."""
-    if isinstance(column, pa.Array):
+    if isinstance(column, pa.Array) or column.num_chunks == 1:
         return True
     pieces = sum(len(piece) > 0 for piece in column.chunks)
     return pieces == 1 or (1 < pieces <= _MOST_PIECES and is_text(column.type))
@@ -66,12 +72,9 @@ def described(array: Values) -> Described:
     structure.layout, structure.width = layout, width
     structure.length, structure.offset = len(array), array.offset
     buffers = array.buffers()
-    if layout != NOTHING:
-        structure.validity = _buffer(buffers[0])
-    if layout in (BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, DICTIONARY):
-        structure.values = _buffer(buffers[1])
-    if layout in (TEXT32, TEXT64):
-        structure.data = _buffer(buffers[2])
+    for name, buffer in zip(_BUFFERS[layout], buffers, strict=False):
+        if buffer is not None:
+            setattr(structure, name, Buffer(buffer.address, buffer.size))
     if layout == VIEW:
         more = (Buffer * max(1, len(buffers) - 2))(*map(_buffer, buffers[2:]))
         structure.more, structure.more_count = more, len(buffers) - 2

@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from arrow_wire import clickhouse_read, clickhouse_write, frames
-from arrow_wire.clickhouse_http import Server, Table, connected, named, number_of_connections
+from arrow_wire.clickhouse_http import Server, Table, connected, named
+from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import Conflict, UnsupportedType
 from arrow_wire.tally import Progress, Tally, Written
 
@@ -30,8 +31,10 @@ Mode: TypeAlias = Literal["append", "create", "replace"]
 
 @contextmanager
 def connect(uri: str, count: int | None = None) -> Iterator[Server]:
-    """Yield open connections that several calls can use, one after the other; a read takes 2, a write one for each
-    core."""
+    """Yield open connections that several calls can use, one after the other.
+
+    There are `count`, or as many as cores that this process may use, but 2 to 8.
+    """
     with connected(uri, count or number_of_connections()) as server:
         yield server
 
@@ -84,8 +87,7 @@ def write(
         frames.require_names(list(reader.schema.names))
     else:
         frames.names_of(frame)
-        made = frames.polars_for_clickhouse if library == "polars" else frames.pandas_for_clickhouse
-        reader = made(frame).to_reader()
+        reader = _table(frame, library).to_reader()
     with _server(where, settings) as server:
         count = len(server.clients) or number_of_connections()
         how = clickhouse_write.write
@@ -96,6 +98,14 @@ def write(
             how = clickhouse_write.replace if there else clickhouse_write.make
         how(server, count, parts, reader, most, tally)
     return tally.written
+
+
+def _table(frame: Any, library: str) -> pa.Table:
+    if library == "polars":
+        import polars as pl
+
+        return frames.of_polars(frame, pl.String())
+    return frames.of_pandas(frame, lambda _: True)
 
 
 def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings | None = None) -> Any:
@@ -159,23 +169,20 @@ def _polars(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
 
 
 def _pandas(batches: Iterator[pa.RecordBatch]) -> Any:
-    import pandas as pd
-
-    series = {name: _series(array) for batch in batches for name, array in frames.columns_of(batch)}
-    return pd.DataFrame(series, copy=False)
+    return frames.pandas_frame((name, _values(one)) for batch in batches for name, one in frames.columns_of(batch))
 
 
-def _series(array: pa.Array) -> Any:
+def _values(array: pa.Array) -> Any:
     import pandas as pd
 
     arrow_type = array.type
     if pa.types.is_large_string(arrow_type):
-        return pd.Series(pd.array(pa.chunked_array([array]), dtype="str"), copy=False)
+        return pd.array(pa.chunked_array([array]), dtype="str")
     if pa.types.is_date32(arrow_type):
-        return pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"), copy=False)
+        return array.to_numpy(zero_copy_only=False).astype("M8[us]")
     if pa.types.is_temporal(arrow_type):
-        return array.to_pandas()
+        return array.to_pandas().array
     of_numpy = pa.types.is_boolean(arrow_type) or pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)
     if of_numpy and not array.null_count:
-        return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
-    return pd.Series(array, dtype=pd.ArrowDtype(arrow_type), copy=False)
+        return array.to_numpy(zero_copy_only=False)
+    return pd.array(array, dtype=pd.ArrowDtype(arrow_type))

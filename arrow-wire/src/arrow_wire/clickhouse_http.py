@@ -1,7 +1,6 @@
 """ClickHouse over HTTP by the standard library: https://clickhouse.com/docs/interfaces/http"""
 
 import json
-import os
 import re
 import select
 import ssl
@@ -212,11 +211,6 @@ def connected(uri: str, count: int = 0) -> Iterator[Server]:
     finally:
         for client in server.clients:
             client.close()
-
-
-def number_of_connections() -> int:
-    """Return how many connections are worth it: one for each core, at least 2 and at most 8."""
-    return min(max(os.cpu_count() or 2, 2), 8)
 
 
 class AnswerBytes:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ctypes import addressof, byref, c_uint32, c_void_p
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -66,6 +67,7 @@ class Columns:
             self.address = None
 
 
+@lru_cache(1024)
 def _shape(arrow_type: pa.DataType) -> Shape:
     """Return the shape of a type's columns; an extension's are those of its storage."""
     if isinstance(arrow_type, pa.BaseExtensionType):

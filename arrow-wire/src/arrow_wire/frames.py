@@ -1,12 +1,13 @@
 """Frames of polars, pandas and others as Arrow, and Arrow as frames; the names of their columns, and their chunks."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from arrow_wire.arrays import is_text
@@ -51,8 +52,7 @@ def require_names(names: Sequence[Any]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise WrongValue(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
-        if names.count(name) > 1:
-            found = names.count(name)
+        if len(set(names)) < len(names) and (found := names.count(name)) > 1:
             raise WrongValue(f'column "{name}": expected each name once, found {found}; rename or drop one', name)
 
 
@@ -98,80 +98,67 @@ def of_objects(values: Any) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
-def polars_for_postgres(frame: Any) -> pa.Table:
-    """Return a polars frame as Arrow, whose buffers it shares; objects have to be UUIDs."""
+def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.array) -> pa.Table:
+    """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits.
+
+    These numbers, for which Arrow has no type, become `wide`, a dtype of polars. Raises UnsupportedType for objects of
+    which `array_of` makes no array.
+    """
     import polars as pl
 
-    columns, level = [], pl.CompatLevel.newest()
-    for column in frame.get_columns():
-        if isinstance(column.dtype, pl.Object):
-            columns.append(_uuids(column.name, column.to_list()))
-            continue
-        if isinstance(column.dtype, pl.Int128 | pl.UInt128):
-            column = column.cast(pl.Decimal(38, 0))
-        columns.append(column.to_arrow(compat_level=level))
-    return pa.table(columns, frame.columns)
-
-
-def _uuids(name: str, values: list[Any]) -> pa.Array:
-    if all(value is None or isinstance(value, uuid.UUID) for value in values):
-        return pa.array(values, pa.uuid())
-    raise UnsupportedType(f'column "{name}": expected values of one type, found objects; make texts of them with str')
-
-
-def pandas_for_postgres(frame: Any, is_float: Callable[[str], bool]) -> pa.Table:
-    """Return a pandas frame as Arrow. In a column of floats that becomes one of the server's NaN stays NaN."""
-    columns = []
-    for name in frame.columns:
-        column = frame[name]
-        floats = is_float(name) and column.dtype.kind == "f"
-        try:
-            columns.append(of_objects(column) if column.dtype == object else pa.array(column, from_pandas=not floats))
-        except (OverflowError, TypeError, ValueError) as error:
-            raise UnsupportedType(
-                f'column "{name}": expected values of one type, found {column.dtype}: {error}'
-            ) from None
-    return pa.table(columns, list(frame.columns))
-
-
-def polars_for_clickhouse(frame: Any) -> pa.Table:
-    """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits."""
-    import polars as pl
-
-    objects = {
-        column.name: _of_one_type(column.name, column.to_list(), pa.array)
-        for column in frame.get_columns()
-        if isinstance(column.dtype, pl.Object)
-    }
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
+    objects = {name: frame[name].to_list() for name, dtype in dtypes.items() if isinstance(dtype, pl.Object)}
     plain = frame.drop(list(objects)) if objects else frame
-    if any(isinstance(column.dtype, pl.Int128 | pl.UInt128) for column in plain.get_columns()):
-        plain = plain.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.String))  # for which Arrow has no type
+    if any(isinstance(dtype, pl.Int128 | pl.UInt128) for dtype in dtypes.values()):
+        plain = plain.with_columns(pl.col(pl.Int128, pl.UInt128).cast(wide))
     table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
     if not objects:
         return table
-    return pa.table({name: objects[name] if name in objects else table[name] for name in frame.columns})
+    made = {name: _of_one_type(name, values, array_of) for name, values in objects.items()}
+    return pa.table({name: made[name] if name in made else table[name] for name in dtypes})
 
 
-def pandas_for_clickhouse(frame: Any) -> pa.Table:
+def uuids(values: list[Any]) -> pa.Array:
+    """Return objects as UUIDs. Raises ArrowTypeError for others."""
+    if all(value is None or isinstance(value, uuid.UUID) for value in values):
+        return pa.array(values, pa.uuid())
+    raise pa.ArrowTypeError("objects that are no UUIDs")
+
+
+def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.Table:
     """Return a pandas frame as an Arrow table, which shares the memory of numpy's and Arrow's columns.
 
-    A NaN among floats stays one; in a column of objects it is a null, as None is.
+    In a column of floats a NaN stays one where the server's column `is_float`; elsewhere it is a null, as None is.
     """
-    return pa.table({name: _of_series(name, values) for name, values in frame.items()})
+    return pa.table({name: _of_series(name, values, is_float) for name, values in frame.items()})
 
 
-def _of_series(name: str, values: Any) -> pa.Array:
-    if values.dtype == object:
+def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Array:
+    dtype, array, of_numpy = values.dtype, values.array, isinstance(values.dtype, np.dtype)
+    if of_numpy and dtype.kind == "O":
         return _of_one_type(name, values, of_objects)
-    return pa.array(values.to_numpy() if values.dtype in ("float64", "float32", "float16") else values)
+    # A series would be asked by Arrow for all that it can be, which takes longer than a thousand rows.
+    given = array if hasattr(array, "__arrow_array__") else array.to_numpy() if of_numpy else values
+    nan_is_null = dtype.kind != "f" or not is_float(name)
+    return _of_one_type(name, given, lambda column: pa.array(column, from_pandas=nan_is_null))
+
+
+def pandas_frame(columns: Iterable[tuple[str, Any]]) -> Any:
+    """Return names and arrays of numpy or pandas as a frame that shares their memory.
+
+    Of Series, pandas would compare and copy the index of each.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(dict(columns), copy=False)
 
 
 def _of_one_type(name: str, values: Any, array_of: Callable[[Any], pa.Array]) -> pa.Array:
     try:
         return array_of(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError) as error:
         raise UnsupportedType(
-            f'column "{name}": expected objects of one type, found: {error}; cast them first'
+            f'column "{name}": expected values of one type, found: {error}; cast them first'
         ) from None
 
 

@@ -117,8 +117,10 @@ def write(
 
 def _table(frame: Any, library: str, is_float: Any) -> pa.Table:
     if library == "polars":
-        return frames.polars_for_postgres(frame)
-    return frames.pandas_for_postgres(frame, is_float)
+        import polars as pl
+
+        return frames.of_polars(frame, pl.Decimal(38, 0), frames.uuids)
+    return frames.of_pandas(frame, is_float)
 
 
 def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_: str = "arrow") -> Any:
@@ -151,16 +153,27 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
     if as_ == "polars":
         import polars as pl
 
-        return pl.from_arrow(table, rechunk=False)
+        return pl.DataFrame(table.to_reader())  # without a copy; from_arrow takes longer than a thousand rows
     return _of_pandas(table) if as_ == "pandas" else table
 
 
 def _of_pandas(table: pa.Table) -> Any:
+    return frames.pandas_frame(
+        (name, _values(one)) for name, one in zip(table.column_names, table.columns, strict=True)
+    )
+
+
+def _values(column: pa.ChunkedArray) -> Any:
     import pandas as pd
 
-    dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
-    made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in table.columns]
-    return pd.DataFrame(dict(zip(table.column_names, made, strict=True)), copy=False)
+    arrow_type = column.type
+    if pa.types.is_large_string(arrow_type):
+        return pd.array(column, dtype="str")
+    if pa.types.is_floating(arrow_type) or (pa.types.is_integer(arrow_type) and not column.null_count):
+        return column.to_numpy()
+    dtypes = {"bool": pd.BooleanDtype, "int16": pd.Int16Dtype, "int32": pd.Int32Dtype, "int64": pd.Int64Dtype}
+    nullable = dtypes.get(str(arrow_type)) if column.null_count else None
+    return column.to_pandas(types_mapper=nullable and (lambda _: nullable())).array
 
 
 def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:

@@ -1,6 +1,5 @@
 """What is asked of Postgres by SQL: connections, names and types of columns, the key of a table, its index left out."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
 from arrow_wire import postgres_types
+from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import WrongValue
 from arrow_wire.postgres_types import ServerType
 
@@ -74,12 +74,6 @@ def parts_of(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def number_of_connections() -> int:
-    """Return how many connections are worth it: as many as this process may use cores, at least 2 and at most 8."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(max(cores, 2), 8)
-
-
 class Connections(Sequence[Connection[Any]]):
     """Connections to one server in autocommit mode, each opened when it is first used."""
 
@@ -128,15 +122,15 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
     result = cursor.pgresult
     assert result is not None
     found = _oids(result)
-    unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
+    unknown = [oid for oid, _ in found if not postgres_types.built_in(oid)]
     answer = ask(connection, postgres_types.question(unknown)) if unknown else []
     return [column.name for column in cursor.description or ()], postgres_types.types(found, answer)
 
 
 def types_of(result: PGresult) -> list[ServerType] | None:
     """Return the types of a result's columns; None where one of them is a type that not every server has."""
-    found = _oids(result)
-    return postgres_types.types(found) if all(postgres_types.known(oid) for oid, _ in found) else None
+    found = [postgres_types.built_in(*of) for of in _oids(result)]
+    return None if None in found else found  # type: ignore[return-value]
 
 
 def _oids(result: PGresult) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ Where a server has types of its own (enums, arrays of them), it has to be asked 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -52,9 +53,13 @@ class ServerType:
         return (self.modifier - 4) >> 16 & 0xFFFF, (places ^ 1024) - 1024
 
 
-def known(oid: int) -> bool:
-    """Return whether every server has the same type by this number, and it is known here."""
-    return oid in _NAMES or oid in _ARRAYS
+@lru_cache(1024)
+def built_in(oid: int, modifier: int = -1) -> ServerType | None:
+    """Return the type of this number that every server has; None where it is not known here."""
+    if oid in _NAMES:
+        return ServerType(oid, _NAMES[oid], _NAMES[oid], modifier)
+    item = built_in(_ARRAYS[oid], modifier) if oid in _ARRAYS else None
+    return item and ServerType(oid, "array", f"{item.shown}[]", modifier, item)
 
 
 def types(described: Iterable[tuple[int, int]], answer: Iterable[tuple[object, ...]] = ()) -> list[ServerType]:
@@ -62,17 +67,14 @@ def types(described: Iterable[tuple[int, int]], answer: Iterable[tuple[object, .
     asked = {row[0]: row for row in answer}
 
     def made(oid: int, modifier: int) -> ServerType:
-        if oid in _NAMES:
-            return ServerType(oid, _NAMES[oid], _NAMES[oid], modifier)
-        if oid in _ARRAYS:
-            item = made(_ARRAYS[oid], modifier)
-            return ServerType(oid, "array", f"{item.shown}[]", modifier, item)
+        if found := built_in(oid, modifier):
+            return found
         if oid not in asked:
             return ServerType(oid, OTHER, f"type {oid}", modifier)
         _, name, typtype, item_oid, item_name, item_typtype = asked[oid]
         if isinstance(item_oid, int):
             of_items = ENUM if item_typtype == "e" else OTHER
-            below = made(item_oid, modifier) if known(item_oid) else ServerType(item_oid, of_items, str(item_name))
+            below = built_in(item_oid, modifier) or ServerType(item_oid, of_items, str(item_name))
             return ServerType(oid, "array", str(name), modifier, below)
         return ServerType(oid, ENUM if typtype == "e" else OTHER, str(name), modifier)
 

@@ -17,24 +17,16 @@ def create_table():
     if answer.status != 200:
         raise SystemExit(answer.read().decode())'''
 CREATE_BY_ARROW_WIRE = "connection.ask(CREATE_TABLE)"
+# What `load` does for a query: `table` is its rows in Arrow.
 SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
-SELECT = '''\
-def select():
-    """Return the rows of the query as an Arrow table."""
-    from urllib.parse import parse_qsl, unquote, urlsplit
+SELECT = """\
+import clickhouse_connect
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-    import clickhouse_connect
-
-    url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
-    settings = dict(parse_qsl(url.query))
-    database = settings.pop("database", "") or unquote(url.path.strip("/"))
-    client = clickhouse_connect.get_client(
-        host=url.hostname,
-        port=url.port or 8123,
-        secure=url.scheme == "https",
-        username=unquote(url.username or "default"),
-        password=unquote(url.password or ""),
-        database=database or None,
-        settings=settings,
-    )
-    return client.query_arrow(QUERY)'''
+url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
+settings = dict(parse_qsl(url.query))
+database = settings.pop("database", "") or unquote(url.path.strip("/"))
+user = {"username": unquote(url.username or "default"), "password": unquote(url.password or "")}
+place = {"host": url.hostname, "port": url.port or 8123, "secure": url.scheme == "https", "database": database or None}
+client = clickhouse_connect.get_client(**place, **user, settings=settings)
+table = client.query_arrow(QUERY)"""

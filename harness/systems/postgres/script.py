@@ -11,13 +11,12 @@ def create_table():
     with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(CREATE_TABLE)'''
 CREATE_BY_ARROW_WIRE = "connection[0].execute(CREATE_TABLE)"
+# What `load` does for a query: `table` is its rows in Arrow.
 SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
-SELECT = '''\
-def select():
-    """Return the rows of the query as an Arrow table."""
-    from adbc_driver_postgresql import dbapi
+SELECT = """\
+from adbc_driver_postgresql import dbapi
 
-    with dbapi.connect(os.environ["LAB_POSTGRES_URI"]) as connection, connection.cursor() as cursor:
-        cursor.execute("SET client_encoding = 'UTF8'")  # which ADBC takes all strings for
-        cursor.execute(QUERY)
-        return cursor.fetch_arrow_table()'''
+with dbapi.connect(os.environ["LAB_POSTGRES_URI"]) as connection, connection.cursor() as cursor:
+    cursor.execute("SET client_encoding = 'UTF8'")  # which ADBC takes all strings for
+    cursor.execute(QUERY)
+    table = cursor.fetch_arrow_table()"""
