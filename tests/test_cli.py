@@ -234,7 +234,7 @@ def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_a
 
 
 @pytest.mark.long
-def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_where_it_is_told(
+def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_in_the_named_folder(
     lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     run = str(_published_of_the_reference(tmp_path))
@@ -379,7 +379,7 @@ def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str
 @pytest.mark.process
 @pytest.mark.long
 @pytest.mark.parametrize("budget", ["1e308", "604801", "inf", "nan", "0", "-1"])
-def test_a_budget_that_nobody_waits_for_is_one_line(
+def test_a_budget_that_is_too_long_is_one_line(
     lab: Command, budget: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")

@@ -71,7 +71,7 @@ def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_fold
     assert by_status[Status.OK] == {row.transport for row in rows_of(run_folder)} - PG_PARQUET - UNSUPPORTED
 
 
-def test_every_bound_is_measured_beside_the_ways(run_folder: Path) -> None:
+def test_every_bound_is_measured_in_the_same_run(run_folder: Path) -> None:
     bounds = {
         entry.id for entry in registry.select("postgres.*,clickhouse.*,machine.*") if entry.origin is Origin.LIMIT
     }
@@ -89,7 +89,7 @@ def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
     assert {row.fidelity for row in bounds if row.operation == "write"} == {"exact"}
 
 
-def test_the_cost_beside_the_client_is_told(run_folder: Path) -> None:
+def test_the_cost_besides_the_client_is_reported(run_folder: Path) -> None:
     told = [row for row in rows_of(run_folder) if row.status is Status.OK and row.system != "machine"]
     seconds = [row.details["server_cpu_seconds"] for row in told]
     assert min(seconds) >= 0

@@ -178,7 +178,7 @@ def test_with_rows_it_is_who_is_the_fastest_at_so_many_and_what_tells_so(
     assert "from run 20260101T000000Z-old, the newest of this machine" in text
 
 
-def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a_line_says(
+def test_beyond_the_largest_size_it_is_the_fastest_there_where_none_costs_as_a_line_says(
     chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = {"run_id": "20260101T000000Z-bent", "suite": "crossings"}
@@ -191,7 +191,7 @@ def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a
     assert f"{QUICK}  1,000,000 rows, the most; no transport follows a line" in text
 
 
-def test_with_rows_only_what_is_asked_for_and_exact_is_told_and_too_few_runs_are_said(
+def test_with_rows_only_what_is_asked_for_and_exact_is_reported_and_too_few_runs_are_said(
     chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     curves(chosen, "20260101T000000Z-old", HERE, fidelity="converted: a String")

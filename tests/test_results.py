@@ -248,7 +248,7 @@ def test_a_trace_comes_back_as_it_was_written(tmp_path):
         folders.load_trace(path)
 
 
-def test_mappings_are_texts_in_files_alone():
+def test_mappings_are_strings_in_files_alone():
     assert numbers("ctas_seconds=0.25; output_bytes=12") == {"ctas_seconds": 0.25, "output_bytes": 12}
     assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
     assert (numbers(""), texts("")) == ({}, {})

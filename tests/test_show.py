@@ -124,7 +124,7 @@ def main_of(tree):
     return main
 
 
-def test_what_a_transport_uses_of_its_sibling_stands_in_the_script_and_nothing_else_of_it():
+def test_what_a_transport_uses_of_its_sibling_is_in_the_script_and_nothing_else_of_it():
     text = script(registry.one("clickhouse.urllib.write_polars_parquet"))
     defined = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert defined.count("identifier") == defined.count("identifiers") == 1  # identifiers refers to identifier
@@ -233,7 +233,7 @@ def test_all_that_a_function_refers_to_comes_along_and_nothing_else(made_up, tmp
 
 
 @pytest.mark.process
-def test_a_transport_that_raises_unsupported_still_makes_a_script_that_stands_alone(made_up, tmp_path):
+def test_a_transport_that_raises_unsupported_still_makes_a_script_that_is_whole(made_up, tmp_path):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "refused.py").write_text(script(made_up["write_polars_refused"]))
     assert faults(tmp_path / "scripts") == ""

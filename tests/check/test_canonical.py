@@ -449,7 +449,7 @@ def test_the_frame_handed_to_a_transport_is_canonical_already(tmp_path, library)
 
 
 @pytest.mark.parametrize("logical", ["timestamp_ns", "timestamp_tz_ns"])
-def test_texts_of_moments_keep_their_nanoseconds(logical):
+def test_strings_of_timestamps_keep_their_nanoseconds(logical):
     canonical, _ = canonicalise(
         in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": logical}
     )

@@ -207,7 +207,7 @@ def test_without_a_key_whole_rows_are_matched_and_counted(expected, actual, one_
     assert [said in line for line in found] == ([] if said is None else [True])
 
 
-def test_no_value_is_told_where_none_may_be() -> None:
+def test_no_value_is_reported_where_none_may_be() -> None:
     expected, actual = (
         pl.DataFrame({"a": [1, 2], "b": ["secret", "y"]}),
         pl.DataFrame({"a": [1, 2], "b": ["other", "y"]}),
@@ -232,7 +232,7 @@ STANDING = pl.DataFrame({"x": [0.0, None, float("nan")], "t": ["a", None, "b"]})
         (STANDING.with_columns(x=pl.Series([0, None, 1])), False, False),
     ],
 )
-def test_frames_are_equal_as_they_stand_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
+def test_frames_are_equal_as_they_are_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
     assert equal_as_they_stand(STANDING, other, one_missing) is expected
 
 

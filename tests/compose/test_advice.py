@@ -232,7 +232,7 @@ def test_a_setting_that_is_advised_exists():
         assert f"\n{name}=" in example, name
 
 
-def test_an_engine_without_a_way_to_the_registry_is_told_of_its_proxy_first():
+def test_an_engine_without_a_way_to_the_registry_is_pointed_to_its_proxy_first():
     """Images are pulled by the engine: a proxy that only Docker's client knows is no way for it."""
     for case in ("no way to the registry", "no way to the registry, when pulling"):
         said = advice(SAID[case][0])

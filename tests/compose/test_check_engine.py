@@ -100,7 +100,7 @@ def test_an_engine_that_the_lab_does_not_run_on_is_refused_with_what_to_do(check
     assert ("systemctl" in done.stderr) == (answer == {"error": NOT_RUNNING})
 
 
-def test_an_engine_that_lets_neighbours_reach_the_ports_is_told_and_used(check):
+def test_an_engine_that_lets_neighbours_reach_the_ports_is_reported_and_used(check):
     for version, told in (("27.5.1", True), ("25.0.0", True), ("28.0.0", False), ("28.5.2+dfsg4", False)):
         done = check(changed={"version": f"{version} Engine containerd "})
         assert (done.returncode, done.stdout) == (0, "rootful\n")
@@ -109,7 +109,7 @@ def test_an_engine_that_lets_neighbours_reach_the_ports_is_told_and_used(check):
     assert check(changed={"version": "27.5.1 Engine ", "info": rootless}).stderr == ""
 
 
-def test_a_rootless_engine_is_told(check):
+def test_a_rootless_engine_is_reported(check):
     done = check(changed={"info": "[name=seccomp,profile=builtin name=rootless name=cgroupns]"})
     assert (done.returncode, done.stdout) == (0, "rootless\n")
 

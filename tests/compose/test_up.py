@@ -131,7 +131,7 @@ def test_a_build_that_fails_ends_with_its_words_and_what_to_do(checkout, tmp_pat
 
 
 @pytest.mark.long
-def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(checkout, tmp_path):
+def test_the_words_of_a_failed_step_are_reported_also_when_its_instruction_is_long(checkout, tmp_path):
     instruction = "\n".join(f"  {line} | >>>  && something" for line in range(36, 61))
     rule = "-" * 20
     (tmp_path / "said").write_text(
@@ -203,7 +203,7 @@ def test_an_unknown_command_prints_the_known_ones(checkout):
 
 
 @pytest.mark.long
-def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(checkout, tmp_path):
+def test_what_an_image_goes_without_is_reported_once_also_by_a_build_that_goes_well(checkout, tmp_path):
     said = "pg_parquet: not in this image: no way to its repository; make clean and make up try again"
     path = with_docker(tmp_path, built=f"echo '#9 1.2 {said}'; echo '#9 1.2 {said}'")
     done = succeeded(run(checkout, "compose/lab", "up", PATH=path))
@@ -275,7 +275,7 @@ def test_up_says_where_pg_parquet_cannot_be_created_and_is_up(checkout, tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize(("found", "told"), [("amd64\\namd64\\narm64", "amd64 on arm64"), ("arm64\\narm64", "")])
-def test_images_of_another_processor_are_told_and_results_are_marked(checkout, tmp_path, found, told):
+def test_images_of_another_processor_are_reported_and_results_are_marked(checkout, tmp_path, found, told):
     answers = f"  'image inspect'*Architecture*) printf '{found}\\n' ;;\n"
     done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers))
     (started,) = called(tmp_path, " up --detach")

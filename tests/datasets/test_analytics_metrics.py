@@ -79,7 +79,7 @@ def test_numbers_stay_within_their_bounds(table):
     assert all(0 <= value < 1_000 for value in table["metric_value"].to_pylist())
 
 
-def test_texts_are_words_with_a_number_that_need_no_quoting_in_any_format():
+def test_strings_are_words_with_a_number_that_need_no_quoting_in_any_format():
     table = pa.Table.from_batches(SPECIFICATION.build(20_000, 1))
     for values in of_logical_type(table, "text").values():
         assert all(re.fullmatch(r"[a-z_]+_\d+", value) for value in values)

@@ -35,7 +35,7 @@ def test_the_rows_lie_in_as_many_files_as_asked_for_of_equal_size(table):
 
 
 @pytest.mark.long
-def test_readers_see_texts_and_numbers(table):
+def test_readers_see_strings_and_numbers(table):
     assert pl.read_parquet_schema(table.paths[0]) == {"col_1": pl.String, "col_2": pl.String, "amount": pl.Int32}
 
 

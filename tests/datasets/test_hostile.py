@@ -60,7 +60,7 @@ def test_a_kind_has_a_name_a_meaning_and_names_only_its_own_columns(kind):
 
 
 @every(SYSTEMS.values(), lambda system: system.name)
-def test_a_database_has_of_its_own_only_what_some_kind_has_too(system):
+def test_a_database_has_only_what_some_kind_has_too(system):
     hostile = system.hostile
     assert hostile.TYPES.keys() <= {*POLARS_DTYPES, *OF_TABLES}
     assert hostile.OWN.keys() <= KINDS.keys()
@@ -90,7 +90,7 @@ def test_an_ordinary_row_has_no_null_and_only_ascii_words():
     assert ORDINARY["text_value"].isalpha()
 
 
-def test_empty_texts_and_nulls_stand_in_different_kinds():
+def test_empty_strings_and_nulls_are_in_different_kinds():
     empty = tables.one(KINDS["empty_text"], "postgres").rows
     assert "" in empty["text_value"]
     assert sum(empty.null_count().row(0)) == 0
@@ -116,7 +116,7 @@ def test_a_long_text_has_a_million_characters():
 
 
 @pytest.mark.parametrize("of", OWN_TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
-def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(of):
+def test_what_is_to_be_in_its_own_table_is_canonical_and_row_for_row(of):
     stored, logical_types = of.stored, of.stored_logical_types
     assert {name: str(dtype) for name, dtype in stored.schema.items()} == {
         name: POLARS_DTYPES[column] for name, column in logical_types.items()

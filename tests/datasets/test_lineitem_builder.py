@@ -173,7 +173,7 @@ def test_an_error_of_the_engine_is_one_line(tmp_path):
     assert "\n" not in answer["error"]
 
 
-def test_generating_leaves_nothing_in_the_home_directory_nor_beside_the_file(tmp_path, monkeypatch):
+def test_generating_leaves_nothing_in_the_home_directory_nor_next_to_the_file(tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

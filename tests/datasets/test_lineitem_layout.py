@@ -47,7 +47,7 @@ def test_a_part_in_its_own_row_groups_is_generated_and_not_copied():
     assert words(plan([Layout(4, 4, 2, 1)], [])) == ["generate 2+1"]
 
 
-def test_parts_that_nobody_asked_for_are_removed_after_the_last_file_that_needs_them():
+def test_parts_that_were_not_asked_for_are_removed_after_the_last_file_that_needs_them():
     growing = [Layout(4, 4, 0, 1), Layout(4, 4, 0, 2), Layout(4, 4, 0, 3)]
     assert words(plan(growing, [])) == [
         *("generate 0+1", "generate 1+1", "join 0+2"),

@@ -24,14 +24,14 @@ def losing(**lossy: str) -> Any:
 
 
 @pytest.mark.parametrize("fate", [Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES])
-def test_whoever_loses_what_is_there_is_out_and_the_reason_names_the_columns(fate: Fate) -> None:
+def test_a_transport_that_loses_what_is_there_is_out_and_the_reason_names_the_columns(fate: Fate) -> None:
     assert lost(losing(nulls=fate), WITH_NULLS) == "nulls"
     assert why(losing(nulls=fate), "nulls", WITH_NULLS) == (
         f'{fate}: {KINDS["nulls"].meaning} (column "who" and 1 more)'
     )
 
 
-def test_whoever_loses_nothing_that_is_there_stays() -> None:
+def test_a_transport_that_loses_nothing_that_is_there_stays() -> None:
     assert lost(losing(), WITH_NULLS) == ""
     assert lost(losing(tab=Fate.CHANGED, nan=Fate.REFUSED), WITH_NULLS) == ""
 

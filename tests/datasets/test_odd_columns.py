@@ -240,7 +240,7 @@ def test_an_odd_frame_of_pandas_has_every_value_or_is_refused(made: tuple[Drawn,
         assert not changed(without, frame), changed(without, frame)
 
 
-def test_a_value_that_is_another_one_is_told() -> None:
+def test_a_value_that_is_another_one_is_reported() -> None:
     drawn: Drawn = {"a": (pa.list_(pa.timestamp("ms")), [[1, None], None])}
     right = pl.DataFrame({"a": [[1_000, None], None]}, {"a": pl.List(pl.Datetime("us"))})
     assert not changed(drawn, right)

@@ -190,5 +190,5 @@ def test_a_text_of_odd_marks_is_read_by_the_rules_of_csv_or_refused(
         (["a", "b"], pl.Series(["a"])),
     ],
 )
-def test_what_is_not_as_it_is_written_is_told(cells: list[str | None], column: pl.Series) -> None:
+def test_what_is_not_as_it_is_written_is_reported(cells: list[str | None], column: pl.Series) -> None:
     assert kept(cells, column)

@@ -60,7 +60,7 @@ def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_moments_beyond_those_of_python_go_through_pandas_beside_a_null(zone: str | None) -> None:
+def test_timestamps_beyond_those_of_python_go_through_pandas_next_to_a_null(zone: str | None) -> None:
     values = pl.Series([2**63 - 1, None, 1 - 2**63, 2**62], dtype=pl.Int64).cast(pl.Datetime("us", zone))
     own = data.from_frame(values.to_frame("at"))
     back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
@@ -146,7 +146,7 @@ NOON, IN_UTC = dt.datetime(2024, 1, 15, 12), dt.datetime(2024, 1, 15, 12, tzinfo
         (dt.date(2024, 1, 15), set()),
     ],
 )
-def test_moments_at_any_depth_are_such_as_a_zone_may_move(value: Any, kinds: set[str]) -> None:
+def test_timestamps_at_any_depth_are_such_as_a_zone_may_move(value: Any, kinds: set[str]) -> None:
     found = data.from_frame(pl.DataFrame({"a": [value, value]})).found
     assert {kind for kind in found if kind.endswith("_elsewhere")} == kinds
 
@@ -167,7 +167,7 @@ def test_every_kind_that_is_looked_for_is_a_hostile_kind() -> None:
     assert looked_for | values.EXTREMES <= KINDS.keys()
 
 
-def test_extremes_are_told_from_what_is_usual() -> None:
+def test_extremes_are_distinguished_from_what_is_usual() -> None:
     usual = pl.DataFrame(
         {"day": [dt.date(2025, 1, 1)], "amount": [Decimal("12.5")], "big": pl.Series([1], dtype=pl.UInt64)}
     )
@@ -202,7 +202,7 @@ def test_a_sample_is_the_same_each_time_in_the_order_of_the_rows() -> None:
     assert own.sample(2_000) is own
 
 
-def test_what_stands_for_the_rows_in_results_is_known_again_here_and_can_be_guessed_by_nobody(tmp_path: Path) -> None:
+def test_the_mark_of_the_rows_in_results_is_recognised_here_and_cannot_be_guessed(tmp_path: Path) -> None:
     own, key = data.from_frame(pl.DataFrame({"who": ["Smith", "Jones"]})), mark.key_in(tmp_path / "here")
     here = own.dataset(tmp_path, 2, key).content_hash
     batches = iter(own.frame.to_arrow().to_batches())

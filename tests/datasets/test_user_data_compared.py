@@ -216,7 +216,7 @@ def test_to_compare_a_file_of_some_mb_costs_less_than_a_fifth_of_reading_it(
     ("one", "other"),
     [(0.0, -0.0), (1.0, 1.0 + 2**-52), (1.0, float("nan")), (1.0, None), ([0.0], [-0.0]), (dt.time(1), dt.time(2))],
 )
-def test_values_that_differ_are_told_apart_and_equal_ones_are_not(one: Any, other: Any) -> None:
+def test_values_that_differ_are_distinguished_and_equal_ones_are_not(one: Any, other: Any) -> None:
     left, right = pl.Series([one, one]), pl.Series([one, other])
     assert compared.different(left, right.to_arrow()) == 1
     assert compared.different(left, left.to_arrow()) is None

@@ -130,7 +130,7 @@ def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: 
 
 
 @pytest.mark.parametrize("zone", [dt.timezone(dt.timedelta(hours=5, minutes=30)), "Europe/Berlin", None])
-def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
+def test_timestamps_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
     frame = pd.DataFrame({"at": pd.Series(MOMENTS).dt.tz_localize("UTC").dt.tz_convert(zone), "n": [1, 2]})
     own = data.from_frame(reading.of_memory(frame))
     assert own.frame["at"][0].replace(tzinfo=None) == MOMENTS[0]

@@ -153,7 +153,7 @@ def test_a_killed_keeper_takes_its_service_along(keep):
 
 
 @pytest.mark.process
-def test_the_service_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(keep):
+def test_the_service_leads_its_own_session_so_that_ctrl_c_does_not_reach_it(keep):
     keeper = keep(FOREVER)
     pid = pid_of_service(keeper)
     assert os.getsid(keeper.pid) == keeper.pid != os.getsid(0)

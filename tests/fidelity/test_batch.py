@@ -25,7 +25,7 @@ def fitting(system: str) -> tuple[Kind, ...]:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_column_stands_in_a_gathering_as_in_its_own_table_and_goes_on_with_its_last_value(system: str) -> None:
+def test_a_column_is_in_a_gathering_as_in_its_own_table_and_goes_on_with_its_last_value(system: str) -> None:
     together = gathering(fitting(system), system)
     whole = tables.one(together.kind, system)
     assert len(together.columns) > 40
@@ -140,7 +140,7 @@ def test_what_comes_through_takes_two_connections_whatever_the_number_of_kinds(m
 
 
 @pytest.mark.long
-def test_what_stands_beside_them_all_vouches_for_every_kind(made: MadeUp, lab_of_tests: Lab) -> None:
+def test_what_is_next_to_them_all_vouches_for_every_kind(made: MadeUp, lab_of_tests: Lab) -> None:
     findings = trials.examine(examination(made, lab_of_tests, ("write_few_columns",), *COMING))
     assert {finding.fate for finding in findings} == {Fate.EXACT}
     again = [name for name in COMING if fits(tables.one(KINDS[name], "postgres"), read=False)]

@@ -154,7 +154,7 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
 
 
 @pytest.mark.long
-def test_what_is_declared_to_hang_is_tried_beside_one_another(
+def test_what_is_declared_to_hang_is_tried_next_to_each_other(
     made_up: Examination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair, "DECLARED_LIMIT", 30.0)
@@ -256,7 +256,7 @@ def test_a_client_that_goes_by_the_zone_of_its_machine_is_found_in_another_one(
         }
 
 
-def test_a_machine_without_the_zone_is_told_so_and_not_tried_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_the_zone_says_so_and_is_not_tried_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "TZPATH", ("/nowhere",))
     with pytest.raises(LabError, match="does not have the time zone America/New_York; install tzdata"):
         trials.in_zone(("python",), "America/New_York")
@@ -337,7 +337,7 @@ def test_only_the_dtypes_of_the_columns_that_a_kind_is_about_count() -> None:
     assert found == (Fate.CONVERTED, "text_value (Binary)")
 
 
-def test_a_changed_value_beside_those_the_kind_is_about_counts() -> None:
+def test_a_changed_value_next_to_those_the_kind_is_about_counts() -> None:
     of = tables.one(KINDS["tab"], "postgres")
     expected = of.rows
     found = expected.with_columns(pl.lit(1, pl.Int32).alias("int_value"))

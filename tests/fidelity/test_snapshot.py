@@ -41,7 +41,7 @@ def test_the_files_are_as_they_are_written_and_name_only_transports_that_exist(s
     assert len(losses) > 100
 
 
-def test_a_name_is_in_a_line_of_its_own_and_what_loses_the_same_is_listed_once() -> None:
+def test_a_name_is_in_its_own_line_and_what_loses_the_same_is_listed_once() -> None:
     losses = {"b.x": {"nan": "changed", "tab": "refused"}, "a.y": {}, "a.x": {"tab": "refused", "nan": "changed"}}
     text = declared_losses.text(losses)
     assert json.loads(text) == [{"transports": ["a.x", "b.x"], "changed": ["nan"], "refused": ["tab"]}]

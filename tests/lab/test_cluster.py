@@ -97,7 +97,7 @@ ADDRESS = "tcp://scheduler:8786"
         ),
     ],
 )
-def test_workers_see_the_databases_as_this_machine_unless_a_cluster_is_told_otherwise(settings, expected) -> None:
+def test_workers_see_the_databases_as_this_machine_unless_a_cluster_is_reported_otherwise(settings, expected) -> None:
     workers = cluster.workers(settings, transport("dask"), 2, HERE, "/scratch")
     assert workers == expected
     assert "geheim99" not in repr(workers) + repr(expected)

@@ -145,7 +145,7 @@ def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
 
 
 @pytest.mark.long
-def test_nobody_else_reads_the_folder_or_the_log_of_a_server_which_names_values_of_rows(folder):
+def test_no_other_user_reads_the_folder_or_the_log_of_a_server_which_names_values_of_rows(folder):
     with EmbeddedLab(folder) as lab:
         connection = psycopg.connect(lab.endpoints["postgres"], autocommit=True)
         with connection, pytest.raises(psycopg.errors.InvalidTextRepresentation):

@@ -11,7 +11,7 @@ from harness.lab.extras import EXTRAS
 from harness.lab.packages import PROJECT, from_pypi, package_of
 
 
-def test_every_extra_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_extra_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
     told = dict(extras.lines())
     asked = metadata.metadata(PROJECT).get_all("Provides-Extra") or []

@@ -54,7 +54,7 @@ def test_two_that_ask_at_once_get_one_program_that_was_compiled_once(
     assert f"{go_programs.MINIO.package}@{go_programs.MINIO.version}" in compiled
 
 
-def test_who_waits_for_a_compiler_is_told_for_whom_it_works_and_how_long_it_has(
+def test_a_user_who_waits_for_a_compiler_reads_what_is_compiled_and_for_how_long(
     go: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go(GO.replace("touch", "sleep 0.5\ntouch"))

@@ -49,9 +49,7 @@ def buckets(objects: Objects) -> list[str]:
 
 
 @pytest.mark.long
-def test_it_is_the_one_that_is_set_with_keys_that_nobody_else_has_and_no_text_shows(
-    objects: Objects, server: str
-) -> None:
+def test_it_is_the_one_that_is_set_with_keys_that_no_other_has_and_no_text_shows(objects: Objects, server: str) -> None:
     assert objects.server.version == SERVERS[server].version
     assert objects.lab_name == "embedded"
     assert set(objects.store.secrets) == {objects.store.access_key, objects.store.secret_key}

@@ -97,7 +97,7 @@ def on_create_table(endpoints: dict[str, str], body: str) -> None:
         )
 
 
-def test_a_rule_of_the_house_is_told_in_its_own_words(apart: dict[str, str], tmp_path: Path) -> None:
+def test_a_rule_of_the_house_is_reported_in_its_own_words(apart: dict[str, str], tmp_path: Path) -> None:
     on_create_table(apart, "RAISE EXCEPTION 'tables are made by the release team alone'")
     said = refusal("postgres", apart, pl.DataFrame({"id": [1]}), tmp_path)
     assert said == "postgres refuses a table of these columns: tables are made by the release team alone"

@@ -199,7 +199,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_of_all_who_are_connected_those_with_the_mark_are_told():
+def test_of_all_who_are_connected_those_with_the_mark_are_reported():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         marked, another = Connections("one", {port}), Connections("one", {port}, ["-c"])

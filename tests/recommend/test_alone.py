@@ -63,7 +63,7 @@ def test_where_there_is_no_time_left_nothing_is_tried(rig: DatabaseRig) -> None:
     assert failing(rig, OWN, [NO_BYTES], ["raw"], time.monotonic() - 1) == {}
 
 
-def test_a_race_that_nobody_comes_through_asks_for_one_column_of_each_type_that_nobody_declares() -> None:
+def test_a_race_that_none_comes_through_asks_for_one_column_of_each_type_that_none_declares() -> None:
     asked_for = []
 
     def alone(entries: object, columns: object) -> dict[str, set[str]]:

@@ -37,7 +37,7 @@ def reasons(asked: Asked, user_data: data.UserData = PLAIN) -> dict[str, str]:
     return {one.transport.id: one.reason for one in eligible.divided(replace(asked, data=user_data))[1]}
 
 
-def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_and_nobody_is_both() -> None:
+def test_every_transport_of_the_database_direction_and_frame_is_eligible_or_left_out_and_none_is_both() -> None:
     stay, left_out = eligible.divided(
         wish("clickhouse", Operation.WRITE, "pandas", without=("httpx",), style="sync", data=WITH_NULLS)
     )
@@ -49,7 +49,7 @@ def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_a
     assert {entry.style for entry in stay} == {"sync"}
 
 
-def test_whoever_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_that_kind() -> None:
+def test_a_transport_that_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_that_kind() -> None:
     losers = {entry.id for entry in eligible.all_of(WRITE) if "nulls" in entry.lossy}
     assert losers
     out = {one.transport.id: one for one in eligible.divided(replace(WRITE, data=WITH_NULLS))[1]}
@@ -110,7 +110,7 @@ def test_what_no_transport_has_or_leaves_none_is_refused(asked: Asked, said: str
         eligible.divided(asked)
 
 
-def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:
+def test_where_a_program_is_wanted_a_transport_that_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:
     asked = wish("postgres", Operation.READ, "polars")
     shared = {entry.id for entry in eligible.all_of(asked) if {"shared_io", "s3"} & {*entry.needs}}
     assert shared

@@ -60,7 +60,7 @@ def test_passes_are_whole_and_shuffled() -> None:
     assert len(set(map(tuple, orders))) > 1
 
 
-def test_a_failure_is_out_whoever_it_is_and_has_no_time() -> None:
+def test_a_failure_is_out_in_any_transport_and_has_no_time() -> None:
     race = Race(["a", "b", "usual"], 5_000, 1, frozenset({"usual"}))
     for turn in chain.from_iterable(race.passes()):
         if turn.transport in ("a", "usual") and turn.number == 2:
@@ -170,7 +170,7 @@ def test_where_passes_of_all_do_not_fit_the_field_is_cut_by_and_by_and_finalists
     assert len(clock.race.behind) == 46 - len(clock.race.contenders)
 
 
-def test_what_a_run_on_all_rows_costs_beside_its_call_is_found_out_before_many_have_run() -> None:
+def test_what_a_run_on_all_rows_costs_next_to_its_call_is_found_out_before_many_have_run() -> None:
     clock = Clock(46, 1_000_000, 1.0, 170.0, beside_a_million=2.0)
     assert clock.left >= 0
     assert clock.race.finished
@@ -186,7 +186,7 @@ def test_one_run_that_waits_for_the_tables_does_not_make_all_runs_look_dear() ->
     assert prices.of("a", 100_000) == pytest.approx(1.0 + 2 * 0.6)
 
 
-def test_nobody_is_left_behind_where_all_passes_fit() -> None:
+def test_none_is_left_behind_where_all_passes_fit() -> None:
     assert Clock(46, 100_000, 0.1, 400.0).race.behind == set()
     assert Clock(46, 100_000, 0.1, math.inf).race.behind == set()
 

@@ -60,7 +60,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: 
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) -> None:
+def test_the_screen_says_who_is_fastest_and_what_is_next_to_it(raced: Raced) -> None:
     assert raced.done.returncode == 0, raced.done.stderr
     screen = raced.done.stdout
     for choice in ("Take ", "pip install", "fastest", "from PyPI", "least code", "default", "server alone"):
@@ -133,7 +133,7 @@ def test_nothing_of_the_data_is_left_but_names_types_and_counts_in_results(raced
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
+def test_the_script_runs_as_it_is_and_writes_every_value(raced: Raced) -> None:
     address = raced.environment["LAB_POSTGRES_URI"]
     variables = {"LAB_POSTGRES_URI": address, "PATH": os.environ["PATH"]}
     succeeded(
@@ -321,7 +321,7 @@ def test_what_cannot_be_recommended_is_said_in_one_line(
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_script_of_a_query_runs_as_it_stands(
+def test_the_script_of_a_query_runs_as_it_is(
     lab: Command, on_embedded_lab: dict[str, str], scripts: Scripts, tmp_path: Path
 ) -> None:
     address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"

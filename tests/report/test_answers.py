@@ -83,7 +83,7 @@ def test_what_was_not_ok_in_every_pass_is_not_the_fastest(status):
     assert one.fastest.transport == "postgres.quick.write_pandas"
 
 
-def test_the_fastest_that_loses_nothing_is_told_where_it_is_another_one():
+def test_the_fastest_that_loses_nothing_is_reported_where_it_is_another_one():
     lossy = runs("postgres.lossy.write_pandas", (0.5, 0.5, 0.6), lossy="nulls=changed")
     (one,) = answered([*every(), *lossy])
     assert one.fastest.transport == "postgres.lossy.write_pandas"

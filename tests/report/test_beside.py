@@ -28,7 +28,7 @@ def table(rows, *figures):
     return [dict(zip(found.head, line, strict=True)) for line in found.rows]
 
 
-def test_both_sides_stand_in_one_row_with_their_multiples_of_the_first():
+def test_both_sides_are_in_one_row_with_their_multiples_of_the_first():
     assert table(run(1, 8), FIRST, OTHER) == [
         {
             "transport": "First",
@@ -59,7 +59,7 @@ def test_ours_is_of_the_size_nearest_to_the_authors(wanted, found):
     assert table(run(1, 2, 8), figure)[0]["here\ndata GB"] == found
 
 
-def test_figures_of_some_parameters_stand_beside_cases_with_those():
+def test_figures_of_some_parameters_are_next_to_cases_with_those():
     def case(name, groups, seconds):
         label = f"files=1; group_rows={groups}"
         return scan(name.lower(), 1, seconds=seconds, published_row=name, parameters=label)
@@ -84,7 +84,7 @@ def test_without_a_first_of_the_same_size_there_is_no_multiple():
     assert last["here\npeak MB"] == "500 ×5.0"  # here the first was run at this size
 
 
-def test_a_column_that_nobody_has_a_figure_for_is_left_out():
+def test_a_column_without_a_figure_is_left_out():
     (line,) = table(run(8), PublishedFigure("First", "many_files", bytes=10**9, peak_rss_bytes=1e9))
     assert "author's\nseconds" not in line
     assert "parameters" not in line

@@ -60,7 +60,7 @@ def test_mean_and_deviation_are_those_worked_out_by_hand():
     assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (2.0, 1.0, 3.0, 2)
 
 
-def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_told():
+def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_reported():
     rows = [row("a", seconds=1.0), row("a", Status.KILLED, error="by signal 9"), row("a", seconds=2.0)]
     (point,) = cases_of(TIME, rows)
     assert (point.y.n, point.y.high, point.failed, point.error) == (2, 2.0, "1 killed", "by signal 9")

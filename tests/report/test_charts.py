@@ -84,7 +84,7 @@ def test_every_mark_says_way_point_value_range_and_sample_size(picture):
     assert value[picture.form] in said
 
 
-def test_every_case_has_a_mark_of_its_own():
+def test_every_case_has_its_own_mark():
     rows = [*ladder("quick"), *ladder("slow")]
     for picture in PICTURES:
         said = set(titles(composed(picture, rows)))
@@ -98,7 +98,7 @@ def test_an_inset_shows_the_same_points_again():
     assert len(titles(inset)) == 2 * len(titles(plain))
 
 
-def test_bars_stand_in_the_order_of_their_medians_and_the_best_is_on_top():
+def test_bars_are_in_the_order_of_their_medians_and_the_best_is_on_top():
     rows = [*three(row, "b", seconds=1.0), *three(row, "c", seconds=2.0), *three(row, "a", seconds=3.0)]
     rates = [word for word in words(composed(BARS, rows)) if word in "abc"]
     assert rates == ["b", "c", "a"]
@@ -108,7 +108,7 @@ def test_bars_stand_in_the_order_of_their_medians_and_the_best_is_on_top():
 
 
 @pytest.mark.parametrize("status", [Status.ERROR, Status.UNAVAILABLE])
-def test_a_way_without_an_ok_run_stands_among_the_bars_with_its_status_and_reason(status):
+def test_a_way_without_an_ok_run_is_among_the_bars_with_its_status_and_reason(status):
     rows = [*three(row, "good", seconds=1.0), row("bad", status, error="because & <why>")]
     found, root = drawn(BARS, rows)
     assert [word for word in words(root) if word in ("good", "bad")] == ["good", "bad"]
@@ -117,7 +117,7 @@ def test_a_way_without_an_ok_run_stands_among_the_bars_with_its_status_and_reaso
     assert "Transports in grey have no figure" in found.caption
 
 
-def test_a_way_with_some_failed_runs_says_so_beside_its_figure():
+def test_a_way_with_some_failed_runs_says_so_next_to_its_figure():
     rows = [*three(row, "a", seconds=1.0), row("a", Status.TIMEOUT)]
     assert "1 k (1 timeout)" in words(composed(BARS, rows))
 
@@ -153,7 +153,7 @@ def test_two_cases_at_one_place_of_a_line_are_refused_and_both_named():
     assert {"many_files", "large_files"} <= set(words(both))
 
 
-def test_categories_stand_in_order_with_numbers_first():
+def test_categories_are_in_order_with_numbers_first():
     rows = [
         one for threads in ("all", "16", "2") for one in three(row, "a", seconds=1.0, parameters=f"threads={threads}")
     ]
@@ -161,7 +161,7 @@ def test_categories_stand_in_order_with_numbers_first():
     assert [word for word in words(root) if word in ("all", "16", "2")] == ["2", "16", "all"]
 
 
-def test_the_authors_figure_stands_beside_our_bar_and_says_whose_it_is():
+def test_the_authors_figure_is_next_to_our_bar_and_says_whose_it_is():
     figures = [
         PublishedFigure("The way", mean_rows_per_s=1500.0),
         PublishedFigure("The way", rows=7, mean_rows_per_s=9.0),

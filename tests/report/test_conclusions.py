@@ -41,7 +41,7 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     )
 
 
-def test_what_the_author_found_stands_behind_it():
+def test_what_the_author_found_is_behind_it():
     (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
     assert line.endswith("how sure that is; published: 7 % longer")
 
@@ -129,7 +129,7 @@ def test_one_pass_of_several_values_cannot_say_which_is_the_fastest():
     assert line.endswith("2 threads came first of 2; 1 pass cannot say how sure that is")
 
 
-def test_each_combination_of_other_parameters_has_a_fastest_of_its_own_and_one_value_none():
+def test_each_combination_of_other_parameters_has_its_own_fastest_and_one_value_none():
     rows = sweep({1: [2.0, 2.1], 2: [1.0, 1.0]}) + sweep({1: [1.0, 1.0], 2: [3.0, 3.1]}, "parquet")
     rows += sweep({1: [1.0, 1.0]}, "s3")
     lines = conclusions(rows, [SWEEP])

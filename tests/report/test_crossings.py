@@ -65,7 +65,7 @@ def test_who_costs_less_a_call_gives_way_to_who_costs_less_a_row_within_the_inte
     assert one.shown
 
 
-def test_a_change_that_the_runs_do_not_show_is_none_and_the_tie_is_told():
+def test_a_change_that_the_runs_do_not_show_is_none_and_the_tie_is_reported():
     rows = runs(QUICK, line(0.019, 2e-6, SIZES, (0.8, 1.0, 1.2))) + runs(
         STRONG, line(0.020, 1.9e-6, SIZES, (0.8, 1, 1.2))
     )
@@ -137,7 +137,7 @@ def test_the_tables_give_the_crossing_its_interval_and_the_costs_theirs():
     assert costs.rows[1][6] == "10,000"
 
 
-def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mixed():
+def test_directions_that_differ_in_parameters_or_data_are_distinguished_and_not_mixed():
     rows = []
     for delay in (1, 50):
         extra = {"extra": f"; rtt_ms={delay}"}

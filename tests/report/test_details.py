@@ -49,7 +49,7 @@ def test_the_table_of_details_has_a_row_for_each_case_with_some():
     }
 
 
-def test_the_authors_details_stand_beside_ours_each_with_what_was_measured_here():
+def test_the_authors_details_are_next_to_ours_each_with_what_was_measured_here():
     (table,) = published_tables(summarise(ROWS, FIGURES), FIGURES)
     assert table.title == "S3: stages and rates, the author's and ours"
     assert table.rows == (

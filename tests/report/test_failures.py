@@ -25,7 +25,7 @@ def test_every_run_that_is_not_ok_is_in_a_line_with_its_passes():
     ]
 
 
-def test_lines_stand_by_experiment_transport_and_the_numbers_of_the_parameters():
+def test_lines_are_by_experiment_transport_and_the_numbers_of_the_parameters():
     rows = [scan("a", files, Status.KILLED) for files in (16, 2, 4)]
     assert [line["parameters"] for line in lines([row("a", Status.KILLED), *rows])] == [
         "scale=2; files=2",

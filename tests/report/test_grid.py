@@ -83,7 +83,7 @@ def test_of_several_runs_the_worst_is_shown_with_how_many_ended_so_and_all_are_s
         assert judged.says.splitlines()[-1] == "pass 5: error, gave up, 0 left: it was error"
 
 
-def test_columns_stand_as_the_suite_lists_them_and_else_in_their_natural_order():
+def test_columns_are_as_the_suite_lists_them_and_else_in_their_natural_order():
     assert outcomes(KILL, ROWS).heads == ("kill before", "kill after")
     assert outcomes(replace(KILL, where={"experiment": ["kill"]}), ROWS).values == ("after", "before")
     assert outcomes(MEMORY, ROWS).heads == ("256 MB memory", "512 MB memory")
@@ -130,7 +130,7 @@ def test_a_grid_is_drawn_where_no_run_is_ok_and_not_where_there_is_none(tmp_path
     assert chart(KILL, [row("a.b.c", seconds=1.0)], (), tmp_path) is None
 
 
-def test_the_same_cells_stand_in_a_table_and_a_sentence_names_who_is_not_right():
+def test_the_same_cells_are_in_a_table_and_a_sentence_names_who_is_not_right():
     about = suite(pictures=PICTURES)
     first, *_ = outcome_tables(about, ROWS)
     assert first.title == KILL.title

@@ -86,7 +86,7 @@ def test_a_run_with_fewer_passes_than_planned_says_so():
     assert "not complete" not in report([row("a", seconds=1.0, **{"pass": number}) for number in (1, 2, 3)])
 
 
-def test_every_run_that_is_not_ok_stands_in_the_report_with_its_reason():
+def test_every_run_that_is_not_ok_is_in_the_report_with_its_reason():
     rows = [row("a", seconds=1.0), row("b", Status.TIMEOUT, **{"pass": 2}), scan("c", 8, Status.ERROR)]
     text = report(rows)
     assert "2 of 3 runs are not ok" in text
@@ -98,7 +98,7 @@ def test_a_run_without_rows_says_so():
     assert report([]).count("No run is there yet.") == 1
 
 
-def test_the_best_figures_are_bold_and_figures_stand_to_the_right():
+def test_the_best_figures_are_bold_and_figures_are_aligned_right():
     rows = [scan(client, files, seconds=seconds) for client, seconds in (("a", 1.0), ("b", 2.5)) for files in (1, 2)]
     text = markdown.text_table(rankings(summarise(rows, ()))[0])
     assert text.splitlines()[2:6] == [
@@ -122,7 +122,7 @@ def test_tables_for_which_there_is_no_room_are_counted():
     assert re.search(r"^\d+ more tables are in the page \(report.html\); all figures: summary.csv.$", text, re.M)
 
 
-def test_the_published_figures_stand_beside_ours():
+def test_the_published_figures_are_next_to_ours():
     rows = [scan("a", 2, seconds=1.5, published_row="The way")]
     (found,) = published_tables(summarise(rows, ()), (SIZED,))
     (line,) = [line for line in markdown.text_table(found).splitlines() if "The way" in line][:1]

@@ -33,7 +33,7 @@ def lines_of(table):
 LAPTOP, SERVER = a_run("laptop", [1.0, 2.0, 4.0]), a_run("server", [0.5, 0.5, 0.5])
 
 
-def test_machines_stand_side_by_side_with_their_figures():
+def test_machines_are_side_by_side_with_their_figures():
     runs = merging.merged(suite(), [LAPTOP, SERVER], anyway=False)
     lines = lines_of(merging.figures(runs))
     assert [(line["environment"], line["median s"], line["MB/s"], line["differs"]) for line in lines] == [

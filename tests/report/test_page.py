@@ -182,7 +182,7 @@ def test_there_is_no_fastest_where_none_is_ok():
     assert leaders([]) is None
 
 
-def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
+def test_every_case_is_in_a_table_with_its_figures_or_its_status():
     parquet, postgres = every_case(summarise(ROWS, ()))
     assert parquet.head[:5] == ("#", "transport", "files", "data", "runs")
     assert parquet.head[-1] == "values"
@@ -233,7 +233,7 @@ def test_what_is_set_off_is_so_in_the_page(tmp_path):
     assert "<b>2.40</b>" in made(tmp_path)
 
 
-def test_pictures_stand_in_the_page_with_their_captions_and_what_was_not_drawn_is_named(tmp_path):
+def test_pictures_are_in_the_page_with_their_captions_and_what_was_not_drawn_is_named(tmp_path):
     nothing = Picture("nothing", "What nobody ran", "bars", y="rows_per_s", where={"system": ["nobody"]})
     text = made(tmp_path, pictures=(TIMES, nothing, RATES))
     html = Elements(text)
@@ -243,7 +243,7 @@ def test_pictures_stand_in_the_page_with_their_captions_and_what_was_not_drawn_i
     assert "Without a mark: parquet.dead.scan at 200 MB (killed)." in html.text()
 
 
-def test_the_published_figures_and_their_source_stand_in_the_page(tmp_path):
+def test_the_published_figures_and_their_source_are_in_the_page(tmp_path):
     text = made(tmp_path, ROWS, PublishedFigure("The slow way", "many_files", bytes=10**12, mean_seconds=60.0))
     html = Elements(text)
     assert "The published figures next to ours" in text

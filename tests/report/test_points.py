@@ -49,7 +49,7 @@ def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs()
     assert names(case("files=1", 5, 100), case("files=8", 5, 100)) == ["1 file", "8 files"]
 
 
-def test_points_stand_in_the_order_of_their_rows_and_then_of_their_numbers():
+def test_points_are_in_the_order_of_their_rows_and_then_of_their_numbers():
     assert names(case("rows=1000", 1_000), case("rows=20", 20), case("rows=3", 3)) == [
         "3 rows",
         "20 rows",
@@ -64,7 +64,7 @@ def test_points_stand_in_the_order_of_their_rows_and_then_of_their_numbers():
     ]
 
 
-def test_numbers_stand_before_texts_in_the_order_of_labels():
+def test_numbers_are_before_strings_in_the_order_of_labels():
     assert sorted(["b", "10", "9", "0.5"], key=natural) == ["0.5", "9", "10", "b"]
     nine, ten, text = {"n": "9", "m": "a"}, {"n": "10", "m": "9"}, {"n": "10", "m": "a"}
     assert sorted([text, ten, nine], key=in_order) == [nine, ten, text]

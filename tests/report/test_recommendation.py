@@ -238,7 +238,7 @@ def test_a_usual_transport_that_is_ruled_out_is_named_with_its_reason():
     ]
 
 
-def test_other_reasons_are_told_by_how_many_they_concern() -> None:
+def test_other_reasons_are_reported_by_how_many_they_concern() -> None:
     out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
     assert detailed(ruled_out=tuple(out)) == [
         "2 transports are out, such as b: its style is sync",

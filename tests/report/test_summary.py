@@ -52,7 +52,7 @@ def test_the_median_of_two_runs_is_their_middle():
     assert summary.median_seconds == 1.5
 
 
-def test_transports_stand_in_the_order_of_their_medians_and_not_of_their_means():
+def test_transports_are_in_the_order_of_their_medians_and_not_of_their_means():
     steady = [row("steady", seconds=1.0)] * 3
     lucky = [row("lucky", seconds=value) for value in (0.9, 0.9, 9.0)]
     ordered = summarise([*steady, *lucky], ())
@@ -75,7 +75,7 @@ def test_ranks_are_counted_within_database_and_operation_with_postgres_and_write
     ]
 
 
-def test_every_combination_of_parameters_is_a_case_with_a_rank_of_its_own_in_the_order_of_its_numbers():
+def test_every_combination_of_parameters_is_a_case_with_its_own_rank_in_the_order_of_its_numbers():
     rows = [scan("slow", 10, seconds=9.0), scan("quick", 10, seconds=4.0), scan("slow", 2, seconds=2.0)]
     assert [(s.transport, s.label, s.rank, s.n) for s in summarise(rows, ())] == [
         ("parquet.slow.scan", "scale=2; files=2", 1, 1),
@@ -100,7 +100,7 @@ def test_operations_of_a_store_come_in_the_order_in_which_one_does_them():
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-def test_a_transport_without_ok_runs_has_no_figures_and_no_rank_and_stands_last(status):
+def test_a_transport_without_ok_runs_has_no_figures_and_no_rank_and_is_last(status):
     bad = row("a", status, seconds=None)
     first, last = summarise([bad, bad, row("b", seconds=5.0)], ())
     assert first.transport == "b"
@@ -133,7 +133,7 @@ def test_different_fidelities_are_all_named_once():
     assert summarise(rows, ())[0].fidelity == "converted: k (Object) | exact"
 
 
-def test_the_published_figure_and_the_ratio_of_rates_stand_beside_ours():
+def test_the_published_figure_and_the_ratio_of_rates_are_next_to_ours():
     published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
     (summary,) = summarise([row("a", seconds=0.5, published_row="the way")], published)
     assert summary.published_mean_seconds == 0.25
@@ -161,7 +161,7 @@ def test_where_the_author_gives_seconds_alone_the_ratio_is_of_means_and_above_1_
         ({"bytes": 1_000}, False),  # of another size than any case: it stands in a table of its own
     ],
 )
-def test_a_figure_stands_beside_cases_of_its_own_conditions_only(conditions, applies):
+def test_a_figure_is_next_to_cases_of_its_own_conditions_only(conditions, applies):
     published = figure(mean_seconds=1.0, **conditions)
     (summary,) = summarise([row("a", seconds=0.5, published_row="the way")], published)
     assert summary.published_mean_seconds == (1.0 if applies else None)

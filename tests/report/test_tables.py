@@ -121,7 +121,7 @@ def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
     assert "unsupported (postgres.x.write_y)" in text
 
 
-def test_a_way_with_some_failed_runs_says_so_beside_its_figures():
+def test_a_way_with_some_failed_runs_says_so_next_to_its_figures():
     (row,) = rows(summary(status="ok 2, timeout 1", n=2))
     assert row["values"] == "exact (ok 2, timeout 1)"
 

@@ -39,7 +39,7 @@ def test_one_combination_of_parameters_is_a_ranking_and_several_are_a_grid():
     assert time.head == ("transport", "2 files, 200 MB", "16 files, 1.60 GB")
 
 
-def test_a_grid_has_the_medians_and_its_rows_stand_in_the_order_of_the_largest_point():
+def test_a_grid_has_the_medians_and_its_rows_are_in_the_order_of_the_largest_point():
     more = [scan("quick", 16, seconds=value) for value in (3.0, 3.1)]
     time, _ = tables([*GROWING, *more])
     assert time.rows == (("parquet.quick.scan", "1.00", "3.00"), ("parquet.lean.scan", "0.500", "4.00"))
@@ -78,7 +78,7 @@ def test_where_the_system_tells_no_split_there_is_none_and_without_peaks_no_grid
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-def test_a_failed_case_has_its_status_in_place_of_a_figure_and_its_reason_below(status):
+def test_a_failed_case_has_its_status_instead_of_a_figure_and_its_reason_below(status):
     time, peak = tables([*GROWING, scan("bad", 2, seconds=9.0), scan("bad", 16, status)])
     assert time.rows[-1] == ("parquet.bad.scan", "9.00", status)  # last: it has no figure at the largest point
     assert time.notes[-1] == f"{status}: it was {status} (parquet.bad.scan at 16 files, 1.60 GB)"
@@ -97,12 +97,12 @@ def test_a_figure_of_some_ok_runs_only_has_a_star_that_is_explained():
     assert "ok 1, timeout 1: it was timeout (parquet.lean.scan at 2 files, 200 MB)" in time.notes
 
 
-def test_what_all_points_share_and_how_values_came_back_stands_below():
+def test_what_all_points_share_and_how_values_came_back_is_below():
     time, _ = tables([*GROWING, scan("odd", 2, seconds=1.0, fidelity="converted: n (Float64)")])
     assert time.notes == ("the same at every point: scale 2", "converted: n (Float64) (parquet.odd.scan)")
 
 
-def test_the_authors_seconds_stand_in_a_grid_with_how_many_times_faster_we_are():
+def test_the_authors_seconds_are_in_a_grid_with_how_many_times_faster_we_are():
     published = (PublishedFigure("The lean way", rows=2_000, mean_seconds=1.0),)
     rows = [changed(one, published_row="The lean way") if one.client == "lean" else one for one in GROWING]
     *_, authors = tables(rows, published)

@@ -116,7 +116,7 @@ def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
         map_of(picture, rows)
 
 
-def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tmp_path):
+def test_a_map_is_drawn_with_a_saying_for_each_cell_and_is_in_a_table_too(tmp_path):
     found, root = drawn(MAP, crossing(), tmp_path)
     said = [text for text in titles(root) if text.startswith("polars to Postgres, 1 row\n")]
     assert len(said) == 1

@@ -68,7 +68,7 @@ def test_the_same_run_gives_the_same_bytes_and_goes_over_a_report_of_before(writ
     assert texts(folder) == texts(written.folder)
 
 
-def test_experiments_stand_in_the_order_of_the_plan(tmp_path):
+def test_experiments_are_in_the_order_of_the_plan(tmp_path):
     plan = environment()["plan"] | {"experiments": [{"name": "second"}, {"name": "first"}]}
     rows = [row("a", seconds=1.0, experiment=name) for name in ("first", "second")]
     done = report.write(run_folder(tmp_path, rows, environment(plan=plan)), suite())
@@ -96,7 +96,7 @@ def test_rows_of_two_environments_or_runs_are_refused_and_nothing_is_written(tmp
     assert texts(folder) == {}
 
 
-def test_rows_that_agree_with_each_other_but_not_with_the_environment_beside_them_are_refused(tmp_path):
+def test_rows_that_agree_with_each_other_but_not_with_the_environment_next_to_them_are_refused(tmp_path):
     folder = run_folder(tmp_path, [row("a", seconds=1.0)], environment(fingerprint="ffffffffffff"))
     with pytest.raises(LabError, match=f"2 environments \\(ffffffffffff, {ENVIRONMENT}\\)"):
         report.write(folder, suite())

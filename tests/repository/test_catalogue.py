@@ -27,7 +27,7 @@ def section(entry):
 
 
 @every(registry.select("*"))
-def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_declares(entry):
+def test_a_transport_is_once_on_its_clients_page_with_what_it_says_and_declares(entry):
     text = section(entry)
     assert f"\n`{entry.id}`\n" in text
     assert f"<code>lab show {entry.id}</code>" in text.partition("<details markdown data-search-exclude>")[2]
@@ -105,7 +105,7 @@ def test_a_page_filters_by_columns_that_the_table_has():
     assert set(names) - set(head.split(" | ")) == set()
 
 
-def test_every_kind_of_values_stands_on_its_page():
+def test_every_kind_of_values_is_on_its_page():
     assert re.findall(r"^\| `(\w+)`", catalogue.kinds(), re.MULTILINE) == list(KINDS)
 
 

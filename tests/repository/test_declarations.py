@@ -90,7 +90,7 @@ def test_every_store_can_be_made_read_and_queried(system):
     assert all(operations == {Operation.CREATE, Operation.READ, Operation.QUERY} for operations in found.values())
 
 
-def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
+def test_every_store_of_the_published_protocol_is_also_in_the_equal_one():
     published, equal = ({entry.client for entry in select(f"stores_{name}.*")} for name in ("published", "equal"))
     assert published == {"parquetdb", "pyarrow", "sqlite"}
     assert published < equal

@@ -187,7 +187,7 @@ def test_an_image_has_the_version_that_the_lab_without_docker_compiles(image, ar
 
 
 @pytest.mark.parametrize("engine", ["", "dask"])
-def test_an_image_without_an_engine_of_its_own_gets_nothing_on_top(engine):
+def test_an_image_without_its_own_engine_gets_nothing_on_top(engine):
     script = ROOT / "images/harness/install-engine"
     command = (shutil.which("bash"), script)
     done = subprocess.run(command, env={"ENGINE": engine, "PATH": "/nowhere"}, capture_output=True, text=True)

@@ -46,7 +46,7 @@ def make_targets():
     return {target for line in targets() for target in line.split()}
 
 
-def test_every_command_and_option_stands_on_the_page():
+def test_every_command_and_option_is_on_the_page():
     text = commands.page(app, "lab")
     for name, command in GROUP.commands.items():
         part = text.partition(f"\n## lab {name}\n")[2].partition("\n## ")[0]

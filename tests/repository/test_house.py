@@ -45,7 +45,7 @@ def named() -> dict[str, set[str]]:
     return {path: set(modules.split(", ")) for path, modules in lines}
 
 
-def test_every_import_that_import_linter_cannot_see_is_named_beside_its_layers():
+def test_every_import_that_import_linter_cannot_see_is_named_next_to_its_layers():
     found = {path: modules for path, source in FILES.items() if (modules := imported(path, source))}
     said = named()
     assert said.keys() == found.keys()

@@ -59,14 +59,14 @@ def test_pgpq_is_left_out_on_linux_on_aarch64_alone():
     assert re.search(r"^pgpq==\S+ ; .*aarch64", entries("requirements.lock")["pgpq"])
 
 
-def test_what_builds_the_site_has_a_lock_of_its_own_and_is_nowhere_else():
+def test_what_builds_the_site_has_its_own_lock_and_is_nowhere_else():
     of_site, groups = entries("requirements-docs.lock"), PROJECT["dependency-groups"]
     assert names(groups["docs"]) <= of_site.keys()
     for other in ("requirements.lock", "requirements-dev.lock"):
         assert not names(groups["docs"]) & entries(other).keys()
 
 
-def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
+def test_what_compiles_the_library_has_its_own_lock_and_stays_nowhere():
     of_native = entries("requirements-native.lock")
     asked = tomllib.loads((ROOT / "arrow-wire/pyproject.toml").read_text())
     assert sorted(asked["build-system"]["requires"]) == sorted(PROJECT["dependency-groups"]["native"])

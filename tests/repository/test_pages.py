@@ -42,12 +42,12 @@ def cells(line):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
-def test_every_column_of_both_files_stands_in_the_page_of_columns():
+def test_every_column_of_both_files_is_in_the_page_of_columns():
     names = re.findall(r"^\| `(\w+)`", page("columns.md"), re.MULTILINE)
     assert names == [*COLUMN_NAMES, *summary.COLUMNS]
 
 
-def test_every_setting_stands_in_the_page_and_in_the_example_file():
+def test_every_setting_is_in_the_page_and_in_the_example_file():
     of_harness = [f"LAB_{name.upper()}" for name in Settings.model_fields]
     of_compose = list(compose_settings())
     assert re.findall(r"^\| `(\w+)`", page("settings.md"), re.MULTILINE) == of_harness + of_compose

@@ -16,7 +16,7 @@ RUNS = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_reference_run_stands_in_the_page_of_results_with_its_number_of_ok_runs(name):
+def test_every_reference_run_is_in_the_page_of_results_with_its_number_of_ok_runs(name):
     ok = ok_rows(runs_csv.load(ROOT / "results" / "reference" / name / "runs.csv"))
     part = reference.results().partition(f"## {name}: ")[2].partition("\n## ")[0]
     assert f" cases, {len(ok):,} ok runs" in part

@@ -43,7 +43,7 @@ def definitions(tree: ast.Module) -> list[tuple[str, str]]:
     return found
 
 
-def test_nothing_stands_twice_to_the_letter():
+def test_nothing_is_twice_to_the_letter():
     places = defaultdict(list)
     for module in MODULES.keys() - OF_SYSTEMS:
         for name, text in definitions(MODULES[module]):

@@ -65,7 +65,7 @@ def test_earlier_runs_tell_how_long_a_case_takes(earlier, one, passes, limit, ex
     [(12, "less than a minute"), (61, "about 1 minute"), (250, "about 4 minutes"), (1704, "about 30 minutes"),
      (2400, "about 40 minutes"), (9000, "about 2 hours")],
 )  # fmt: skip
-def test_a_time_is_told_in_words(expected, words):
+def test_a_time_is_reported_in_words(expected, words):
     assert estimate.in_words(expected) == words
 
 

@@ -54,7 +54,7 @@ def test_an_answer_with_fields_too_many_or_too_few_is_an_error_that_names_them(r
     assert said in found.error
 
 
-def test_the_job_stands_in_no_process_list(run):
+def test_the_job_is_in_no_process_list(run):
     job = Call(transport="a way", uri="postgresql://u:secret@h")
     said = run(READ_JOB + saying("open('/proc/self/cmdline').read()"), job=job).said
     assert ("readline" in said, "secret" in said) == (True, False)
@@ -161,7 +161,7 @@ def test_the_worker_tells_before_its_answer_that_the_clock_has_stopped(run, tmp_
     assert answer.status is Status.OK
 
 
-def test_that_the_clock_has_stopped_is_told_once_where_the_answer_comes_at_the_same_time(run):
+def test_that_the_clock_has_stopped_is_reported_once_where_the_answer_comes_at_the_same_time(run):
     told = []
     answer = run(READ_JOB + CALLED.replace(", flush=True", "") + ANSWER, called=lambda: told.append(1))
     assert (answer.status, told) == (Status.OK, [1])
@@ -313,14 +313,14 @@ def together(code: str, folder: Path, *sleeps: float, time_limit: float = 20.0) 
     return execute_together(jobs, time_limit, folder / "log", command=command)
 
 
-def test_nobody_begins_before_the_last_one_is_ready(tmp_path: Path) -> None:
+def test_none_begins_before_the_last_one_is_ready(tmp_path: Path) -> None:
     begun = together(LATE, tmp_path, 0.0, 0.5).answer.said  # of the first, which is ready at once
     ready = [float(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert len(ready) == 2
     assert max(ready) <= begun
 
 
-def test_what_came_out_is_told_as_of_one_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
+def test_what_came_out_is_reported_as_of_one_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
     report = OK["measured"]["report"]
     several = [
         OK | {"measured": OK["measured"] | {"report": report | {"started_ns": start, "ended_ns": end, "seconds": 1.5}}}
@@ -341,7 +341,7 @@ def test_what_came_out_is_told_as_of_one_from_the_first_start_to_the_last_end(tm
     assert measured.details == details
 
 
-def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_told(tmp_path: Path) -> None:
+def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_reported(tmp_path: Path) -> None:
     began = time.monotonic()
     answer = together(FAILS, tmp_path, 0.0, 1.0, 0.0, time_limit=60.0).answer
     assert answer == Failed(

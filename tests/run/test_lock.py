@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_the_setting(tmp_
             pytest.fail("locked nothing")
 
 
-def test_every_checkout_has_the_same_lock_unless_told_otherwise(tmp_path, monkeypatch):
+def test_every_checkout_has_the_same_lock_unless_set_otherwise(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_STATE_DIR", str(tmp_path / "another checkout"))
     monkeypatch.delenv("LAB_LOCK_DIR", raising=False)
     places = []
@@ -120,7 +120,7 @@ def test_a_link_instead_of_the_lock_is_refused(tmp_path, make, said):
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-def test_what_stands_in_the_lock_of_another_user_is_shown_without_what_a_terminal_obeys(tmp_path):
+def test_what_is_in_the_lock_of_another_user_is_shown_without_what_a_terminal_obeys(tmp_path):
     first = only_run(tmp_path, "\x1b]0;title\x07\x1b[31mred\x9b2J\u202e\nline")
     with first, pytest.raises(LabError) as caught, only_run(tmp_path, "second"):
         pytest.fail("two runs at once")

@@ -129,7 +129,7 @@ def test_a_plan_comes_back_from_the_json_of_its_environment_with_the_same_order(
         {},
     ],
 )
-def test_what_is_no_plan_of_this_version_is_told_from_one(facts):
+def test_what_is_no_plan_of_this_version_is_distinguished_from_one(facts):
     with pytest.raises((TypeError, KeyError)):
         from_facts(facts)
 

@@ -90,7 +90,7 @@ UNDECLARED = {"waited": "duration", "opens": "time"}
         ),
     ],
 )
-def test_a_client_that_fails_at_types_that_nobody_declares_is_unsupported_and_none_of_its_words_are_kept(
+def test_a_client_that_fails_at_types_that_none_declares_is_unsupported_and_none_of_its_words_are_kept(
     status: Status, error: str, undeclared: dict[str, str], told: str
 ) -> None:
     assert of_types(status, error, undeclared) == (Status.UNSUPPORTED, told)

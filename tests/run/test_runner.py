@@ -327,13 +327,13 @@ def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_
 @pytest.mark.parametrize(
     ("function", "said"), [("broken", "No module named 'no_such_module'"), ("dying", "ended with exit code 3")]
 )
-def test_what_cannot_be_imported_ahead_is_told_as_ever(perform_ahead, function, said):
+def test_what_cannot_be_imported_ahead_is_reported_as_ever(perform_ahead, function, said):
     _, (first, ahead) = perform_ahead("one", function, patience=1.0)
     assert (first.status, ahead.status) == (Status.OK, Status.ERROR)
     assert said in ahead.error
 
 
-def test_nobody_waits_when_a_run_ends_the_suite(perform_ahead, monkeypatch):
+def test_nothing_waits_when_a_run_ends_the_suite(perform_ahead, monkeypatch):
     ended = []
     monkeypatch.setattr(Ahead, "end", lambda self, real=Ahead.end: ended.append(self._waiting) or real(self))
 

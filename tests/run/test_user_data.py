@@ -99,7 +99,7 @@ def test_a_query_is_the_data_and_without_names_no_result_has_any(
         assert not [word for word in ("income", "Smith") if word in content], path
 
 
-def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
+def test_a_transport_that_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
     entries = [registry.one(name) for name in (WRITE, LOSES_NULLS)]
     cases = [Case(entry, "matrix", data.NAME, {"rows": 3}) for entry in entries]
     nulls = data.from_frame(FRAME.rename({"secret name": "who"}))

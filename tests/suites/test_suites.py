@@ -278,7 +278,7 @@ def test_a_suite_need_not_reproduce_a_published_benchmark(folder):
     assert (small.citation, small.conditions, small.published) == ("", "", ())
 
 
-def test_origins_may_stand_above_the_experiments_they_are_for(folder):
+def test_origins_may_be_above_the_experiments_they_are_for(folder):
     (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
     small = suite_files.load(folder, "small")
     assert [part.origins for part in small.size("default").experiments] == [["limit"], ["limit"]]

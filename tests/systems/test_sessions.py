@@ -199,7 +199,7 @@ def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_
         brought(embedded_lab, "SELECT (1, 2)::pair AS p")
 
 
-def test_the_last_moments_that_postgres_and_a_frame_have_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+def test_the_last_timestamps_that_postgres_and_a_frame_have_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
     query = """
         SELECT t, t::date AS d, time '23:59:59.999999' AS h
         FROM unnest(ARRAY[timestamp '294246-12-31 23:59:59', '4713-01-01 BC']) t

@@ -111,7 +111,7 @@ def test_without_a_parameter_nothing_is_set(system):
     assert settings.statements(SPEC, "t", {"rows": 1}) == []
 
 
-def test_blocks_of_clickhouse_are_set_beside_what_the_address_has():
+def test_blocks_of_clickhouse_are_set_next_to_what_the_address_has():
     address = SYSTEMS["clickhouse"].settings.address("http://h:1/?database=d", {"insert_block_rows": 7})
     assert address.startswith("http://h:1/?database=d&max_insert_block_size=7&")
     assert "min_insert_block_size_bytes=0" in address

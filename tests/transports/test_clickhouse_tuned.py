@@ -178,7 +178,7 @@ def test_materialized_views_get_what_is_written(server, call):
     server.execute("DROP TABLE seen")
 
 
-def test_nobody_sees_a_part_of_what_is_written(server, embedded_lab, call):
+def test_no_session_sees_a_part_of_what_is_written(server, embedded_lab, call):
     make(server, "n UInt32, g UInt8", "ENGINE = MergeTree PARTITION BY g ORDER BY n")
     frame = pl.select(n=pl.int_range(600_000, dtype=pl.UInt32)).with_columns(g=(pl.col("n") % 40).cast(pl.UInt8))
     seen, done = set[int](), threading.Event()

@@ -32,7 +32,7 @@ def database(request: pytest.FixtureRequest, embedded_lab) -> Iterator[str]:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_texts_of_a_database_in_another_encoding_come_through(database, monkeypatch):
+def test_strings_of_a_database_in_another_encoding_come_through(database, monkeypatch):
     monkeypatch.setenv("PGCLIENTENCODING", "latin1")
     texts = TEXTS[urlsplit(database).path.removeprefix("/in_").upper()]
     numbers = pl.Series(range(len(texts)), dtype=pl.Int32)

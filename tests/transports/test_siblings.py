@@ -68,7 +68,7 @@ def test_a_module_without_a_connect_has_that_of_its_client(made_up):
     assert names == ["SIZE", "connect", "quoted", "read_polars_rows"]
 
 
-def test_a_module_with_a_connect_of_its_own_keeps_it(made_up):
+def test_a_module_with_its_own_connect_keeps_it(made_up):
     own = "ENDPOINT = 'here'\nconnect = quoted"
     entry = made_up("own", client=CLIENT, rows=TOPIC.format(more=own, used=""))["read_polars_rows"]
     assert entry.endpoint == "here"

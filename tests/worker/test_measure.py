@@ -69,7 +69,7 @@ def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
     assert 0 <= float(done.stdout) < 50e-6
 
 
-def test_wall_and_cpu_time_are_told_apart():
+def test_wall_and_cpu_time_are_distinguished():
     with Stopwatch() as busy:
         until = time.process_time() + 0.1
         while time.process_time() < until:

@@ -210,7 +210,7 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
 
 
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_of_the_phases_only_those_of_the_measured_call_are_told(staying, module):
+def test_of_the_phases_only_those_of_the_measured_call_are_reported(staying, module):
     details = staying.measure("read_in_phases", module).measured.details
     assert [name for name in ("encode_seconds", "decode_seconds") if name in details] == ["decode_seconds"]
     assert details["decode_seconds"] >= 0
@@ -357,7 +357,7 @@ def asked(lab: Lab, function: str, module: str = "up", tables: tuple[str, ...] =
 
 @pytest.mark.long
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_every_table_is_read_over_one_connection_to_a_place_of_its_own(lab: Lab, module: str) -> None:
+def test_every_table_is_read_over_one_connection_to_its_own_place(lab: Lab, module: str) -> None:
     answer = asked(lab, "read_polars", module)
     assert isinstance(answer, SeveralTablesAnswer), answer
     assert answer.converted == [{"i": "Int64"}] * 3

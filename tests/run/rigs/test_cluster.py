@@ -44,7 +44,7 @@ LOAD, STREAM = "postgres.dask.load_copy", "postgres.adbc.load_ingest"
         (LOAD, {"rows": 10, "workers": 2, "kill": "often"}, "expected kill to be before or after, found often"),
     ],
 )
-def test_parameters_that_nobody_knows_are_refused(transport, parameters, found):
+def test_parameters_that_are_unknown_are_refused(transport, parameters, found):
     with pytest.raises(LabError, match=found):
         cluster.require_parameters(case(transport, "analytics_metrics", **parameters))
 

@@ -69,7 +69,7 @@ def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environme
 
 @pytest.mark.long
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_the_tables_of_two_sizes_stand_beside_one_another_and_are_dropped_by_the_next_run(
+def test_the_tables_of_two_sizes_are_next_to_each_other_and_are_dropped_by_the_next_run(
     system, embedded_lab, dataset_folder
 ):
     spec, references = store.specification("analytics_metrics"), References(embedded_lab.endpoints)

@@ -212,7 +212,7 @@ def made_up(tmp_path, monkeypatch):
 @pytest.mark.long
 @pytest.mark.process
 @pytest.mark.usefixtures("made_up")
-def test_a_wrong_answer_is_a_mismatch_and_details_stand_in_their_column(perform):
+def test_a_wrong_answer_is_a_mismatch_and_details_are_in_their_column(perform):
     made = perform(tuning, *(case(f"made.{name}.group_by", **TABLE, source="parquet") for name in QUERIES))
     rows = dict(zip(QUERIES, made, strict=True))
     said = {
@@ -278,7 +278,7 @@ def test_a_sum_of_similarities_counts_to_nine_digits(wrong, table):
 
 
 @pytest.mark.usefixtures("made_up")
-def test_a_job_whose_answer_nobody_knows_is_refused(settings):
+def test_a_job_without_a_known_answer_is_refused(settings):
     order = orders.order(settings, case("made.unknown.other", **TABLE, source="table"))
     with pytest.raises(LabError, match="nobody knows its answer"), tuning.opened(order):
         pass

@@ -90,7 +90,7 @@ def test_it_listens_on_loopback_only_and_on_no_unix_socket(lab):
     assert [c for c in server.net_connections("unix") if c.laddr] == []
 
 
-def test_the_password_stands_in_no_command_no_environment_and_no_log(lab):
+def test_the_password_is_in_no_command_no_environment_and_no_log(lab):
     password = password_of(lab)
     family = [os.getpid(), *(p.pid for p in psutil.Process().children(recursive=True))]
     assert lab.pids["postgres"] in family

@@ -97,7 +97,7 @@ def job(folder, transport, result=""):
         ("pyarrow", "pyarrow.lib Table 2 [{'a': 7, 'b': 9}] small", "pyarrow.lib Table 3 [{'a': 1, 'b': 4}] store"),
     ],
 )
-def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_rows(made, frame, small, whole):
+def test_a_create_warms_up_on_its_own_store_and_measures_one_create_of_all_rows(made, frame, small, whole):
     answer = measure(made, f"create_{frame}")
     words, times = made.events()
     assert words == ["import", "connect small", small, "close small", "connect store", whole, "close store"]
@@ -109,7 +109,7 @@ def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_
 @pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize(("function", "module"), [("read", "up"), ("read", "up_async"), ("query", "up")])
-def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_own(made, function, module):
+def test_a_read_or_query_warms_up_on_the_small_store_over_its_own_connection(made, function, module):
     answer = measure(made, function, module)
     words, times = made.events()
     assert words == [

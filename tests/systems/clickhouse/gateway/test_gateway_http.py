@@ -257,7 +257,7 @@ def test_a_get_in_a_session_leaves_it_writable(gateway):
         b"DELETE / HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_closed_and_harms_nobody(gateway, request_bytes):
+def test_what_is_no_request_is_closed_and_harms_no_other(gateway, request_bytes):
     with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(request_bytes)
         while connection.recv(1 << 16):

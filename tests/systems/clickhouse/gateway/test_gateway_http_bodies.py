@@ -150,7 +150,7 @@ def test_parquet_goes_in_and_comes_out(gateway, table):
     assert pa.ipc.open_stream(stream).read_all()["number_1"].to_pylist() == columns["number_1"]
 
 
-def test_totals_and_statistics_stand_once_in_a_document(gateway):
+def test_totals_and_statistics_are_once_in_a_document(gateway):
     query = "SELECT number % 2 AS k, count() AS n FROM numbers(200000) GROUP BY k WITH TOTALS ORDER BY k"
     document = json.loads(gateway.query(f"{query} FORMAT JSON"))
     assert (document["rows"], document["totals"]["n"]) in [(2, 200000), (2, "200000")]

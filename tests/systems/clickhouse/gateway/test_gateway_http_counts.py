@@ -25,13 +25,13 @@ def test_a_summary_says_what_an_insert_has_written(gateway, table):
     assert summary(gateway.ask(body=select.encode()))["written_rows"] == 5
 
 
-def test_progress_is_told_when_it_is_asked_for(gateway):
+def test_progress_is_reported_when_it_is_asked_for(gateway):
     answer = gateway.ask("SELECT sum(number) FROM numbers(1000)", send_progress_in_http_headers=1)
     assert json.loads(answer.headers["X-ClickHouse-Progress"])["read_rows"] == "1000"
     assert gateway.ask("SELECT 1").headers["X-ClickHouse-Progress"] is None
 
 
-def test_the_time_zone_of_the_session_is_told(gateway):
+def test_the_time_zone_of_the_session_is_reported(gateway):
     answer = gateway.ask("SELECT timezone()", session_timezone="Asia/Tokyo")
     assert (answer.body, answer.headers["X-ClickHouse-Timezone"]) == (b"Asia/Tokyo\n", "Asia/Tokyo")
 

@@ -172,7 +172,7 @@ def test_the_session_keeps_its_database_and_temporary_tables(gateway):
     other.disconnect()
 
 
-def test_progress_and_profile_are_told(gateway):
+def test_progress_and_profile_are_reported(gateway):
     client = gateway.native()
     client.execute("SELECT number FROM numbers(10)")
     assert (client.last_query.progress.rows, client.last_query.profile_info.rows) == (10, 10)
@@ -199,7 +199,7 @@ def test_a_client_of_any_revision_reads_and_writes_values(gateway, revision):
     client.disconnect()
 
 
-def test_query_parameters_stand_in_the_query(gateway):
+def test_query_parameters_are_in_the_query(gateway):
     client = gateway.native(settings={"server_side_params": True})
     given = {"n": 5, "s": "it's\t\\ ä", "a": ["b'", "c"], "t": (1, "x")}
     asked = "SELECT {n:Int32}, {s:String}, {a:Array(String)}, {t:Tuple(Int32, String)}"
@@ -260,7 +260,7 @@ def test_profile_events_follow_the_blocks_of_a_client_but_not_of_another_server(
     client.disconnect()
 
 
-def test_what_the_engine_has_read_is_told(gateway):
+def test_what_the_engine_has_read_is_reported(gateway):
     client = gateway.native()
     client.execute("SELECT sum(number) FROM numbers(1000)")
     told = client.last_query.progress
@@ -304,7 +304,7 @@ def test_a_client_sees_the_code_of_an_error(gateway, query, code, compression):
     client.disconnect()
 
 
-def test_a_missing_table_is_told_before_any_block_is_sent(gateway):
+def test_a_missing_table_is_reported_before_any_block_is_sent(gateway):
     client = gateway.native()
     with pytest.raises(ServerException) as raised:
         client.execute("INSERT INTO nope VALUES", [(1,)])

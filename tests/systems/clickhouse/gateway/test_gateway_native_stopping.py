@@ -108,7 +108,7 @@ def test_many_clients_that_leave_leak_neither_threads_nor_files(gateway):
         hello() + query_packet("SELECT 1", compressed=True) + b"\x02" + string("") + b"\xff" * 200,
     ],
 )  # fmt: skip
-def test_garbage_is_closed_and_harms_nobody(gateway, data):
+def test_garbage_is_closed_and_harms_no_other(gateway, data):
     bystander = gateway.native()
     assert bystander.execute("SELECT 1") == [(1,)]
     with gateway.raw(gateway.native_port) as connection, contextlib.suppress(ConnectionError):

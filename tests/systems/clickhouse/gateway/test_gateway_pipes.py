@@ -84,7 +84,7 @@ def _body(connection: socket.socket, headers: dict[str, str], idle_seconds: floa
 @pytest.mark.usefixtures("splices")
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("before", [0, 1, 3], ids=lambda count: f"{count} pieces read before")
-def test_a_body_is_poured_as_it_stands(
+def test_a_body_is_poured_as_it_is(
     ends: tuple[socket.socket, socket.socket], pipe: list[int], framing: str, before: int
 ) -> None:
     headers, sent = FRAMINGS[framing]
@@ -182,7 +182,7 @@ def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, sock
     assert not writer.is_alive()
 
 
-def test_a_piece_that_nobody_took_is_gone_with_the_next(pipe: list[int]) -> None:
+def test_a_piece_that_was_not_taken_is_gone_with_the_next(pipe: list[int]) -> None:
     os.write(pipe[1], b"first")
     pieces = pipes.pieces(pipe[0])
     next(pieces)

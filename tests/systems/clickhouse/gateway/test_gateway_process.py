@@ -30,7 +30,7 @@ def test_the_ready_line_is_all_that_is_printed(launch):
     assert (output, errors, gateway.process.returncode) == ("", "", 0)
 
 
-def test_no_password_stands_in_the_process_list(gateway):
+def test_no_password_is_in_the_process_list(gateway):
     assert "test-password" not in " ".join(psutil.Process(gateway.process.pid).cmdline())
 
 
@@ -187,7 +187,7 @@ def test_the_options_are_explained(monkeypatch, capsys):
 
 
 @pytest.mark.process
-def test_a_fault_of_ours_is_told_by_its_place_and_not_by_its_words(capfd):
+def test_a_fault_of_ours_is_reported_by_its_place_and_not_by_its_words(capfd):
     class Broken(socketserver.BaseRequestHandler):
         def handle(self):
             raise ValueError("a value of somebody's table")

@@ -37,7 +37,7 @@ from harness.systems.clickhouse.gateway.sql import first_word, parse_insert, par
         (b"INSERT INTO t (a) SELECT f(x) FROM (SELECT * FROM input('x String')) FORMAT CSV\n1", "t", "a", "CSV", b"1"),
     ],
 )
-def test_the_head_of_an_insert_is_told_from_its_data(text, table, columns, format, payload):
+def test_the_head_of_an_insert_is_distinguished_from_its_data(text, table, columns, format, payload):
     head = parse_insert(text)
     assert (head.table, head.columns, head.format) == (table, columns, format)
     assert text[head.payload_start :] == payload
