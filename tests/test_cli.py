@@ -50,7 +50,7 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
             "rows, only with --resume: a run goes on as it was planned",
         ),
         (("run", "scan", "--resume", "x"), "suite with --resume: a run goes on as it was planned"),
-        (("run", "--external", "--resume", "x"), "found external beside it"),
+        (("run", "--external", "--resume", "x"), "external with --resume: a run goes on as it was planned"),
         (("list", "nothing.*"), 'no transport "nothing.*"'),
         (("show", "postgres.psycopg.write_polars_copy_txt"), 'Did you mean "postgres.psycopg.write_polars_copy_text"?'),
         (("show", "postgres"), "have it in the name: lab list '*postgres*'"),

@@ -15,7 +15,8 @@ from harness.registry import connect_of, select
 from harness.transports.postgres import sqlalchemy
 from harness.transports.postgres.asyncpg import published as asyncpg
 from harness.transports.postgres.pg_parquet import file as pg_parquet
-from harness.transports.postgres.psycopg import published as psycopg
+from harness.transports.postgres.psycopg.published import TABS
+from harness.transports.postgres.sql import copy_from_stdin
 from tests.every import every
 
 POSTGRES = select("postgres.*")
@@ -59,8 +60,8 @@ def test_a_transport_whose_connect_takes_the_shared_folder_declares_that_it_need
 
 
 def test_copy_from_stdin_is_the_published_statement_with_every_name_quoted():
-    statement = psycopg._copy_from_stdin("Metrics", ["select", 'say "x"'])
-    names, _, options = statement.as_string().partition(" FROM STDIN ")
+    statement = copy_from_stdin("Metrics", ["select", 'say "x"'], TABS)
+    names, _, options = statement.partition(" FROM STDIN ")
     assert names == 'COPY "Metrics" ("select", "say ""x""")'
     assert options == r"WITH (FORMAT csv, DELIMITER E'\t', NULL '\N')"
 
