@@ -91,12 +91,16 @@ def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders
     return [*first, *(replace(one, existing=True) for one in there)]
 
 
+_CANNOT = (Status.UNAVAILABLE, Status.UNSUPPORTED)  # run here
+
+
 def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
-    """Return the transports that compete in each cell: frame by frame, by its frame, system and operation."""
+    """Return the transports that can run here and compete in each cell: by frame, system and operation."""
     cells: dict[tuple[str, str, str], list[Summary]] = {}
     for frame in FRAMES:
         for case in summaries:
-            if case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING:
+            of_it = case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING
+            if of_it and case.status not in _CANNOT:
                 cells.setdefault((frame, case.system, case.operation), []).append(case)
     return {key: [case for case in cases if case.label == points(cases)[-1].label] for key, cases in cells.items()}
 
