@@ -80,27 +80,25 @@ class Leaders:
 
 
 def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
-    """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
+    """Return an answer for every frame, system and operation that a transport of the experiment can run for, in order.
 
     Of an experiment with several amounts of data the largest counts. Writes into tables that have rows come last.
     """
-    first = [_answer(cases, wanted) for cases in competing(wanted, summaries).values()]
+    cannot = {Status.UNAVAILABLE, Status.UNSUPPORTED}
+    cells = competing(wanted, summaries).values()
+    first = [_answer(cases, wanted) for cases in cells if any(case.status not in cannot for case in cases)]
     if not wanted.existing:
         return first
     there = answers(replace(wanted, experiment=wanted.existing, existing=""), summaries)
     return [*first, *(replace(one, existing=True) for one in there)]
 
 
-_CANNOT = (Status.UNAVAILABLE, Status.UNSUPPORTED)  # run here
-
-
 def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
-    """Return the transports that can run here and compete in each cell: by frame, system and operation."""
+    """Return the transports that compete in each cell: frame by frame, by its frame, system and operation."""
     cells: dict[tuple[str, str, str], list[Summary]] = {}
     for frame in FRAMES:
         for case in summaries:
-            of_it = case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING
-            if of_it and case.status not in _CANNOT:
+            if case.experiment == wanted.experiment and case.frame == frame and case.origin in COMPETING:
                 cells.setdefault((frame, case.system, case.operation), []).append(case)
     return {key: [case for case in cases if case.label == points(cases)[-1].label] for key, cases in cells.items()}
 
