@@ -53,6 +53,10 @@ class Status(StrEnum):
     AGAIN = "again"  # the machine or a person ended it, not the transport: it does not count, and resume runs it again
 
 
+NOT_HERE = (Status.UNAVAILABLE, Status.UNSUPPORTED)  # nothing was run
+FINE = (Status.OK, *NOT_HERE)  # nothing went wrong
+
+
 class Fate(StrEnum):
     """The fate of a hostile kind's values with a transport."""
 

@@ -74,10 +74,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         page.meta["search"] = {"boost": boost}
     if path.startswith("results/reference/") and (ROOT / path).with_suffix(".html").is_file():
         title, _, rest = markdown.partition("\n")
-        link = (
-            f"[The interactive report]({INTERACTIVE}) has every figure, sorts and filters its tables, and its marks say"
-        )
-        markdown = f"{title}\n\n{link} what they are.\n{rest}"
+        says = "has every figure, sorts and filters its tables, and its marks say what they are"
+        markdown = f"{title}\n\n[The interactive report]({INTERACTIVE}) {says}.\n{rest}"
     if page.is_homepage:
         page.meta["hide"] = ["navigation"]
     return markdown

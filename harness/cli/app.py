@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Annotated, ParamSpec
+from typing import TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 from rich.console import Console, RenderableType
@@ -15,6 +15,9 @@ from rich.console import Console, RenderableType
 from harness.lab.packages import PROJECT
 from harness.machine.shortage import missing
 from harness.model import LabError, printable
+
+if TYPE_CHECKING:
+    from harness.report.terminal import Closing
 
 _HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
 _Options = ParamSpec("_Options")
@@ -68,6 +71,12 @@ def say(console: Console, *texts: str) -> None:
     else:
         for text in texts:
             echo(text)
+
+
+def end(console: Console, ending: "Closing", *last: str) -> None:
+    """Print the answers that a command ends with, and what is said at last."""
+    put(console, *ending.tables)
+    say(console, *ending.sentences, *last)
 
 
 def put(console: Console, *tables: RenderableType) -> None:

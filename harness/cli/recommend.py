@@ -14,7 +14,7 @@ from rich.console import Console
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, echo, explained, new_console, put, say
+from harness.cli.app import app, command_line, echo, end, explained, new_console, say
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
@@ -193,8 +193,7 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
 
     last = [f"Code: lab show {found.taken.transport}", *last]
     ending = recommended(found, console.width, LINES - lines_of(last, console.width) - 1)
-    put(console, *ending.tables)
-    say(console, *ending.sentences, "", *last)
+    end(console, ending, "", *last)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, explained, new_console, put, say
-from harness.model import LabError, Status
+from harness.cli.app import app, command_line, end, explained, new_console, put, say
+from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _BESIDE_RESUME = (
     *user_data_options.CSV_OPTIONS,
 )  # own data are not kept: they are read again
 _ELSEWHERE = ("not-ok", "cases")  # sections of a report whose tables are not printed
-_FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
 
 
@@ -244,8 +243,7 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
     if any(one.n for one in summaries):
         room = LINES - lines_of([said], console.width)
         ending = closing(suite, run.rows, summaries, console.width, room)
-        put(console, *ending.tables)
-        say(console, *ending.sentences, said)
+        end(console, ending, said)
 
 
 def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
@@ -260,12 +258,11 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
     if every_table:
         every = (table for one in report.sections[1:] if one.name not in _ELSEWHERE for table in one.tables)
         put(console, *(printable(table, console.width) for table in every))
-    bad = [row for row in report.rows if row.status not in _FINE]
+    bad = [row for row in report.rows if row.status not in FINE]
     last = _last(suite, folder, report, bad)
     room = LINES - lines_of(last, console.width)
     ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
-    put(console, *ending.tables)
-    say(console, *ending.sentences, *last)
+    end(console, ending, *last)
     return not bad and not report.again
 
 

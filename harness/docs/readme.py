@@ -61,15 +61,10 @@ def _table(found: Sequence[Leaders]) -> str:
 
 def row(one: Leaders) -> tuple[str, ...]:
     """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
-    usual, from_pypi, fastest = _shown(one)
+    usual, from_pypi, fastest = one.shown
     alike = f", {one.ties} not shown slower" if one.ties else ""
     cells = (_against(from_pypi, usual), _against(fastest, usual) + alike)
     return one.name, _cell(usual, call(usual)) if usual else "", *cells
-
-
-def _shown(one: Leaders) -> tuple[Summary | None, Summary | None, Summary | None]:
-    """Return the most common code, which the suite names first, the fastest from PyPI and the fastest of all."""
-    return next((of.case for of in one.usual), None), one.from_pypi.case if one.from_pypi else None, one.fastest
 
 
 def call(case: Summary) -> str:
@@ -107,7 +102,9 @@ def _times(value: float) -> str:
 
 def _how_much(found: Sequence[Leaders]) -> str:
     """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
-    of_all, from_packages = (_range((_shown(one)[place], _shown(one)[0]) for one in found) for place in (2, 1))
+    shown = [one.shown for one in found]
+    of_all = _range((fastest, usual) for usual, _, fastest in shown)
+    from_packages = _range((from_pypi, usual) for usual, from_pypi, _ in shown)
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
         from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
@@ -123,7 +120,7 @@ def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
 
 def _legend(found: Sequence[Leaders]) -> Iterator[str]:
     """Yield the explanation of the figures and marks."""
-    shown = [case for one in found for case in _shown(one) if case]
+    shown = [case for one in found for case in one.shown if case]
     where = "" if any(one.existing for one in found) else "; writes go into an empty table"
     if runs := sorted({case.n for case in shown if case.n}):
         yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone{where}."
@@ -137,12 +134,11 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
             f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
             "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
         )
-        yield _changed_since(found)
+        yield _changed_since(shown)
 
 
-def _changed_since(found: Sequence[Leaders]) -> str:
+def _changed_since(shown: Sequence[Summary]) -> str:
     """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
-    shown = [case for one in found for case in _shown(one) if case]
     calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in shown}
     changed = dict.fromkeys(calls[name] for name in sources.changed(calls, reference.folder(SUITE)))
     if not changed:

@@ -66,7 +66,7 @@ class Source:
         return self._named if self.file else "the rows of a query"
 
 
-def load(frame: str, data: UserData, source: Source, select: str = "") -> str:
+def load(frame: str, data: UserData, source: Source, select: str) -> str:
     """Return the source of the function `load`, which returns the frame that was measured.
 
     `select` asks for the rows of a query.

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import attrgetter
 
-from harness.model import Origin, Status
+from harness.model import NOT_HERE, Origin, Status
 from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, times, titled
 from harness.report.intervals import Interval, around, leaves_out_one, ratio
 from harness.report.summary import (
@@ -78,15 +78,20 @@ class Leaders:
         """Where data come from and go to, and what is there already."""
         return f"{route(self)}, table with rows" if self.existing else route(self)
 
+    @property
+    def shown(self) -> tuple[Summary | None, Summary | None, Summary | None]:
+        """The usual one that the suite names first, the fastest from PyPI and the fastest of all."""
+        usual = self.usual[0].case if self.usual else None
+        return usual, self.from_pypi.case if self.from_pypi else None, self.fastest
+
 
 def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
     """Return an answer for every frame, system and operation that a transport of the experiment can run for, in order.
 
     Of an experiment with several amounts of data the largest counts. Writes into tables that have rows come last.
     """
-    cannot = {Status.UNAVAILABLE, Status.UNSUPPORTED}
     cells = competing(wanted, summaries).values()
-    first = [_answer(cases, wanted) for cases in cells if any(case.status not in cannot for case in cases)]
+    first = [_answer(cases, wanted) for cases in cells if any(case.status not in NOT_HERE for case in cases)]
     if not wanted.existing:
         return first
     there = answers(replace(wanted, experiment=wanted.existing, existing=""), summaries)
@@ -295,21 +300,18 @@ class Lane:
 def lane(name: str, usual: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
     """Return a direction with how many times faster than the usual transport the two others are."""
     dots = tuple(filter(None, (usual, from_pypi, fastest)))
-    others = dots[1:] if usual else ()
-    times_faster = [
-        f"{significant(usual.seconds / dot.seconds, 2)}×{'*' if dot.converted else ''}" for dot in others if usual
-    ]
-    return Lane(name, dots, alone, " · ".join(dict.fromkeys(times_faster)))
+    factors = (f"{significant(usual.seconds / dot.seconds, 2)}×{'*' * dot.converted}" for dot in dots[1:] if usual)
+    return Lane(name, dots, alone, " · ".join(dict.fromkeys(factors)))
 
 
 def lanes(suite: Suite, summaries: Sequence[Summary]) -> list[Lane]:
     """Return the directions of a suite that asks for answers."""
     found = []
     for one in answers(suite.answers, summaries) if suite.answers else ():
-        best, usual = one.fastest, next((rival.case for rival in one.usual), None)
-        pip = one.from_pypi.case if one.from_pypi else None
+        best = one.fastest
         alone = best.took * best.share_of_limit if best and best.share_of_limit else None
-        found.append(lane(one.name, _dot(USUAL, usual), _dot(PYPI, pip), _dot(FASTEST, best), alone))
+        usual, from_pypi, fastest = map(_dot, (USUAL, PYPI, FASTEST), one.shown)
+        found.append(lane(one.name, usual, from_pypi, fastest, alone))
     return [one for one in found if one.dots]
 
 

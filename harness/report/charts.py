@@ -138,9 +138,8 @@ class Chart:
         return Drawing(self.name, self.title, self.caption, self.svg())
 
 
-_EMPTY = re.compile(
-    r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)'
-)  # a layer without a mark says nothing
+# A layer without a mark says nothing.
+_EMPTY = re.compile(r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)')
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import Any
 
-from harness.model import LabError, Status
+from harness.model import NOT_HERE, LabError, Status
 from harness.report.crossings import not_slower
 from harness.report.figures import PARAMETER, SUM, described, in_order, natural, quantity, route, significant, with_unit
 from harness.report.marks import chosen, figure, value
@@ -22,8 +22,6 @@ from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import Picture, Suite
 from harness.systems import SYSTEMS
-
-_NOT_TRIED = (Status.UNAVAILABLE, Status.UNSUPPORTED)
 
 
 class Verdict(Enum):
@@ -164,7 +162,7 @@ def _outcome(picture: Picture, runs: Sequence[Row]) -> OutcomeCell:
 def _ending(picture: Picture, row: Row) -> Ending:
     """Judge one run by the rows that were found after it, or else by its status alone."""
     found, expected = row.details.get("found_rows"), row.details.get("expected_rows")
-    if row.status in _NOT_TRIED:
+    if row.status in NOT_HERE:
         return Ending(Verdict.UNTRIED, str(row.status))
     if found is None or expected is None:
         return _by_status(picture, row)

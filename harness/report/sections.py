@@ -130,11 +130,8 @@ def write(folder: Path, suite: Suite) -> Report:
 
     Raises LabError when the run's files cannot be read, its rows are not all of one environment, or the disk refuses.
     """
-    from harness.report.charts import (
-        chart,
-        directions_chart,
-        on_its_own,
-    )  # not at the top: jinja2 and scipy come with them
+    # Not at the top: jinja2 and scipy come with them.
+    from harness.report.charts import chart, directions_chart, on_its_own
     from harness.report.page import page
 
     run = folders.read(folder)

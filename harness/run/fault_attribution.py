@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.machine.inventory import free_bytes
 from harness.machine.shortage import SHORT, missing
-from harness.model import Outcome, Status
+from harness.model import FINE, Outcome, Status
 from harness.systems import SYSTEMS
 
 # With less a database cannot continue (its log may grow by twice 16 MB), and may not report why.
@@ -26,7 +26,7 @@ _NO_SPACE = (
 INTERRUPTED = "somebody interrupted the server during this run"
 ONCE = (STARVED, SHORT, INTERRUPTED)  # prefixes of reasons that excuse a run once
 _INTERRUPTED = tuple(words for system in SYSTEMS.values() for words in system.interrupted)
-_INNOCENT = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN)
+_INNOCENT = (*FINE, Status.AGAIN)
 
 
 def no_space(text: str) -> bool:

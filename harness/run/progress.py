@@ -10,11 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from harness.model import Status, printable
+from harness.model import FINE, printable
 from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
-_FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIGURES = 20  # columns for the count of runs and the ETA
 _BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that shows it
 
@@ -43,7 +42,7 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
         def on_row(row: Row) -> None:
             if row.key not in work:
                 return
-            if row.status not in _FINE:
+            if row.status not in FINE:
                 progress.console.print(Text(line(row), style="red", overflow="ignore"), crop=False)
             progress.update(task, advance=1, description=_short(row, console.width - _FIGURES), eta=eta(row))
 

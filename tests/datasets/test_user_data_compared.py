@@ -45,7 +45,7 @@ def program(path: Path, own: data.UserData) -> pl.DataFrame:
     folder = next(parent for parent in path.parents if parent.is_dir())  # a pattern has folders that do not exist
     made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(folder / "program.py")}
     source = loading.Source(path, pattern=own.program.pattern, beside=folder)
-    exec(source.constant + "\n" + loading.load("polars", own, source), made)
+    exec(source.constant + "\n" + loading.load("polars", own, source, ""), made)
     found = made["load"]()
     assert isinstance(found, pl.DataFrame)
     return found

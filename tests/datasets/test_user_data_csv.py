@@ -28,7 +28,7 @@ def read(path: Path, content: str | bytes, given: Options | None = None) -> pl.D
     """Return what is read of a CSV, once its program has read the same."""
     own = data.from_file(made(path, content), options=given)
     module: dict[str, Any] = {}
-    exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, module)
+    exec(loading.load("polars", own, loading.Source(path), ""), {"DATA": str(path)}, module)
     assert data.from_frame(module["load"]()).frame.equals(own.frame)
     return own.frame
 

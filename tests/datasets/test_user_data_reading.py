@@ -97,7 +97,7 @@ def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
     assert own.logical_types == {"id": "uuid", "n": "int64"}
     assert own.frame["id"].to_list() == [str(some), None]
     made: dict[str, Any] = {}
-    exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, made)
+    exec(loading.load("polars", own, loading.Source(path), ""), {"DATA": str(path)}, made)
     assert made["load"]().equals(own.frame)
 
 
@@ -124,7 +124,7 @@ def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: 
     assert own.frame["at"].to_list() == [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC), None]
     for library in ("polars", "pandas"):
         made: dict[str, Any] = {}
-        exec(loading.load(library, own, loading.Source(path)), {"DATA": str(path)}, made)
+        exec(loading.load(library, own, loading.Source(path), ""), {"DATA": str(path)}, made)
         assert data.from_frame(reading.of_memory(made["load"]())).frame.equals(own.frame)
     assert data.from_frame(reading.of_memory(table)).frame.equals(own.frame)
 

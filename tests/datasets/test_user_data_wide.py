@@ -73,7 +73,7 @@ def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path)
     assert data.from_frame(reading.of_memory(TABLE)).frame.equals(own.frame)
     for library in ("polars", "pandas"):
         made: dict[str, Any] = {}
-        exec(loading.load(library, own, loading.Source(path)), {"DATA": str(path)}, made)
+        exec(loading.load(library, own, loading.Source(path), ""), {"DATA": str(path)}, made)
         frame = made["load"]()
         if library == "pandas":
             assert [type(value) for value in (frame["counts"][0], frame["wide"][0])] == [dict, Decimal]

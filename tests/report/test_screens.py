@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness import registry
 from harness.cli import catalogue, labs, newest
-from harness.cli.app import echo, put, say
+from harness.cli.app import echo, end, say
 from harness.lab import doctor
 from harness.lab import labs as opened
 from harness.lab.doctor import Diagnosis
@@ -76,9 +76,7 @@ def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) 
     console = terminal(width)
     last = [f"results: {LONG}", "all tables: lab report 20260101T000000Z-host --tables"]
     room = LINES - lines_of(last, width)
-    ending = closing(known, run.rows, summaries, width, room, short=True)
-    put(console, *ending.tables)
-    say(console, *ending.sentences, *last)
+    end(console, closing(known, run.rows, summaries, width, room, short=True), *last)
     shown = read(console, width, last)
     assert LONG in shown
     assert known.answers

@@ -24,6 +24,6 @@ def _limits() -> Iterator[int]:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
         own = next((_GROUPS / line[4:] for line in lines if line.startswith("0::/")), _GROUPS)
         for group in (own, *own.parents):
-            with suppress(OSError, ValueError):  # the root has none, and "max" is none
+            with suppress(OSError, ValueError):  # the root has no such file; "max" is no limit
                 quota, period = map(int, (group / "cpu.max").read_text().split())
                 yield math.ceil(quota / period)

@@ -49,10 +49,11 @@ def require_names(names: Sequence[Any]) -> None:
     """Raise WrongValue unless there are columns, all named by a text, and each name once."""
     if not names:
         raise WrongValue("expected a frame with columns of the table, found none; give it some")
+    repeated = len(set(names)) < len(names)
     for name in names:
         if not isinstance(name, str):
             raise WrongValue(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
-        if len(set(names)) < len(names) and (found := names.count(name)) > 1:
+        if repeated and (found := names.count(name)) > 1:
             raise WrongValue(f'column "{name}": expected each name once, found {found}; rename or drop one', name)
 
 
