@@ -245,6 +245,8 @@ def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
             connection.execute(f"DROP TABLE {namespace()}.own")
 
 
+@pytest.mark.long
+@pytest.mark.alone
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
     assert "no run of suite matrix of this machine in" in refused(raced.run())
 
