@@ -86,7 +86,6 @@ def test_rows_that_are_no_number_get_exit_code_2(lab: Command, environment: dict
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.alone
 def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environment: dict[str, str]) -> None:
     started = time.monotonic()
     done = lab("run", "--external", env=environment | {"LAB_POSTGRES_URI": "postgresql://u:geheim99@127.0.0.1:1/db"})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib import metadata
 
 from harness.lab import interpreters
@@ -21,7 +22,6 @@ from harness.settings import CHECKOUT, ROOT
 def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) -> Facts:
     """Return the environment of a run of these transports as plain values, without addresses, users or passwords."""
     settings = request.settings
-    packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
     facts = {
         "plan": asdict(request.plan),
         "lab": rig.lab_name,
@@ -29,7 +29,7 @@ def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) 
         "machine": _machine(settings.emulated),
         "disk": disk(settings.state_dir),
         "python": platform.python_version(),
-        "packages": packages | _elsewhere(transports),
+        "packages": _packages() | _elsewhere(transports),
         "uses": _distributions(transports),
         "code": _code(settings.commit),
         "measurement": {
@@ -45,6 +45,14 @@ def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) 
     return {"fingerprint": fingerprint(plain), **plain}
 
 
+@cache
+def _packages() -> dict[str, str]:
+    return dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
+
+
+_providers = cache(metadata.packages_distributions)  # both read a file of each installed package
+
+
 def _machine(emulated: str | None) -> dict[str, object]:
     found = describe_machine()
     return found | ({"cpu": f"{found['cpu'] or 'a processor'} (emulated: {emulated})"} if emulated else {})
@@ -52,7 +60,7 @@ def _machine(emulated: str | None) -> dict[str, object]:
 
 def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
     """Return the distributions of each transport's modules, under `packages`' names."""
-    providers = metadata.packages_distributions()
+    providers = _providers()
 
     def used(entry: Transport) -> list[str]:
         if own := interpreters.of(entry.modules):

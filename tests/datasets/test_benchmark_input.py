@@ -99,6 +99,7 @@ def test_the_same_seed_makes_the_same_rows_and_another_others(table, tmp_path):
     assert build(tmp_path, seed=8).answers != table.answers
 
 
+@pytest.mark.long
 def test_a_file_longer_than_a_chunk_has_the_rows_of_all_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.datasets.benchmark_input.CHUNK_ROWS", 100)
     table = build(tmp_path, 250, 1)

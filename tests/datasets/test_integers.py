@@ -68,6 +68,7 @@ def test_the_key_is_unique_at_the_largest_published_size_with_the_default_seed(c
     assert len(np.unique(key)) == LARGEST_PUBLISHED
 
 
+@pytest.mark.long
 def test_no_single_column_would_do_as_a_key(columns):
     assert all(np.bincount(values).max() > 1 for values in columns.values())
 

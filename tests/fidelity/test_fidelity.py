@@ -183,6 +183,7 @@ def test_what_supports_no_ordinary_row_is_tried_in_tables_of_other_columns(made_
     }
 
 
+@pytest.mark.long
 def test_no_table_stays_in_the_database(made_up: Examination) -> None:
     import psycopg
 

@@ -187,6 +187,7 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     assert "verborgen7" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "said"),
     [
@@ -221,6 +222,7 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     assert len(done.stdout.splitlines()) <= 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -242,6 +244,7 @@ def test_a_service_that_does_not_answer_and_a_folder_that_a_server_cannot_read_f
     assert "geheim99" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:
     with TemporaryDirectory(
         prefix='it\'s "shared" 100% :a '

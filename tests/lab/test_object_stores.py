@@ -60,6 +60,7 @@ def test_it_is_the_one_that_is_set_with_keys_that_no_other_has_and_no_text_shows
             s3.check(s3.ObjectStore(objects.store.endpoint, "us-east-1", access_key, "lab-secret"))
 
 
+@pytest.mark.long
 def test_files_come_back_as_they_were_and_the_bucket_is_gone_afterwards(
     objects: Objects, files: Path, tmp_path: Path
 ) -> None:

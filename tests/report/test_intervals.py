@@ -118,6 +118,7 @@ def test_what_the_lab_prints_holds_about_as_often_as_it_says():
     assert found["two equal runs: any of 40 cases appears different"] <= 0.2
 
 
+@pytest.mark.long
 def test_a_scatter_taken_too_small_would_be_noticed(monkeypatch):
     monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: RunSpread(real(samples).usual / 3, 30.0))
     found = coverage.shares(3, 3, coverage.lognormal)

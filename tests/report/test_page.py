@@ -78,6 +78,7 @@ def table(elements_or_text, title):
     return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td.*?</td>", one, re.S)] for one in rows]
 
 
+@pytest.mark.long
 def test_a_page_is_well_formed_with_its_landmarks_and_headings_in_order(tmp_path):
     html = Elements(made(tmp_path))
     assert html.unbalanced == []

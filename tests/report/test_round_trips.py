@@ -16,6 +16,7 @@ def run(transport: str, rtt_ms: int, seconds: float, mbit_per_s: int = 0, **more
     return cases.row(transport, seconds=seconds, experiment="networks", parameters=parameters, **more)
 
 
+@pytest.mark.long
 @given(st.floats(0.001, 10), st.integers(1, 100))
 def test_a_line_is_found_whatever_the_server_takes(fixed: float, trips: int) -> None:
     found = slope({rtt: [fixed + trips * rtt] * 3 for rtt in (0.0, 0.001, 0.01, 0.05)}, UNKNOWN, "a")

@@ -131,6 +131,7 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
     ]
 
 
+@pytest.mark.long
 def test_figures_of_emulated_images_are_marked_with_their_machine_in_every_report(rig):
     facts = environment.describe(request(emulated="amd64 on arm64"), rig, [])
     assert facts["machine"]["cpu"].endswith(" (emulated: amd64 on arm64)")

@@ -142,6 +142,7 @@ def test_every_transport_moves_types_that_few_know_or_says_that_it_does_not(
     assert {rows[name].status for name in tuned} == {Status.OK}
 
 
+@pytest.mark.long
 def test_what_the_server_refuses_is_said_before_a_transport_runs_and_before_more_time_is_asked_for(
     lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
     assert len({numbers[0] for numbers in seen}) > 1  # there was something to see
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,13 +1,11 @@
 """The clock adds nothing to a call, and memory is seen where it is: anonymous or file-backed, also when given back."""
 
-import mmap
+import ast
 import os
 import subprocess
 import sys
 import textwrap
-import time
 
-import numpy as np
 import pytest
 
 from harness.worker.measure import (
@@ -21,23 +19,67 @@ from harness.worker.measure import (
     read_memory,
     read_steal_seconds,
     read_throttled_seconds,
-    reset_high_water,
 )
 
 MB = 1_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
 
 
+BODIES = """
+import mmap, sys, time
+import numpy as np
+from harness.worker.measure import Sample, Stopwatch, peaks_above_start, read_memory, reset_high_water
+
+MB = 1_000_000
+
+
 def sample_now():
     return Sample(time.monotonic_ns(), read_memory())
 
 
-def known_peaks(stopwatch, samples):
-    """The three peaks on a system that tells them all."""
-    rss, anon, file = peaks_above_start(stopwatch.report(), samples)
-    assert anon is not None
-    assert file is not None
-    return rss, anon, file
+with Stopwatch() as busy:
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+with Stopwatch() as idle:
+    time.sleep(0.1)
+
+with Stopwatch() as allocating:
+    held = np.ones(8 * MB)
+    samples = {"allocating": [sample_now()]}
+del held
+
+with open(sys.argv[1], "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+    with Stopwatch() as reading:
+        total = sum(mapped[at] for at in range(0, len(mapped), mmap.PAGESIZE))
+        samples["reading"] = [sample_now()]
+
+np.ones(1)
+with Stopwatch() as taking:
+    np.ones(8 * MB)
+with Stopwatch() as after_taking:
+    np.ones(1)
+
+watches = {name: watch for name, watch in globals().items() if isinstance(watch, Stopwatch)}
+print({
+    name: {
+        "seconds": watch.seconds,
+        "cpu": watch.cpu_user_seconds + watch.cpu_system_seconds,
+        "grown": watch.after.rss - watch.before.rss,
+        "peaks": peaks_above_start(watch.report(), samples.get(name, [])),
+    }
+    for name, watch in watches.items()
+} | {"resets": reset_high_water()})
+"""
+
+
+@pytest.fixture(scope="module")
+def bodies(tmp_path_factory):
+    """What was measured of six bodies, in a process that did nothing else: others reuse memory of earlier tests."""
+    path = tmp_path_factory.mktemp("bodies") / "data"
+    path.write_bytes(bytes(32 * MB))
+    done = subprocess.run((sys.executable, "-c", BODIES, str(path)), capture_output=True, text=True, check=True)
+    return ast.literal_eval(done.stdout)
 
 
 def report_of(before, after, high_water=None, started_ns=100, ended_ns=200):
@@ -53,6 +95,7 @@ def sample(at_ns, *sizes):
     return Sample(at_ns, Memory(*sizes))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
     code = textwrap.dedent("""
@@ -69,16 +112,11 @@ def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
     assert 0 <= float(done.stdout) < 50e-6
 
 
-def test_wall_and_cpu_time_are_distinguished():
-    with Stopwatch() as busy:
-        until = time.process_time() + 0.1
-        while time.process_time() < until:
-            pass
-    with Stopwatch() as idle:
-        time.sleep(0.1)
-    assert busy.cpu_user_seconds + busy.cpu_system_seconds >= 0.08
-    assert idle.seconds >= 0.1
-    assert idle.cpu_user_seconds + idle.cpu_system_seconds < 0.05
+@pytest.mark.process
+def test_wall_and_cpu_time_are_distinguished(bodies):
+    assert bodies["busy"]["cpu"] >= 0.08
+    assert bodies["idle"]["seconds"] >= 0.1
+    assert bodies["idle"]["cpu"] < 0.05
 
 
 def test_a_body_that_raises_is_not_swallowed():
@@ -87,44 +125,32 @@ def test_a_body_that_raises_is_not_swallowed():
 
 
 @linux
-def test_an_allocation_is_seen_as_anonymous_memory():
-    with Stopwatch() as stopwatch:
-        held = np.ones(8 * MB)
-        samples = [sample_now()]
-    rss, anon, file = known_peaks(stopwatch, samples)
+@pytest.mark.process
+def test_an_allocation_is_seen_as_anonymous_memory(bodies):
+    rss, anon, file = bodies["allocating"]["peaks"]
     assert 64 * MB <= rss < 80 * MB
     assert 64 * MB <= anon < 80 * MB
     assert file < 8 * MB
-    assert held.nbytes == 64 * MB
 
 
 @linux
-def test_a_mapped_file_that_is_read_is_seen_as_file_backed_memory(tmp_path):
-    path = tmp_path / "data"
-    path.write_bytes(bytes(32 * MB))
-    with (
-        path.open("rb") as opened,
-        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-        Stopwatch() as stopwatch,
-    ):
-        total = sum(mapped[at] for at in range(0, len(mapped), mmap.PAGESIZE))
-        samples = [sample_now()]
-    _, anon, file = known_peaks(stopwatch, samples)
+@pytest.mark.process
+def test_a_mapped_file_that_is_read_is_seen_as_file_backed_memory(bodies):
+    _, anon, file = bodies["reading"]["peaks"]
     assert 32 * MB <= file < 40 * MB
     assert anon < 8 * MB
-    assert total == 0
 
 
 @linux
-@pytest.mark.parametrize(("inside", "least", "most"), [(True, 60, 80), (False, -80, 8)])
-def test_memory_that_is_given_back_is_in_the_peak_of_the_call_that_took_it_even_between_samples(inside, least, most):
-    if not reset_high_water():
+@pytest.mark.process
+@pytest.mark.parametrize(("body", "least", "most"), [("taking", 60, 80), ("after_taking", -80, 8)])
+def test_memory_that_is_given_back_is_in_the_peak_of_the_call_that_took_it_even_between_samples(
+    bodies, body, least, most
+):
+    if not bodies["resets"]:
         pytest.skip("this system does not let a process reset its high-water mark")
-    np.ones(1 if inside else 8 * MB)
-    with Stopwatch() as stopwatch:
-        np.ones(8 * MB if inside else 1)
-    rss, _, _ = peaks_above_start(stopwatch.report(), [])
-    assert stopwatch.after.rss - stopwatch.before.rss < 8 * MB
+    rss, _, _ = bodies[body]["peaks"]
+    assert bodies[body]["grown"] < 8 * MB
     assert least * MB <= rss < most * MB
 
 

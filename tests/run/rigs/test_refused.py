@@ -128,6 +128,7 @@ def test_without_a_server_s3_is_unavailable_with_the_reason(perform, settings, m
     assert "no versitygw: expected a Go toolchain" in rows[1].error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rig", "cases"), ON_S3)
 def test_a_rig_compiles_and_starts_no_server_for_cases_that_cannot_run_here(without_programs, monkeypatch, rig, cases):
     local, *remote = cases

@@ -255,6 +255,7 @@ def table(settings):
     return benchmark_input.ensure(settings.datasets_dir, 20_000, 3, 1, print)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["side_by_side", "in_a_row"])
 def test_every_one_of_several_answers_counts(name, table):
     top = table.answers.top

@@ -131,6 +131,7 @@ def test_a_folder_and_a_wheel_closed_to_others_are_left_as_they_are(tmp_path, mo
     assert home.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.long
 def test_a_missing_wheel_is_named_with_what_to_do():
     imported = "from harness.systems.postgres import service as p; p.find_installation()"
     script = f"import sys; sys.path.insert(0, sys.argv[1]); {imported}"

@@ -195,6 +195,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.long
 def test_the_bytes_of_a_block_cannot_be_used_once_the_next_is_asked_for(tmp_path):
     asked = [sys.executable, "-c", BLOCKS, str(tmp_path / "data")]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
