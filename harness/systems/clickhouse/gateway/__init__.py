@@ -2,8 +2,8 @@
 
     python -m harness.systems.clickhouse.gateway --path DIR --users-file FILE [--http-port N] [--native-port N]
 
-Clients work with it unchanged. Differences from a ClickHouse server, each shown by the test that
-``tests/systems/clickhouse/gateway/test_gateway_differences.py`` names for it:
+Clients work with it unchanged. ``tests/systems/clickhouse/gateway/test_gateway_differences.py`` shows each difference
+from a ClickHouse server (the list is made of its docstrings):
 
 - INSERT is always synchronous. ``async_insert`` and ``wait_for_async_insert`` are passed to the engine without effect.
   With either value, an INSERT with data answers when its rows are in the table, and nothing is batched.

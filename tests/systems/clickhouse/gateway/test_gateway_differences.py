@@ -1,53 +1,29 @@
-"""Each difference from a ClickHouse server that the gateway's documentation lists is shown by a test."""
+"""The gateway's differences from a ClickHouse server: each test shows the one that its docstring tells.
 
-import importlib
+``lab docs`` writes these docstrings into the gateway's own, in this order.
+"""
+
+import io
 import json
-import re
 import socket
+import struct
 
 import lz4.frame
+import pyarrow.parquet
 import pytest
+from clickhouse_cityhash.cityhash import CityHash128
 from clickhouse_driver.errors import ServerException
 
-from harness.systems.clickhouse import gateway as documented
-
-FOLDER = "tests.systems.clickhouse.gateway"
-# How a difference begins, and the test that shows it.
-SHOWN_BY = {
-    "INSERT is always synchronous": "differences.test_an_insert_is_never_asynchronous",
-    "All users are the engine's one user": "differences.test_a_statement_about_users_and_rights_is_refused",
-    "A query may read with ``file()``": "differences.test_a_file_of_the_process_can_be_read",
-    "The engine gives queries its own ids": "differences.test_a_query_has_an_id_of_the_engine_in_the_system_tables",
-    "If a client closes its sending side": "differences.test_a_client_that_ends_its_sending_side_ends_its_query",
-    "Results stream in bounded memory": "memory.test_a_slow_reader_of_a_gigabyte_over_http_costs_little_memory",
-    "A result's first bytes wait": "differences.test_an_early_error_has_its_status_although_rows_came_before_it",
-    "Parquet holds several row groups": "http_bodies.test_parquet_goes_in_and_comes_out",
-    "Scalars that remote()": "remote.test_another_engine_writes_and_reads_a_table",
-    "The native protocol ends at revision 54464": "differences.test_the_server_names_its_revision",
-    "ProfileInfo has no count": "differences.test_the_rows_before_a_limit_are_not_counted",
-    "A query with totals or extremes": "native.test_totals_and_extremes_follow_a_result",
-    "A native block cannot": "native.test_an_insert_of_a_type_that_cannot_be_walked_over_is_refused_and_closed",
-    "External tables are refused (code 48)": "differences.test_an_external_table_with_inline_data_is_refused",
-    "Encodings of HTTP bodies": "differences.test_an_encoding_that_is_not_here_is_refused",
-    "A truncated zstd or lz4 body": "differences.test_a_truncated_body_is_refused",
-    "There is no TLS": "differences.test_there_are_no_pages_and_no_options",
-    "Compressed frames are read in": "http_bodies.test_an_unknown_method_for_frames_is_refused",
-    "``X-ClickHouse-Summary`` has no": "differences.test_a_summary_has_no_memory",
-    "In a session with an id": "like_a_server.test_a_session_has_temporary_tables_by_get",
-    "``INSERT ... FROM INFILE``": "differences.test_a_file_of_the_server_cannot_be_inserted",
-}
-
-
-def test_the_list_of_differences_is_the_list_of_these_tests():
-    listed = re.findall(r"^- (.*)$", documented.__doc__, re.MULTILINE)
-    assert [next(begin for begin in SHOWN_BY if line.startswith(begin)) for line in listed] == list(SHOWN_BY)
-    for shown in SHOWN_BY.values():
-        module, _, test = shown.partition(".")
-        assert callable(getattr(importlib.import_module(f"{FOLDER}.test_gateway_{module}"), test))
+from harness.systems.clickhouse.gateway.sql import parse_query
+from harness.systems.clickhouse.gateway.wire import string
+from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, NO_MORE_DATA, hello, query_packet
 
 
 @pytest.mark.parametrize("wait", [0, 1])
 def test_an_insert_is_never_asynchronous(gateway, table, wait):
+    """INSERT is always synchronous. ``async_insert`` and ``wait_for_async_insert`` are passed to the engine without
+    effect. With either value, an INSERT with data answers when its rows are in the table, and nothing is batched.
+    """
     settings = {"async_insert": 1, "wait_for_async_insert": wait, "async_insert_busy_timeout_max_ms": 60_000}
     gateway.query(f"INSERT INTO {table} (number_1) VALUES (1)", **settings)
     assert gateway.query(f"SELECT count() FROM {table}") == b"1\n"
@@ -55,17 +31,25 @@ def test_an_insert_is_never_asynchronous(gateway, table, wait):
 
 @pytest.mark.parametrize("statement", ["SHOW POLICIES", "SHOW USERS", "SHOW ROLES", "SHOW QUOTAS", "CREATE USER x"])
 def test_a_statement_about_users_and_rights_is_refused(gateway, statement):
+    """All users are the engine's one user. The gateway checks names and passwords, but there are no rights, roles or
+    quotas. Statements about them, such as SHOW POLICIES, SHOW USERS and CREATE USER, fail with code 497
+    (ACCESS_DENIED).
+    """
     answer = gateway.ask(body=statement.encode())
     assert (answer.status, answer.code) == (403, "497")
     assert gateway.query("SELECT currentUser()") == b"default\n"
 
 
 def test_a_file_of_the_process_can_be_read(gateway, tmp_path):
+    """A query may read with ``file()`` every file that the process may read."""
     (tmp_path / "some.csv").write_text("5\n")
     assert gateway.query(f"SELECT * FROM file('{tmp_path}/some.csv', 'CSV', 'a Int32')") == b"5\n"
 
 
 def test_a_query_has_an_id_of_the_engine_in_the_system_tables(gateway):
+    """The engine gives queries its own ids. The answer has the client's ``query_id``, the system tables do not. A
+    streamed query's text ends with a comment in ``system.processes``, which identifies it to stop it.
+    """
     answer = gateway.ask("SELECT query_id FROM system.processes WHERE query LIKE '%such an id%'", query_id="mine")
     assert answer.headers["X-ClickHouse-Query-Id"] == "mine"
     assert answer.body.count(b"\n") == 1
@@ -73,6 +57,9 @@ def test_a_query_has_an_id_of_the_engine_in_the_system_tables(gateway):
 
 
 def test_a_client_that_ends_its_sending_side_ends_its_query(gateway):
+    """If a client closes its sending side, the gateway stops its running SELECT, even one that has sent nothing yet.
+    A server runs that SELECT to its end.
+    """
     body = b"SELECT sleepEachRow(1) FROM numbers(60) SETTINGS max_block_size = 1"
     head = f"POST /?user={gateway.user}&password={gateway.password} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
     with gateway.raw(gateway.http_port) as connection:
@@ -84,13 +71,45 @@ def test_a_client_that_ends_its_sending_side_ends_its_query(gateway):
     assert b"QUERY_WAS_CANCELLED" in answer
 
 
+def test_statements_other_than_select_do_not_stream():
+    """Results stream in bounded memory, a few of the engine's blocks (65,409 rows each). Results of statements other
+    than SELECT (SHOW, DESCRIBE, EXPLAIN) are held in memory.
+    """
+    statements = (b"SELECT 1", b"SHOW TABLES", b"DESCRIBE t", b"EXPLAIN SELECT 1")
+    assert [parse_query(statement).streams for statement in statements] == [True, False, False, False]
+
+
 def test_an_early_error_has_its_status_although_rows_came_before_it(gateway):
+    """A result's first bytes wait until it has 1 MiB or ends, at most 0.2 s. Errors before then have their own
+    status; a server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
+    """
     query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON"
     answer = gateway.ask(query, http_write_exception_in_output_format=1)
     assert (answer.status, answer.code) == (500, "395")
 
 
+def test_parquet_holds_several_row_groups(gateway):
+    """Parquet holds several row groups of ``output_format_parquet_row_group_size`` rows."""
+    body = gateway.query(
+        "SELECT number FROM numbers(200000) FORMAT Parquet", output_format_parquet_row_group_size=65_536
+    )
+    assert pyarrow.parquet.ParquetFile(io.BytesIO(body)).num_row_groups > 1
+
+
+def test_a_query_that_needs_a_scalar_of_its_client_fails(gateway):
+    """Scalars that remote() of another engine sends are ignored, so a query that needs one fails."""
+    scalar = b"\x07" + string("mine") + BLOCK_INFO + b"\x01\x01" + string("c") + string("UInt8") + b"\x05"
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(hello())
+        assert connection.recv(1 << 16)[:1] == b"\x00"
+        connection.sendall(query_packet("SELECT __getScalar('mine')") + scalar + NO_MORE_DATA)
+        assert connection.recv(1 << 16)[:5] == b"\x02" + struct.pack("<i", 36)
+
+
 def test_the_server_names_its_revision(gateway):
+    """The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server,
+    Log and TableColumns are never sent, and ProfileEvents is always empty.
+    """
     client = gateway.native()
     client.execute("SELECT 1")
     assert client.connection.server_info.revision == 54464
@@ -98,13 +117,42 @@ def test_the_server_names_its_revision(gateway):
 
 
 def test_the_rows_before_a_limit_are_not_counted(gateway):
+    """ProfileInfo has no count of the rows before LIMIT."""
     client = gateway.native()
     client.execute("SELECT number FROM numbers(10) LIMIT 5")
     assert client.last_query.profile_info.rows_before_limit == 0
     client.disconnect()
 
 
+def test_totals_come_from_a_second_run(gateway):
+    """A query with totals or extremes runs a second time over the native protocol, because only text formats have
+    them.
+    """
+    client = gateway.native()
+    *rows, totals = client.execute("SELECT sum(rand64() % 1000000007) FROM numbers(9) GROUP BY number WITH TOTALS")
+    assert len(rows) == 9
+    assert sum(number for (number,) in rows) != totals[0]
+    client.disconnect()
+
+
+def test_a_native_block_of_an_unknown_layout_is_refused_and_the_connection_closed(gateway):
+    """A native block cannot be inserted if it has a type without a layout known here (AggregateFunction, flattened
+    Dynamic).
+    """
+    gateway.query("CREATE TABLE IF NOT EXISTS dynamic (d Dynamic) ENGINE = MergeTree ORDER BY tuple()")
+    block = b"\x02" + string("") + BLOCK_INFO + b"\x01\x01" + string("d") + string("Dynamic") + bytes(50)
+    answer = b""
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(hello() + query_packet("INSERT INTO dynamic VALUES") + NO_MORE_DATA + block)
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    assert b"FORMAT ..." in answer
+    assert gateway.query("SELECT count() FROM dynamic") == b"0\n"
+    gateway.query("DROP TABLE dynamic")
+
+
 def test_an_external_table_with_inline_data_is_refused(gateway, table):
+    """External tables are refused (code 48) with inline data of a native query's own text."""
     client = gateway.native()
     tables = [{"name": "ext", "structure": [("x", "Int32")], "data": [{"x": 1}]}]
     with pytest.raises(ServerException) as raised:
@@ -116,27 +164,61 @@ def test_an_external_table_with_inline_data_is_refused(gateway, table):
 
 @pytest.mark.parametrize("encoding", ["br", "xz", "bz2", "snappy"])
 def test_an_encoding_that_is_not_here_is_refused(gateway, encoding):
+    """Encodings of HTTP bodies are zstd, lz4, gzip and deflate. There is no br, xz, bz2 or snappy."""
     assert gateway.ask(body=b"SELECT 1", headers={"Content-Encoding": encoding}).code == "48"
     assert gateway.ask("SELECT 1", headers={"Accept-Encoding": encoding}).headers["Content-Encoding"] is None
 
 
 def test_a_truncated_body_is_refused(gateway):
+    """A truncated zstd or lz4 body is refused; a server uses what it could decompress."""
     whole = lz4.frame.compress(b"SELECT 1" + b" " * 1000)
     assert gateway.ask(body=whole[:-1], headers={"Content-Encoding": "lz4"}).code == "618"
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/play", 404), ("OPTIONS", "/", 501)])
 def test_there_are_no_pages_and_no_options(gateway, method, path, status):
+    """There is no TLS, no HTTP/2, no page (``/play``, ``/dashboard``) and no OPTIONS."""
     assert gateway.ask(method=method, path=path).status == status
 
 
+def test_a_frame_of_another_codec_is_refused(gateway):
+    """Compressed frames are read in NONE, LZ4 and ZSTD. Other codecs are unknown (432); a server tries to decompress
+    them.
+    """
+    frame = struct.pack("<BII", 0x93, 17, 8) + b"SELECT 1"  # T64
+    checksum = CityHash128(frame)
+    body = struct.pack("<QQ", checksum >> 64, checksum & (1 << 64) - 1) + frame
+    assert gateway.ask(body=body, decompress=1).code == "432"
+
+
 def test_a_summary_has_no_memory(gateway):
+    """``X-ClickHouse-Summary`` has no ``memory_usage``, and ``X-ClickHouse-Progress`` comes once, with the head."""
     answer = gateway.ask("SELECT 1", send_progress_in_http_headers=1)
     assert "memory_usage" not in json.loads(answer.headers["X-ClickHouse-Summary"])
     assert len(answer.headers.get_all("X-ClickHouse-Progress")) == 1
 
 
+def test_a_session_has_temporary_tables_by_get(gateway, table):
+    """In a session with an id, a query's ``readonly`` setting stays until the session ends. Such a session can
+    create, fill (with data) and drop temporary tables by GET. Every other change is refused, without looking for its
+    table.
+    """
+
+    def get(query):
+        return gateway.ask(query, method="GET", session_id="temporary tables by get")
+
+    assert get("CREATE TEMPORARY TABLE mine (a Int8)").status == 200
+    assert get("INSERT INTO mine VALUES (1)").status == 200
+    assert get("SELECT * FROM mine").body == b"1\n"
+    assert get("DROP TEMPORARY TABLE mine").status == 200
+    assert get("SELECT * FROM mine").code == "60"
+    assert get(f"INSERT INTO {table} (number_1) VALUES (1)").code == "164"
+    assert gateway.ask("SELECT 1", session_id="read only", readonly=1).status == 200
+    assert gateway.ask(f"TRUNCATE TABLE {table}", session_id="read only").code == "164"
+
+
 def test_a_file_of_the_server_cannot_be_inserted(gateway, table, tmp_path):
+    """``INSERT ... FROM INFILE`` is refused (code 78); a server reads a local file."""
     (tmp_path / "some.csv").write_text("5\n")
     answer = gateway.ask(body=f"INSERT INTO {table} (number_1) FROM INFILE '{tmp_path}/some.csv' FORMAT CSV".encode())
     assert answer.code == "78"

@@ -90,18 +90,6 @@ def test_what_get_may_not_change_is_the_engines_to_say(gateway, table):
     assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
 
 
-def test_a_session_has_temporary_tables_by_get(gateway, table):
-    def get(query):
-        return gateway.ask(query, method="GET", session_id="temporary tables by get")
-
-    assert get("CREATE TEMPORARY TABLE mine (a Int8)").status == 200
-    assert get("INSERT INTO mine VALUES (1)").status == 200
-    assert get("SELECT * FROM mine").body == b"1\n"
-    assert get("DROP TEMPORARY TABLE mine").status == 200
-    assert get("SELECT * FROM mine").code == "60"
-    assert get(f"INSERT INTO {table} (number_1) VALUES (1)").code == "164"
-
-
 @pytest.mark.parametrize(
     ("encoding", "body", "status", "code"),
     [

@@ -1,6 +1,5 @@
 """The native protocol, with clickhouse-driver and plain sockets."""
 
-import contextlib
 import datetime
 import struct
 import uuid
@@ -383,19 +382,3 @@ def test_a_wrong_checksum_is_refused_with_the_code_of_a_server(wire):
     connection.sendall(query_packet("SELECT 1", compressed=True) + b"\x02" + string("") + bytes(frame))
     assert read_exception(reader) == 271
     assert not reader.more()
-
-
-def test_an_insert_of_a_type_that_cannot_be_walked_over_is_refused_and_closed(gateway, wire):
-    connection, reader = wire
-    gateway.query("CREATE TABLE IF NOT EXISTS dynamic (d Dynamic) ENGINE = MergeTree ORDER BY tuple()")
-    connection.sendall(query_packet("INSERT INTO dynamic VALUES") + NO_MORE_DATA)
-    block = b"\x01\x01" + string("d") + string("Dynamic") + bytes(50)
-    connection.sendall(b"\x02" + string("") + BLOCK_INFO + block)
-    answer = b""
-    with contextlib.suppress(EOFError):
-        while True:
-            answer += bytes([reader.byte()])
-    assert b"Dynamic" in answer
-    assert b"FORMAT" in answer
-    assert gateway.query("SELECT count() FROM dynamic") == b"0\n"
-    gateway.query("DROP TABLE dynamic")
