@@ -19,7 +19,6 @@ _NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
 _NUMBER_TYPE = re.compile(r"Int|Bool|[Ss]econds|MaxThreads")
 _EXTREMES = re.compile(r"\bextremes\s*=\s*'?(\w+)", re.IGNORECASE)
 _ON = ("1", "true")
-_PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class Session:
                 raise refusal(UNKNOWN_SETTING, f"Unknown setting {name!r}")
         if "extremes" in settings:
             self.extremes = settings["extremes"] in _ON
-        self.execute("SET " + ", ".join(f"{name} = {_literal(value)}" for name, value in settings.items()))
+        self.execute("SET " + ", ".join(f"{name} = {quote_text(value)}" for name, value in settings.items()))
 
     def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
         """Change settings for one query; return the statement that ``restore`` takes to reset them.
@@ -303,7 +302,3 @@ def _bytes(text: str) -> bytes:
 
 def _with_marker(marker: str) -> str:
     return f"endsWith(query, {quote_text(marker)})"
-
-
-def _literal(value: str) -> str:
-    return value if _PLAIN_NUMBER.fullmatch(value) else quote_text(value)

@@ -186,6 +186,11 @@ def test_a_setting_of_the_url_reaches_the_engine(gateway):
     assert gateway.ask("SELECT getSetting('async_insert')", async_insert="1").body == b"true\n"
 
 
+def test_a_setting_of_strings_can_look_like_a_number(gateway):
+    query = "SELECT getSetting('insert_deduplication_token')"
+    assert gateway.query(query, insert_deduplication_token="5772") == b"5772\n"
+
+
 def test_a_query_parameter_fills_its_place(gateway):
     assert gateway.ask("SELECT {n:UInt8}, {s:String}", param_n="5", param_s="it's").body == b"5\tit\\'s\n"
 
