@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 
 from .blocks import Block
 from .errors import NOT_IMPLEMENTED, QUERY_IS_TOO_LARGE, refusal
+from .sql import HEAD_BYTES, MAX_QUERY_BYTES
 from .wire import Reader
 
-HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
-MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
 _PIECE_BYTES = 1 << 20
 
 

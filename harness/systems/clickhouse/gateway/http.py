@@ -22,14 +22,9 @@ from .pipes import Piece, write_all
 from .server import LoopbackServer
 from .session import Progress, Session
 from .watch import client_left
-from .wire import ProtocolError, TimedSocket
+from .wire import SEND_SECONDS, ProtocolError, TimedSocket, send
 
-IDLE_SECONDS = 3600.0  # between requests, and between the bytes of a body
-SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
 MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
-MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
-_HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
-_SEND_BYTES = 1 << 20
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere this sends another packet
 _DEFAULT_COMPRESSION_LEVEL = "3"  # http_zlib_compression_level
 _READONLY = {"readonly": "2"}
@@ -54,7 +49,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Set up time limits for reads."""
         super().setup()
-        self.input = TimedSocket(self.connection, IDLE_SECONDS)
+        self.input = TimedSocket(self.connection)
         self.rfile = self.received = io.BufferedReader(self.input)
 
     def log_message(self, format: str, *args: object) -> None:
@@ -87,13 +82,11 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     def _send(self, data: bytes | memoryview | Piece, more: bool) -> None:
         """Send data; if more follows at once, it may wait and go out with it."""
-        self.connection.settimeout(SEND_SECONDS)
         if isinstance(data, Piece):
+            self.connection.settimeout(SEND_SECONDS)
             data.move(self.connection, SEND_SECONDS)
-            return
-        view = memoryview(data)
-        for start in range(0, len(data), _SEND_BYTES):
-            self.connection.sendall(view[start : start + _SEND_BYTES], _MSG_MORE if more else 0)
+        else:
+            send(self.connection, data, _MSG_MORE if more else 0)
 
     def _respond(self) -> None:
         response = Response(self._send, self.command != "HEAD", self.request_version >= "HTTP/1.1")
@@ -274,7 +267,7 @@ class _Text:
             pass
         if word not in sql.WORDS_BEFORE_INSERT:
             return None
-        while (head := self._complete_head()) is None and len(self._data) < _HEAD_BYTES and self._more():
+        while (head := self._complete_head()) is None and len(self._data) < sql.HEAD_BYTES and self._more():
             pass
         return head or sql.parse_insert(self._data)
 
@@ -285,10 +278,10 @@ class _Text:
 
     def whole(self) -> bytes:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
-        while len(self._data) <= MAX_QUERY_BYTES and self._more():
+        while len(self._data) <= sql.MAX_QUERY_BYTES and self._more():
             pass
-        if len(self._data) > MAX_QUERY_BYTES:
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {MAX_QUERY_BYTES} bytes, found more")
+        if len(self._data) > sql.MAX_QUERY_BYTES:
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {sql.MAX_QUERY_BYTES} bytes, found more")
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:

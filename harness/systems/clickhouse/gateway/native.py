@@ -22,11 +22,8 @@ from .external import ExternalTables
 from .pipes import write_all
 from .server import LoopbackServer
 from .session import Progress
-from .wire import ProtocolError, Reader, TimedSocket
+from .wire import ProtocolError, Reader, TimedSocket, send
 
-IDLE_SECONDS = 3600.0  # between queries (idle_connection_timeout of a server) and between a query's bytes
-SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
-_SEND_BYTES = 1 << 20
 _REPORT_SECONDS = 0.1  # between two reports of progress (interactive_delay of a server)
 
 
@@ -43,7 +40,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
     def setup(self) -> None:
         """Prepare the socket."""
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.input = TimedSocket(self.request, IDLE_SECONDS)
+        self.input = TimedSocket(self.request)
         self.reader = Reader(self.input.receive)
         self.compression_method: int | None = None
 
@@ -85,11 +82,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 )
 
     def _send(self, *pieces: bytes | memoryview) -> None:
-        self.request.settimeout(SEND_SECONDS)
         for piece in pieces:
-            view = memoryview(piece)
-            for start in range(0, len(piece), _SEND_BYTES):
-                self.request.sendall(view[start : start + _SEND_BYTES])
+            send(self.request, piece)
 
     # ------------------------------------------------------------ one query
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from .errors import INTO_OUTFILE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_TYPE_OF_QUERY, refusal
 
+HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
+MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
 _TOKEN = re.compile(
     rb"""
       (?P<skip> \s+ | --[^\n]* | \#[!\ ][^\n]* | /\*.*?\*/ )

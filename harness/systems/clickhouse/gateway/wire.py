@@ -11,7 +11,9 @@ from typing import Any
 
 from .pipes import wait_until_ready
 
-_RECEIVE_BYTES = 1 << 20
+IDLE_SECONDS = 3600.0  # between requests and between their bytes (idle_connection_timeout of a server)
+SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
+_RECEIVE_BYTES = _SEND_BYTES = 1 << 20
 _MAX_VARINT_BYTES = 9  # 63 bits: the longest a ClickHouse server reads
 
 
@@ -35,10 +37,18 @@ def string(text: str | bytes) -> bytes:
     return varint(len(data)) + data
 
 
+def send(connection: socket.socket, data: bytes | memoryview, flags: int = 0) -> None:
+    """Send data, a megabyte at a time. Raises TimeoutError."""
+    connection.settimeout(SEND_SECONDS)
+    view = memoryview(data)
+    for start in range(0, len(data), _SEND_BYTES):
+        connection.sendall(view[start : start + _SEND_BYTES], flags)
+
+
 class TimedSocket(io.RawIOBase):
     """A socket whose every receive ends by a deadline (monotonic seconds) or an idle limit (seconds)."""
 
-    def __init__(self, connection: socket.socket, idle_seconds: float) -> None:
+    def __init__(self, connection: socket.socket, idle_seconds: float = IDLE_SECONDS) -> None:
         self.connection = connection
         self.idle_seconds = idle_seconds
         self.deadline: float | None = None
