@@ -32,6 +32,7 @@ _WORDS_WITH_RESULT = _STREAMING_WORDS | {
     b"CHECK", b"DESC", b"DESCRIBE", b"EXISTS", b"EXPLAIN", b"KILL", b"SHOW",
 }  # fmt: skip
 WORDS_BEFORE_INSERT = (b"INSERT", b"WITH")  # the first word of every INSERT
+_BEFORE_NAMES = (b"WITH", b"AS", b",", b"{")  # WITH insert AS (...), {SELECT:Int8}
 _READING_WORDS = (_WORDS_WITH_RESULT - {b"KILL"}) | {b"SET", b"USE"}
 
 
@@ -139,11 +140,14 @@ def parse_insert(text: bytes) -> InsertHead | None:
 
 def _go_to_insert(items: Iterator[Token]) -> bool:
     """Move behind the word INSERT, which may follow a WITH clause; return whether there is one."""
-    for place, item in enumerate(items):
-        if item.word == b"INSERT":
-            return True
-        if item.word == b"SELECT" or (place == 0 and item.word != b"WITH"):
-            return False
+    last = Token(b"", 0, 0)
+    for item in items:
+        if last.word not in _BEFORE_NAMES:
+            if item.word == b"INSERT":
+                return True
+            if item.word == b"SELECT" or (not last.text and item.word != b"WITH"):
+                return False
+        last = item
     return False
 
 
@@ -208,7 +212,7 @@ def parse_query(text: bytes) -> Query:
     if not parts:
         raise refusal(SYNTAX_ERROR, "Empty query.")
     words = [token.word for token in parts]
-    first = words[0]
+    first, inserts = words[0], _go_to_insert(iter(parts))
     if any(pair == (b"INTO", b"OUTFILE") for pair in itertools.pairwise(words)):
         raise refusal(INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed")
     clause = _format_clause(parts, words)
@@ -217,11 +221,11 @@ def parse_query(text: bytes) -> Query:
         text=_decode(text[:end]),
         body=_decode(body),
         format=_decode(clause[1].text) if clause else None,
-        has_result=first in _WORDS_WITH_RESULT and not (first == b"WITH" and b"INSERT" in words),
-        streams=first in _STREAMING_WORDS and b"INSERT" not in words,
+        has_result=first in _WORDS_WITH_RESULT and not inserts,
+        streams=first in _STREAMING_WORDS and not inserts,
         changes_settings=first == b"SET",
         changes_names=first == b"USE" or b"TEMPORARY" in words,
-        reads_only=(first in _READING_WORDS and b"INSERT" not in words) or _is_temporary(words),
+        reads_only=(first in _READING_WORDS and not inserts) or _is_temporary(words),
     )
 
 
@@ -250,7 +254,7 @@ def _decode(text: bytes) -> str:
 def _format_clause(parts: list[Token], words: list[bytes]) -> tuple[Token, Token] | None:
     """Find ``FORMAT name`` at the end of a statement, or just before its SETTINGS."""
     for place in range(len(parts) - 2, 0, -1):
-        if words[place] == b"FORMAT":
+        if words[place] == b"FORMAT" and words[place + 1] != b"(":  # format(...) is a function
             follows = words[place + 2] if place + 2 < len(words) else b"SETTINGS"
             return (parts[place], parts[place + 1]) if follows == b"SETTINGS" else None
     return None

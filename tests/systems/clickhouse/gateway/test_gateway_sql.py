@@ -34,6 +34,7 @@ from harness.systems.clickhouse.gateway.sql import first_word, parse_insert, par
             b" (1)",
         ),
         (b"WITH (SELECT 1) AS x INSERT INTO t FORMAT CSV\n1;", "t", "*", "CSV", b"1;"),
+        (b"WITH {SELECT:Int32} AS insert INSERT INTO t FORMAT TSV\n1;", "t", "*", "TSV", b"1;"),
         (b"INSERT INTO t (a) SELECT f(x) FROM (SELECT * FROM input('x String')) FORMAT CSV\n1", "t", "a", "CSV", b"1"),
     ],
 )
@@ -95,6 +96,7 @@ def test_an_insert_reads_its_data_from_a_file_instead(text, statement):
         (b"SELECT 1 -- FORMAT JSON", "SELECT 1 -- FORMAT JSON", None),
         (b"SELECT 'it''s' /* ; */ FORMAT TSV ;", "SELECT 'it''s' /* ; */", "TSV"),
         (b"SELECT format FROM t", "SELECT format FROM t", None),
+        (b"SELECT * FROM format(CSV, '1')", "SELECT * FROM format(CSV, '1')", None),
         (b"SELECT (SELECT 1 FORMAT x)", "SELECT (SELECT 1 FORMAT x)", None),
         (b"SELECT $$ FORMAT ; $$ FORMAT XML", "SELECT $$ FORMAT ; $$", "XML"),
     ],
@@ -109,6 +111,20 @@ def test_several_statements_are_refused_with_code_62(text):
     with pytest.raises(ClickHouseError) as raised:
         parse_query(text)
     assert raised.value.code == 62
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"WITH insert AS (SELECT 13 AS n) SELECT * FROM insert",
+        b"WITH 13 AS x, 14 AS insert SELECT insert",
+        b"WITH {INSERT:Int32} AS x SELECT x",
+        b"FROM t SELECT insert",
+    ],
+)
+def test_a_name_that_is_insert_makes_no_insert(text):
+    query = parse_query(text)
+    assert (parse_insert(text), query.has_result, query.streams, query.reads_only) == (None, True, True, True)
 
 
 def test_into_outfile_is_refused_with_code_358():
