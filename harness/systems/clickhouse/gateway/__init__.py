@@ -7,8 +7,9 @@ from a ClickHouse server (the list is made of its docstrings):
 
 - INSERT is always synchronous. ``async_insert`` and ``wait_for_async_insert`` are passed to the engine without effect.
   With either value, an INSERT with data answers when its rows are in the table, and nothing is batched.
-- All users are the engine's one user. The gateway checks names and passwords, but there are no rights, roles or quotas.
-  Statements about them, such as SHOW POLICIES, SHOW USERS and CREATE USER, fail with code 497 (ACCESS_DENIED).
+- All users are the engine's one user. The gateway checks names and passwords, but there are no rights, and no other
+  users, roles, policies or quotas. CREATE of these fails with code 514 (ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND), ALTER,
+  DROP, GRANT and REVOKE with code 495 (ACCESS_STORAGE_READONLY).
 - A query may read with ``file()`` every file that the process may read.
 - The engine gives queries its own ids. The answer has the client's ``query_id``, the system tables do not. A streamed
   query's text ends with a comment in ``system.processes``, which identifies it to stop it.

@@ -7,12 +7,20 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import chdb
 
 from .blocks import BlockColumn
 from .errors import BAD_ARGUMENTS, CANNOT_OPEN_FILE, ClickHouseError, from_engine, refusal
 from .session import Session, quote_name
+
+# Without one, the engine takes config.xml of the current folder, or lets its user see no users, roles and policies.
+_CONFIGURATION = """<clickhouse><users_config>{path}</users_config>
+<profiles><default/></profiles><quotas><default/></quotas>
+<users><default><password/><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
+<access_management>1</access_management></default></users></clickhouse>
+"""
 
 
 class Engine:
@@ -26,12 +34,14 @@ class Engine:
         folder.mkdir(parents=True, exist_ok=True)
         _check_unused(folder)
         path = str(folder.resolve())
-        if "?" in path:
+        if "?" in path or "&" in path:
             raise refusal(
-                BAD_ARGUMENTS, f"data path {path!r}: expected a path without '?', which chdb reads as options"
+                BAD_ARGUMENTS, f"data path {path!r}: expected a path without '?' and '&', which chdb reads as options"
             )
+        configuration = folder.resolve() / "engine.xml"
+        configuration.write_text(_CONFIGURATION.format(path=escape(str(configuration))), encoding="utf-8")
         # chdb turns implicit_select on ("1 + 1" is a query); on a server it is off, and this is a syntax error.
-        self._connection_string = f"{path}?implicit_select=0"
+        self._connection_string = f"{path}?implicit_select=0&config-file={configuration}"
         self._control_lock = threading.Lock()
         try:
             self._control = chdb.connect(self._connection_string)  # stays open to keep the engine alive

@@ -188,7 +188,7 @@ def test_a_setting_of_the_url_reaches_the_engine(gateway):
 
 def test_a_setting_of_strings_can_look_like_a_number(gateway):
     query = "SELECT getSetting('insert_deduplication_token')"
-    assert gateway.query(query, insert_deduplication_token="5772") == b"5772\n"
+    assert gateway.query(query, insert_deduplication_token=5772) == b"5772\n"
 
 
 def test_a_query_parameter_fills_its_place(gateway):

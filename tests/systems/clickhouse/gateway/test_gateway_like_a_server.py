@@ -158,3 +158,8 @@ def test_a_wrong_checksum_of_a_native_block_is_refused_with_the_code_of_a_server
         assert connection.recv(1 << 16)[:1] == b"\x00"
         connection.sendall(query + b"\x02" + string("") + block)
         assert connection.recv(1 << 16)[:5] == b"\x02" + struct.pack("<i", 271)
+
+
+@pytest.mark.parametrize(("kind", "found"), [("USERS", b"default\n"), ("POLICIES", b""), ("ROLES", b"")])
+def test_users_policies_and_roles_can_be_listed(gateway, kind, found):
+    assert gateway.query(f"SHOW {kind}") == found
