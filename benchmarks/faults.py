@@ -3,8 +3,8 @@
 Every case is a `lab run` of two ways, one a database, that is injured once, resumed where it did not come to its end,
 and then looked at: are all rows there, each once; is a process, a table or a folder left; how long did it take to
 react. What is done to a command, a call or a file instead is in tests, which are cases, too. Nothing here is timed for
-its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/reliability.md says what was found.
-Root is needed to fill a disk.
+its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/dev/reliability.md says what was
+found. Root is needed to fill a disk.
 """
 
 import argparse

@@ -55,6 +55,9 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("show", "postgres.psycopg.write_polars_copy_txt"), 'Did you mean "postgres.psycopg.write_polars_copy_text"?'),
         (("show", "postgres"), "have it in the name: lab list '*postgres*'"),
         (("report", "nowhere"), 'no run "nowhere"'),
+        (("report", "no\nwhere"), r'no run "no\nwhere"'),
+        (("report", "x" * 5_000), "environment.json: File name too long"),
+        (("example", "trips", "/dev/full"), "cannot write /dev/full: No space left on device"),
         (("compare", "nowhere", "elsewhere"), 'no run "nowhere"'),
         (("compare", REFERENCE.format("matrix"), REFERENCE.format("scan")), "runs of different suites"),
         (("verify", "parquet.*"), "matches no transport of a database"),
@@ -373,6 +376,12 @@ def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str
     command = (*LAB, "recommend", "--to", "postgres", "--data", place)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert rf"--data: expected a path in UTF-8, found {tmp_path}/\udcff.parquet; rename" in refused(done)
+
+
+def test_an_example_is_written_under_any_name(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    assert lab("example", "trips", str(place), "--rows", "5", env=environment).returncode == 0
+    assert pl.read_parquet(place.read_bytes()).height == 5
 
 
 @pytest.mark.process

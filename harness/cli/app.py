@@ -109,6 +109,8 @@ def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
             except BaseException as error:  # also Rust's panics, which polars raises where no thread can be started
                 if reason := missing(error):
                     raise LabError(reason) from None
+                if isinstance(error, OSError) and error.filename is not None:
+                    raise LabError(f"{error.filename}: {error.strerror}") from None
                 raise
         except LabError as error:
             with suppress(OSError):  # standard error may be full or gone

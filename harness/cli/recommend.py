@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -240,8 +241,10 @@ def example(
     from harness.datasets import examples
 
     made = examples.example(name, rows, settings.load().seed)
+    content = BytesIO()
+    made.write_parquet(content)
     try:
-        made.write_parquet(file)
+        file.write_bytes(content.getvalue())  # polars has other exceptions for a full disk, and for names not in UTF-8
     except OSError as error:
         raise LabError(f"cannot write {file}: {error.strerror or error}") from None
     echo(f"{file}: {made.height:,} rows of {made.width} columns")

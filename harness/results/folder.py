@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model import Facts, LabError, Status
+from harness.model import Facts, LabError, Status, printable
 from harness.results import runs_csv
 from harness.results.facts import require
 from harness.results.row import Row
@@ -66,7 +66,8 @@ def find(results: Path, run: str) -> Path:
     for folder in (results / run, Path(run)):
         if (folder / ENVIRONMENT).is_file():
             return folder.resolve()
-    raise LabError(f'no run "{run}": expected a folder with environment.json in {results} or at this path, or latest')
+    said = printable(run)
+    raise LabError(f'no run "{said}": expected a folder with environment.json in {results} or at this path, or latest')
 
 
 def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:

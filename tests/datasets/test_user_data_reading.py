@@ -1,6 +1,8 @@
 """Somebody's own data as files of each form and as frames in memory: read as they stand, or refused."""
 
 import datetime as dt
+import errno
+import os
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -49,6 +51,25 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str | None, conten
         path.write_bytes(content)
     with pytest.raises(LabError, match=said):
         reading.read(path)
+
+
+def test_a_pipe_and_a_folder_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "open" / "closed").mkdir(parents=True)
+    (tmp_path / "open" / "a.csv").write_text("a,b\n1,2\n")
+    assert reading.read(tmp_path / "open").frame.rows() == [(1, 2)]
+    right = os.scandir
+
+    def scandir(of: Any) -> Any:
+        if str(of).endswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(of))
+        return right(of)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):  # one line on the command line; the files in there would be missing
+        reading.read(tmp_path / "open")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LabError, match="pipe: no file but a pipe or a device; send its content to standard input"):
+        reading.read(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])

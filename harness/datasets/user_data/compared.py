@@ -30,6 +30,7 @@ _SHARE = 8  # of a larger file, one byte in this many is decoded again
 _PAGE = 1 << 20  # bytes of a page, as writers choose it
 _SMALLEST = 100_000  # bytes that decode in the time needed to locate rows of a column and to compare them
 _ENDS = 10_000  # bytes that decode in the time needed to find a column's nulls and ends
+_NEWEST = pl.CompatLevel.newest()
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
@@ -76,7 +77,7 @@ def different(column: pl.Series, expected: pa.ChunkedArray) -> int | None:
         is_wide = pa.types.is_decimal256(expected.type)
         expected = texts_of(expected) if is_wide else getattr(expected, "storage", expected)
     try:
-        given = column.to_arrow(compat_level=pl.CompatLevel.newest())
+        given = column.to_arrow(compat_level=_NEWEST)
     except OF_POLARS:
         return 0
     if pa.types.is_primitive(expected.type) and given.type == expected.type:

@@ -119,6 +119,7 @@ def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, w
     first = dialect.skip_rows + 1
     said = f"{where}, line {line}, column {column}: {fields}, where line {first} has {dialect.width}"
     if line <= first + 50 and after[len(record)] > after[dialect.width]:
-        raise LabError(f"{said}; if the table begins there, give --skip-rows {line - 1}")
+        alone = "; if the fields are one, give another --separator" if dialect.width == 1 else ""
+        raise LabError(f"{said}; if the table begins there, give --skip-rows {line - 1}{alone}")
     more = f'quote fields with "{dialect.separator}" in them' if len(record) > dialect.width else "fill the line up"
     raise LabError(f"{said}; {more}, take the line out, or give another --separator")

@@ -40,6 +40,9 @@ def decoded(raw: bytes, where: str, options: Options) -> tuple[bytes, str]:
 
 
 def _require_utf8(raw: bytes, where: str, options: Options) -> None:
+    if raw[:LOOKED_AT].count(0) > len(raw[:LOOKED_AT]) // 4:
+        which = "utf-16-le" if raw[1:2] == b"\0" else "utf-16-be"
+        raise LabError(f"{where}, line 1: every other byte is zero, as in UTF-16; give --encoding {which}")
     decoder = codecs.getincrementaldecoder(UTF8)()
     for start in range(0, max(len(raw), 1), _PIECE):
         piece = raw[start : start + _PIECE]
@@ -47,9 +50,6 @@ def _require_utf8(raw: bytes, where: str, options: Options) -> None:
             decoder.decode(piece, start + _PIECE >= len(raw))
         except UnicodeDecodeError:
             _refuse_encoding(raw, where, options)
-    if raw[:LOOKED_AT].count(0) > len(raw[:LOOKED_AT]) // 4:
-        which = "utf-16-le" if raw[1:2] == b"\0" else "utf-16-be"
-        raise LabError(f"{where}, line 1: every other byte is zero, as in UTF-16; give --encoding {which}")
 
 
 def _refuse_encoding(raw: bytes, where: str, options: Options) -> None:

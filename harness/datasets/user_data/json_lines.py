@@ -63,9 +63,14 @@ def _require_same(made: Facts, line: bytes, row: int, where: str) -> None:
     for name in {*written, *made}:
         if not _same(written.get(name), made.get(name)):
             raise LabError(
-                f'{where}, row {row}, column "{name}": {str(written.get(name))[:40]} would become '
-                f"{str(made.get(name))[:40]}; write it as a string, in quotes"
+                f'{where}, row {row}, column "{name}": {_told(written.get(name))} would become '
+                f"{_told(made.get(name))}; write it as a string, in quotes"
             )
+
+
+def _told(value: Scalar) -> str:
+    """Return a value as JSON has it, with quotes around a string."""
+    return (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value))[:40]
 
 
 def _once(pairs: list[tuple[str, Scalar]]) -> Facts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import datetime as dt
 import re
 from collections.abc import Mapping
@@ -67,12 +66,12 @@ def of(
 ) -> Options:
     """Return the options from the command line. Raises LabError."""
     separator = _SEPARATORS.get(separator.lower(), separator)
-    if separator and (len(separator.encode()) != 1 or separator in '"\r\n'):
+    if separator and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
         raise LabError(f'--separator "{separator}": give one character, such as ";", "|" or "\\t"')
     if encoding:
         try:
-            codecs.lookup(encoding)
-        except LookupError:
+            "a".encode(encoding)
+        except (LookupError, ValueError):  # also for a codec of bytes, such as hex
             raise LabError(
                 f'--encoding "{encoding}" is unknown; give one of Python, such as utf-8, latin-1, cp1252 or utf-16'
             ) from None
@@ -80,6 +79,8 @@ def of(
         raise LabError(f'--decimal "{decimal}": give "." or ","')
     if skip_rows < 0:
         raise LabError(f"--skip-rows {skip_rows}: give 0 or more")
+    if any("\ud800" <= one <= "\udfff" for one in null_values):
+        raise LabError(f'--null-values "{null_values}": give strings in UTF-8')
     nulls = tuple(one for one in null_values.split(",") if one)
     return Options(separator, encoding, decimal, skip_rows, nulls, _date_format(date_format), _schema(schema))
 

@@ -96,15 +96,15 @@ def pattern(path: Path, of: Path) -> str:
 
 
 def _several(path: Path) -> list[Part]:
-    named = path.rglob("*") if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
+    named = _below(path) if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
     kept = [file for file in named if file.is_file() and not _is_hidden(file, path)]
     files = sorted(file for file in kept if _by_suffix(file)) if path.is_dir() else sorted(kept)
     if not files:
         raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
     if len(suffixes := sorted({suffix(file) for file in files})) > 1:
-        raise LabError(
-            f'{path}: files of several forms ({", ".join(suffixes)}); give one, such as "{path}/**/*{suffixes[0]}"'
-        )
+        one = next((each for each in suffixes if _by_suffix(Path(f"a{each}"))), suffixes[-1])
+        such = (path / "**" if path.is_dir() else path.parent) / f"*{one}"
+        raise LabError(f'{path}: files of several forms ({", ".join(suffixes)}); give one, such as "{such}"')
     found = [_one(file, _hive(file)) for file in files]
     names = [[name for name, _ in part.hive] for part in found]
     if other := next((part for part, of_part in zip(found, names, strict=True) if of_part != names[0]), None):
@@ -113,6 +113,16 @@ def _several(path: Path) -> list[Part]:
             "files of one layout"
         )
     return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and of those in it. Raises OSError: one cannot be read, as `rglob` does not say."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place, name) for name in names)
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
@@ -133,8 +143,10 @@ def _hive(file: Path) -> tuple[tuple[str, str | None], ...]:
 
 def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "no such file"
-        raise LabError(f"{path}: {found}; name a file of Parquet, CSV, JSON lines or Arrow")
+        found = "no such file; name a file of Parquet, CSV, JSON lines or Arrow"
+        if path.exists():
+            found = "no file but a pipe or a device; send its content to standard input, with --data -"
+        raise LabError(f"{path}: {found}")
     start = _start(path)
     for magic, of_magic in _MAGIC.items():
         if start.startswith(magic):
@@ -144,7 +156,8 @@ def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
     if form not in TEXTS:
         known = ", ".join(_SUFFIXES)
         raise LabError(
-            f"{path}: neither Parquet, CSV, JSON lines nor Arrow; the lab reads {known}, also with .gz or .zst"
+            f"{path}: neither Parquet, CSV, JSON lines nor Arrow; the lab reads {known}, those of text also with .gz "
+            "or .zst"
         )
     return Part(path, form, compression, hive)
 
