@@ -43,7 +43,7 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("run", "--rows", "0"), "rows 0: give a whole number of at least 1"),
         (("run", "--rows", "-5"), "rows -5: give a whole number of at least 1"),
         (("run", "--passes", "0"), "passes 0: give a whole number of at least 1"),
-        (("run", "--external"), "found none of them"),
+        (("run", "--external"), "--external: no server is set; set LAB_"),
         (("run", "--resume", "20200101T000000Z-nowhere"), 'no run "20200101T000000Z-nowhere"'),
         (
             ("run", "--resume", "x", "--rows", "5", "--only", "*"),
@@ -100,7 +100,7 @@ def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environme
     ("setting", "value", "said"),
     [
         ("LAB_POSTGRES_URI", "postgresql://lab:geheim99@{server}", "password authentication failed"),
-        ("LAB_CLICKHOUSE_NATIVE_URI", None, "found only 1 of them"),
+        ("LAB_CLICKHOUSE_NATIVE_URI", None, "is set; set all of them"),
         ("LAB_RESULTS_DIR", __file__, "LAB_RESULTS_DIR"),
         ("LAB_SEED", "abc", "LAB_SEED"),
     ],
@@ -361,7 +361,7 @@ def test_a_folder_of_the_settings_that_is_no_utf_8_is_one_line(
     place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     command = (*LAB, "report", "x")
     done = subprocess.run(command, env=environment | {name: place}, capture_output=True, text=True, check=False)
-    assert rf"{name}: Value error, expected a path in UTF-8, found {tmp_path}/\udcff" in refused(done)
+    assert rf"{name}: the path {tmp_path}/\udcff is not UTF-8; rename" in refused(done)
 
 
 @pytest.mark.process
@@ -372,7 +372,7 @@ def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str
     (tmp_path / "good.parquet").rename(place)
     command = (*LAB, "recommend", "--to", "postgres", "--data", place)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert rf"--data: expected a path in UTF-8, found {tmp_path}/\udcff.parquet; rename" in refused(done)
+    assert rf"--data: the path {tmp_path}/\udcff.parquet is not UTF-8; rename" in refused(done)
 
 
 @pytest.mark.process

@@ -253,7 +253,7 @@ def test_the_pages_of_a_checkout_are_refused_with_one_line(installed: Lab) -> No
     for arguments in (("docs",), ("docs", "--check"), ("docs", "--reference", "a-run")):
         done = installed(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("lab: expected a checkout")
+        assert done.stderr.startswith('lab: "lab docs" writes docs/ and README.md of a checkout')
         assert done.stderr.count("\n") == 1
 
 

@@ -223,7 +223,7 @@ BIG = "row is too big: size 9000, maximum size 8160"
     ("names", "errors", "begun", "said", "helps"),
     [
         ([TUNED], ["E"], True, "none of 1 transports keeps every value of these data, such as: error: E", False),
-        ([TUNED], ["E"], False, "expected time for a run of each of 1 transports, but the budget was used up", True),
+        ([TUNED], ["E"], False, "the budget was used up after 1 of 1 transports; give it more", True),
         (
             [TUNED, TEXT, PARALLEL],
             [f"E: {BIG}", f"F: {BIG}"],
@@ -231,8 +231,20 @@ BIG = "row is too big: size 9000, maximum size 8160"
             "none of the 2 transports that ran keeps every value of these data: row is too big",
             False,
         ),
-        ([TUNED, TEXT, PARALLEL], [f"E: {BIG}", "TypeError"], False, "expected time for a run of each", True),
-        ([TUNED, TEXT, PARALLEL], ["TypeError", "TypeError"], False, "expected time for a run of each", True),
+        (
+            [TUNED, TEXT, PARALLEL],
+            [f"E: {BIG}", "TypeError"],
+            False,
+            "the budget was used up after 2 of 3 transports",
+            True,
+        ),
+        (
+            [TUNED, TEXT, PARALLEL],
+            ["TypeError", "TypeError"],
+            False,
+            "the budget was used up after 2 of 3 transports",
+            True,
+        ),
     ],
 )
 def test_where_no_transport_came_through_it_says_why_and_asks_for_more_time_only_where_that_may_help(

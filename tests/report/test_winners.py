@@ -112,7 +112,7 @@ def test_a_map_is_of_datasets_too_and_is_empty_where_nothing_was_run():
 @pytest.mark.parametrize("picture", [MAP, replace(MAP, y="frame")], ids=lambda picture: picture.y)
 def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
     rows = network() if picture is MAP else crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
-    with pytest.raises(LabError, match=r"picture map: expected cases that compete in each cell, .*set `where`"):
+    with pytest.raises(LabError, match=r"picture map: cases at .* do not compete: .*set `where`"):
         map_of(picture, rows)
 
 
@@ -153,7 +153,7 @@ def ends(change):
 
 def test_crossings_of_several_directions_in_one_picture_are_refused():
     both = crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
-    with pytest.raises(LabError, match=r"expected one database, operation, frame .* found 2; set `where`"):
+    with pytest.raises(LabError, match=r"its crossings have 2 combinations of database, .*; set `where`"):
         _changes(RATES, both)
 
 
@@ -175,5 +175,5 @@ def test_a_picture_of_costs_has_a_mark_for_each_transport_with_both_costs(tmp_pa
 
 
 def test_only_a_picture_of_costs_does_without_a_figure():
-    with pytest.raises(ValueError, match='expected y, found none; only the form "costs" has its own'):
+    with pytest.raises(ValueError, match='y is missing; only the form "costs" has its own'):
         Picture("x", "X", "lines", x="rows")

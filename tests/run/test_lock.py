@@ -110,7 +110,7 @@ def test_the_lock_of_another_user_holds_too_and_is_left_as_it_is(holder, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(Path.symlink_to, "cannot lock"), (Path.hardlink_to, "found a file with a second name")]
+    ("make", "said"), [(Path.symlink_to, "cannot lock"), (Path.hardlink_to, "it is a file with a second name")]
 )
 def test_a_link_instead_of_the_lock_is_refused(tmp_path, make, said):
     (tmp_path / "mine").write_text("precious")
@@ -136,7 +136,7 @@ def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
     (tmp_path / NAME).chmod(mode)
     command = (sys.executable, "-c", HOLD, str(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert "expected a file, found a pipe of the user with uid" in done.stderr
+    assert "it is a pipe of the user with uid" in done.stderr
 
 
 def as_on_nfs(file, how):

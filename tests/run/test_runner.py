@@ -140,7 +140,7 @@ def test_a_failure_is_one_short_line_in_the_row_and_whole_in_the_log_and_nowhere
 
 
 def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
-    with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume run" goes on'):
+    with pytest.raises(LabError, match=r'/run: .* GB of disk needed, .*then "lab run --resume run" goes on'):
         perform(room=10**18)
     assert not (tmp_path / "run" / "runs.csv").exists()
 
