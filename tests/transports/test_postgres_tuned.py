@@ -259,13 +259,13 @@ def test_a_value_that_its_column_cannot_hold_is_refused(sql_type, values, dtype,
 def test_infinite_dates_are_refused_by_reads(sql_type, value, make, server, readers):
     table = make(f"day {sql_type}")
     server.execute(f"INSERT INTO {quoted(table)} VALUES ('{value}')")
-    with pytest.raises(ValueError, match='"day": row 0: expected a finite value'):
+    with pytest.raises(ValueError, match=r'"day": row 0: .* has no infinity or NaN'):
         tuned.read_polars_tuned(readers, table)
 
 
 def test_a_type_that_does_not_fit_is_unsupported_and_its_column_named(make, writers):
     table = make("fine integer, place point")
-    with pytest.raises(UnsupportedType, match='"place": expected what fits point'):
+    with pytest.raises(UnsupportedType, match=r'"place": .* does not fit point'):
         tuned.write_polars_tuned(writers, pl.DataFrame({"place": ["(1,2)"]}), table)
     with pytest.raises(UnsupportedType, match='"fine"'):
         tuned.write_polars_tuned(writers, pl.DataFrame({"fine": [[1]]}), table)
