@@ -213,10 +213,12 @@ def test_a_view_is_read_as_one_slice(make, server, readers):
 
 def test_rows_of_two_slices_that_clash_in_another_index_are_an_error_and_no_standstill(make, server, writers):
     table, frame = make("id uuid PRIMARY KEY, number integer UNIQUE, text text"), many()
-    clash = frame.with_columns(pl.col("number") // 2)
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        tuned.write_polars_tuned(writers, clash, table)
-    assert rows_of(server, table, "count(*)") == [(0,)]
+    last = pl.lit(frame["id"][-1].upper())
+    capitals = pl.when(pl.col("number") == 0).then(last).otherwise("id").alias("id")
+    for clash in (pl.col("number") // 2, capitals):
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            tuned.write_polars_tuned(writers, frame.with_columns(clash), table)
+        assert rows_of(server, table, "count(*)") == [(0,)]
 
 
 @pytest.mark.parametrize("wrong", ["no uuid", "0" * 36, "g" + UUIDS[0][1:], UUIDS[0][:-1] + "\x10", "{" + UUIDS[0][1:]])

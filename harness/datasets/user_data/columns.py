@@ -55,9 +55,9 @@ _IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "times
 _KEYS = _IN_NESTED | {"decimal", "time"}
 _IN_NESTED |= {"decimal", "time", "binary", "array", "nested", "map"}
 _INSTEAD = {
-    pl.Struct: "unnest it into columns, cast its fields, or make it text",
-    pl.Object: "make it text",
-    pl.List: "make it text",
+    pl.Struct: "unnest it into columns, cast its fields, or make it a string",
+    pl.Object: "make it a string",
+    pl.List: "make it a string",
 }
 
 

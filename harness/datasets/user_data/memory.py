@@ -151,7 +151,7 @@ def _require_same(made: pl.DataFrame, frame: Frame) -> None:
             if (row := _different(column, piece)) is not None:
                 raise LabError(
                     f'column "{name}", row {first + row}: {_told(piece.iloc, row)} would become {_told(column, row)}; '
-                    "cast the column to one type, or make it text"
+                    "cast the column to one type, or make it a string"
                 )
 
 
