@@ -137,7 +137,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_is_done(
+def test_a_foreign_table_with_the_labs_name_is_refused_before_anything_is_done(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, system: str
 ) -> None:
     opened = SYSTEMS[system].client.open_connection(embedded_lab.endpoints)

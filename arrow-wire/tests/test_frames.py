@@ -57,7 +57,7 @@ def test_every_column_of_several_pieces_keeps_its_values(column):
     found.validate(full=True)
 
 
-def test_names_are_texts_and_each_is_there_once():
+def test_names_are_strings_and_each_is_there_once():
     require_names(["a", "b"])
     for names, found in (([], "found none"), ([1], "found int"), (["a", "a"], "found 2")):
         with pytest.raises(ValueError, match=found):

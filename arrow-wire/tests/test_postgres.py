@@ -332,6 +332,6 @@ def test_a_connection_that_breaks_anywhere_leaves_all_rows_or_none(uri: str, ser
     proxy.listening.close()
 
 
-def test_texts_that_are_all_null_are_texts_in_pandas_too(addresses: Any) -> None:
+def test_strings_that_are_all_null_are_strings_in_pandas_too(addresses: Any) -> None:
     found = postgres.read(addresses.postgres, "SELECT NULL::text AS text, 1 AS number", as_="pandas")
     assert [str(dtype) for dtype in found.dtypes] == ["str", "int32"]

@@ -85,7 +85,7 @@ def test_a_bucket_is_emptied_and_removed_also_after_a_failure(objects: Objects, 
     assert buckets(objects) == []
 
 
-def test_a_bucket_of_somebody_else_is_refused_and_left_alone(objects: Objects) -> None:
+def test_a_foreign_bucket_is_refused_and_left_alone(objects: Objects) -> None:
     theirs, name = s3.client(objects.store), s3.bucket_name("theirs")
     theirs.create_bucket(Bucket=name)
     theirs.put_object(Bucket=name, Key="precious", Body=b"1")
@@ -122,7 +122,7 @@ def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: O
 
 
 @pytest.mark.long
-def test_a_port_that_somebody_takes_while_a_server_starts_is_replaced(
+def test_a_port_that_is_taken_while_a_server_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects, server: str
 ) -> None:
     """MinIO says that it cannot listen, and may live on."""

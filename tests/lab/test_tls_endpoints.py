@@ -56,7 +56,7 @@ def test_a_client_of_postgres_has_tls_where_its_address_says_so_and_nowhere_else
     assert made.used(embedded_lab.endpoints["postgres"], on) == told
 
 
-def test_the_addresses_of_the_lab_itself_have_no_tls_not_even_for_who_prefers_it(embedded_lab):
+def test_the_addresses_of_the_lab_itself_have_no_tls_not_even_for_clients_that_prefer_it(embedded_lab):
     with psycopg.connect(embedded_lab.endpoints["postgres"], sslmode="prefer") as connection:
         assert not connection.pgconn.ssl_in_use
 

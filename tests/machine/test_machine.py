@@ -174,7 +174,7 @@ def take(limit: MemoryLimit, size: int) -> int:
 
 @pytest.mark.process
 @pytest.mark.alone  # the kernel ends a process: whoever runs beside would take it for a want of memory
-def test_who_takes_more_is_ended_and_who_takes_less_is_not():
+def test_a_process_above_the_limit_is_ended_and_one_below_is_not():
     limit = memory_limit.make(60_000_000)
     try:
         assert memory_limit.limited_by() == ("control group" if limit.group else "RLIMIT_DATA")
@@ -203,7 +203,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_of_all_who_are_connected_those_with_the_mark_are_reported():
+def test_connected_processes_with_the_mark_are_reported():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         marked, another = Connections("one", {port}), Connections("one", {port}, ["-c"])

@@ -60,7 +60,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: 
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_screen_says_who_is_fastest_and_what_is_next_to_it(raced: Raced) -> None:
+def test_the_screen_names_the_fastest_and_the_next(raced: Raced) -> None:
     assert raced.done.returncode == 0, raced.done.stderr
     screen = raced.done.stdout
     for choice in ("Take ", "pip install", "fastest", "from PyPI", "least code", "default", "server alone"):
@@ -233,7 +233,7 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
+def test_a_foreign_table_is_not_touched(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
         try:

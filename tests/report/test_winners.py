@@ -55,7 +55,7 @@ def test_a_cell_fades_where_no_difference_is_shown_and_where_there_are_too_few_r
     assert (cell.shown, cell.figure, cell.alike) == (False, "1.08 ms ?", ())
 
 
-def test_who_is_alone_in_a_cell_is_not_shown_to_be_faster_than_anybody():
+def test_a_transport_alone_in_a_cell_is_not_shown_to_be_faster():
     (cell,) = map_of(MAP, runs(STRONG, line(0.021, 2e-6, SIZES[:1]))).cells[0]
     assert (cell.alone, cell.shown, cell.figure.endswith("s, alone")) == (True, False, True)
     others = runs(QUICK, line(0.001, 1e-6, SIZES[:1])) + runs(STRONG, line(0.021, 2e-6, SIZES[:1]))
@@ -74,7 +74,7 @@ def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
     assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]
 
 
-def test_who_is_not_exact_does_not_win_and_is_counted():
+def test_a_transport_that_is_not_exact_does_not_win_and_is_counted():
     rows = [changed(one, fidelity="converted: a String") if one.transport == QUICK else one for one in crossing()]
     (cell, *_) = map_of(MAP, rows).cells[0]
     assert (cell.name, cell.says.split("\n")[-1]) == ("strong bulk_copy", "1 not exact")

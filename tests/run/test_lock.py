@@ -44,7 +44,7 @@ def test_a_second_run_is_refused_with_the_id_of_the_first_which_keeps_the_lock(h
 
 
 @pytest.mark.process
-def test_who_only_asks_is_refused_too_and_leaves_the_lock_free_as_a_killed_run_does(holder, tmp_path):
+def test_a_question_for_the_lock_is_refused_too_and_leaves_it_free_as_a_killed_run_does(holder, tmp_path):
     with pytest.raises(LabError, match=r"^run first is using this machine"):
         require_free(tmp_path)
     holder.kill()

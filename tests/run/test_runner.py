@@ -182,7 +182,7 @@ CHANGES = {
 @pytest.mark.long
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("when", [1, 2])
-def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
+def test_rows_that_are_removed_or_replaced_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
     """An editor writes a new file and gives it the old one's name: rows that were added meanwhile would be lost."""
     made = MadeUp(tmp_path, up=UP)
     made.join(monkeypatch)

@@ -327,12 +327,12 @@ def contested(folder):
     return suite_files.load(folder, "small")
 
 
-def test_who_asks_for_nothing_by_name_gets_the_contenders(contested):
+def test_a_plan_that_names_nothing_gets_the_contenders(contested):
     assert plan(contested).experiments == (replace(FIRST, left_out=["a.b.c"]),)
     assert plan(contested, rows=30, passes=9).experiments[0].left_out == ["a.b.c"]
 
 
-def test_who_asks_for_all_origins_gets_every_transport_but_no_experiment_that_has_to_be_named(contested):
+def test_all_origins_give_every_transport_but_no_experiment_that_must_be_named(contested):
     assert plan(contested, origins="all").experiments == (FIRST,)
 
 
@@ -340,7 +340,7 @@ def test_who_asks_for_all_origins_gets_every_transport_but_no_experiment_that_ha
     "asked",
     [{"only": "a.*"}, {"experiments": "first,second"}, {"experiments": "first,second", "origins": "all"}],
 )
-def test_who_asks_for_something_by_name_gets_all_of_it(contested, asked):
+def test_what_a_plan_names_is_run_in_full(contested, asked):
     assert plan(contested, **asked).experiments == (FIRST, SECOND)
 
 

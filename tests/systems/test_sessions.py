@@ -107,7 +107,7 @@ def test_a_query_has_the_database_and_the_settings_of_its_address(embedded_lab: 
         httpx.post(url, content="DROP DATABASE in_address").raise_for_status()
 
 
-def test_a_person_who_may_only_read_asks_as_anybody_else(embedded_lab: EmbeddedLab) -> None:
+def test_a_user_who_may_only_read_asks_like_any_other(embedded_lab: EmbeddedLab) -> None:
     """Their server refuses a change of any setting, also of the one that keeps a query from writing."""
     endpoints = {"clickhouse_http": f"{embedded_lab.endpoints['clickhouse_http']}/?readonly=1"}
     assert answer("clickhouse", endpoints, "SELECT toInt64(getSetting('readonly')) AS n") == [{"n": 1}]

@@ -91,7 +91,7 @@ def test_what_dask_moves_arrives_exact(
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
-def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
+def test_its_own_workers_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
     made = table("postgres", "postgres")
     (tmp_path / "workers").mkdir()
     own = Workers(2, made.uri, folder=str(tmp_path / "workers"))
