@@ -195,7 +195,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         (
             'statistic = "mean and',
             'statistic = "mode and',
-            "pictures.1.statistic: 'mode and range' must be 'median and range'",
+            "pictures.1.statistic: 'mode and deviation' must be 'median and range'",
         ),
         (
             'where = { experiment = ["first"] }',

@@ -18,7 +18,7 @@ from arrow_wire.library import Buffer
 _NULL, _RANGE, _INEXACT, _FORM, _DAMAGED, _MEMORY = range(1, 7)
 _WRONG = {
     _NULL: "{found} has a null, which {type} does not take",
-    _RANGE: "{found} is out of range for {type}",
+    _RANGE: "{found} does not fit {type}",
     _INEXACT: "{type} does not hold {found} exactly",
     _FORM: "{found} is not {form}",
 }
