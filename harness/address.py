@@ -69,7 +69,7 @@ def split(uri: str, address: Address) -> SplitResult:
     except ValueError:
         valid = False
     if not valid:
-        raise LabError(f"{address.variable}: expected a URI like {address.example}; check the scheme, host and port")
+        raise LabError(f"{address.variable}: not a URI like {address.example}; check the scheme, host and port")
     return parts
 
 

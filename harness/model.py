@@ -227,7 +227,7 @@ def require_utf_8(path: Path, what: str) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise ValueError(f"expected a path in UTF-8, found {printable(str(path))}; rename the {what}") from None
+        raise ValueError(f"the path {printable(str(path))} is not UTF-8; rename the {what}") from None
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -347,7 +347,7 @@ class Server:
 
 
 class LabError(Exception):
-    """An error that the user can act on: what was expected, what was found, what to do."""
+    """An error that the user can act on: what is wrong, the likely fix, the choices."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> LabError:

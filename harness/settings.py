@@ -174,4 +174,5 @@ def load() -> Settings:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = "LAB_" + "_".join(str(part) for part in first["loc"]).upper().removeprefix("LAB_")
-        raise LabError(f"{name}: {first['msg']}{'; see .env.example' if CHECKOUT else ''}") from None
+        said = first["msg"].removeprefix("Value error, ")
+        raise LabError(f"{name}: {said}{'; see .env.example' if CHECKOUT else ''}") from None

@@ -37,7 +37,7 @@ def silent_port():
     ],
 )
 def test_a_wrong_uri_is_one_line_that_names_the_setting_and_not_the_password(uri):
-    with one_line(r"^LAB_POSTGRES_URI: expected a URI like postgresql://") as caught:
+    with one_line(r"^LAB_POSTGRES_URI: not a URI like postgresql://") as caught:
         address.split(uri, POSTGRES)
     assert "sec" not in str(caught.value)
 

@@ -43,7 +43,7 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("run", "--rows", "0"), "rows 0: give a whole number of at least 1"),
         (("run", "--rows", "-5"), "rows -5: give a whole number of at least 1"),
         (("run", "--passes", "0"), "passes 0: give a whole number of at least 1"),
-        (("run", "--external"), "found none of them"),
+        (("run", "--external"), "--external: no server is set; set LAB_"),
         (("run", "--resume", "20200101T000000Z-nowhere"), 'no run "20200101T000000Z-nowhere"'),
         (
             ("run", "--resume", "x", "--rows", "5", "--only", "*"),
@@ -103,7 +103,7 @@ def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environme
     ("setting", "value", "said"),
     [
         ("LAB_POSTGRES_URI", "postgresql://lab:geheim99@{server}", "password authentication failed"),
-        ("LAB_CLICKHOUSE_NATIVE_URI", None, "found only 1 of them"),
+        ("LAB_CLICKHOUSE_NATIVE_URI", None, "is set; set all of them"),
         ("LAB_RESULTS_DIR", __file__, "LAB_RESULTS_DIR"),
         ("LAB_SEED", "abc", "LAB_SEED"),
     ],
@@ -140,7 +140,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_is_done(
+def test_a_foreign_table_with_the_labs_name_is_refused_before_anything_is_done(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, system: str
 ) -> None:
     opened = SYSTEMS[system].client.open_connection(embedded_lab.endpoints)
@@ -364,7 +364,7 @@ def test_a_folder_of_the_settings_that_is_no_utf_8_is_one_line(
     place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     command = (*LAB, "report", "x")
     done = subprocess.run(command, env=environment | {name: place}, capture_output=True, text=True, check=False)
-    assert rf"{name}: Value error, expected a path in UTF-8, found {tmp_path}/\udcff" in refused(done)
+    assert rf"{name}: the path {tmp_path}/\udcff is not UTF-8; rename" in refused(done)
 
 
 @pytest.mark.process
@@ -375,7 +375,7 @@ def test_a_file_of_data_whose_name_is_no_utf_8_is_one_line(environment: dict[str
     (tmp_path / "good.parquet").rename(place)
     command = (*LAB, "recommend", "--to", "postgres", "--data", place)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert rf"--data: expected a path in UTF-8, found {tmp_path}/\udcff.parquet; rename" in refused(done)
+    assert rf"--data: the path {tmp_path}/\udcff.parquet is not UTF-8; rename" in refused(done)
 
 
 def test_an_example_is_written_under_any_name(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_the_pages_of_a_checkout_are_refused_with_one_line(installed: Lab) -> No
     for arguments in (("docs",), ("docs", "--check"), ("docs", "--reference", "a-run")):
         done = installed(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("lab: expected a checkout")
+        assert done.stderr.startswith('lab: "lab docs" writes docs/ and README.md of a checkout')
         assert done.stderr.count("\n") == 1
 
 
@@ -295,7 +295,7 @@ def test_everything_that_a_transport_requires_is_brought_by_the_base_an_extra_or
             assert package in of_base or remedy([package], requirements, extras), (entry.id, module)
 
 
-def test_all_is_everything_that_any_extra_brings_but_engines_with_a_lock_of_their_own() -> None:
+def test_all_is_everything_that_any_extra_brings_but_engines_with_a_separate_lock() -> None:
     found: dict[str, set[str]] = {}
     for one in map(Requirement, metadata.requires(PROJECT) or []):
         for extra in metadata.metadata(PROJECT).get_all("Provides-Extra") or []:

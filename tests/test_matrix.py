@@ -89,7 +89,7 @@ def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
     assert {row.fidelity for row in bounds if row.operation == "write"} == {"exact"}
 
 
-def test_the_cost_besides_the_client_is_reported(run_folder: Path) -> None:
+def test_the_cost_outside_the_client_is_reported(run_folder: Path) -> None:
     told = [row for row in rows_of(run_folder) if row.status is Status.OK and row.system != "machine"]
     seconds = [row.details["server_cpu_seconds"] for row in told]
     assert min(seconds) >= 0

@@ -167,7 +167,7 @@ def curves(chosen: Settings, name: str, machine: dict[str, Any], **of_strong: An
         (20_000_000, (STRONG, "40.0", "up to 1,000,000 rows, EXTRAPOLATED")),
     ],
 )
-def test_with_rows_it_is_who_is_the_fastest_at_so_many_and_what_tells_so(
+def test_with_rows_it_names_the_fastest_at_that_number_and_the_run_that_shows_it(
     rows: int, expected: tuple[str, ...], chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     curves(chosen, "20260101T000000Z-old", HERE)

@@ -172,14 +172,14 @@ def header():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n", "expected the columns of this version"),
-        (",".join(reversed(NAMES)) + "\n", "expected the columns of this version"),
-        (header() + ",more\n", "expected the columns of this version"),
-        (header() + "\n1,2\n", f"line 2: expected {COUNT} columns, found another number"),
-        (header() + "\n" + "," * COUNT + "\n", f"line 2: expected {COUNT} columns, found another number"),
+        ("a,b\n1,2\n", "the columns are not those of this version"),
+        (",".join(reversed(NAMES)) + "\n", "the columns are not those of this version"),
+        (header() + ",more\n", "the columns are not those of this version"),
+        (header() + "\n1,2\n", f"line 2: not {COUNT} columns; is the file damaged"),
+        (header() + "\n" + "," * COUNT + "\n", f"line 2: not {COUNT} columns; is the file damaged"),
         (header() + "\n" + "," * (COUNT - 1) + '"\n', "unexpected end of data"),
-        (header().replace("operation", "direction") + "\n", "expected the columns of this version"),
-        (header().replace(",seconds", "") + "\n", "expected the columns of this version"),
+        (header().replace("operation", "direction") + "\n", "the columns are not those of this version"),
+        (header().replace(",seconds", "") + "\n", "the columns are not those of this version"),
     ],
 )
 def test_a_foreign_or_damaged_file_is_one_line_that_names_it(path, text, said):

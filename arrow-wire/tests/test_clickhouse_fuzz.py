@@ -187,27 +187,27 @@ def test_rows_that_are_not_there_are_refused(rows: list[int]) -> None:
 @pytest.mark.parametrize(
     ("value", "sql_type", "message"),
     [
-        (pa.array([1, 300]), "Int8", "a value that Int8 holds in row 1, found 300"),
-        (pa.array([1.5]), "Int32", "a value that Int32 holds exactly in row 0, found 1.5"),
-        (pa.array([0.1]), "Float32", "a value that Float32 holds exactly in row 0, found 0.1"),
-        (pa.array([1e300]), "Float32", "a value that Float32 holds in row 0, found 1e[+]300"),
-        (pa.array([2**60 + 1]), "Float64", "a value that Float64 holds exactly in row 0"),
-        (pa.array(["a" * 5]), "FixedString(4)", r"a value that FixedString\(4\) holds in row 0, found 'aaaaa'"),
-        (pa.array([Decimal("1.234")]), "Decimal(9, 2)", r"a value that Decimal\(9, 2\) holds exactly in row 0"),
-        (pa.array([Decimal("10000000")]), "Decimal(9, 2)", r"a value that Decimal\(9, 2\) holds in row 0"),
-        (pa.array([1], pa.timestamp("ns")), "DateTime64(6)", r"a value that DateTime64\(6\) holds exactly in row 0"),
-        (pa.array([-1], pa.timestamp("s")), "DateTime", "a value that DateTime holds in row 0"),
-        (pa.array([2**62], pa.timestamp("s")), "DateTime64(9)", r"a value that DateTime64\(9\) holds in row 0"),
-        (pa.array([[1], [None]]), "Array(Int64)", r"no null for Array\(Int64\) in row 1, found \[None\]"),
-        (pa.array(["1:2"]), "IPv6", "an address like 2001:db8::1 in row 0, found '1:2'"),
-        (pa.array(["1.2.3.256"]), "IPv4", "an address like 192.0.2.1 in row 0, found '1.2.3.256'"),
-        (pa.array(["b"]), "Enum8('a' = 1)", r"a value of Enum8\('a' = 1\) in row 0, found 'b'"),
-        (pa.array(["-1"]), "UInt256", "a value that UInt256 holds in row 0, found '-1'"),
-        (pa.array(["x"]), "Int64", "a value of Int64 in row 0, found 'x'"),
+        (pa.array([1, 300]), "Int8", "row 1: 300 does not fit Int8"),
+        (pa.array([1.5]), "Int32", "row 0: Int32 does not hold 1.5 exactly"),
+        (pa.array([0.1]), "Float32", "row 0: Float32 does not hold 0.1 exactly"),
+        (pa.array([1e300]), "Float32", "row 0: 1e[+]300 does not fit Float32"),
+        (pa.array([2**60 + 1]), "Float64", r"row 0: Float64 does not hold \d+ exactly"),
+        (pa.array(["a" * 5]), "FixedString(4)", r"row 0: 'aaaaa' does not fit FixedString\(4\)"),
+        (pa.array([Decimal("1.234")]), "Decimal(9, 2)", r"row 0: Decimal\(9, 2\) does not hold .*1\.234.* exactly"),
+        (pa.array([Decimal("10000000")]), "Decimal(9, 2)", r"row 0: .*10000000.* does not fit Decimal\(9, 2\)"),
+        (pa.array([1], pa.timestamp("ns")), "DateTime64(6)", r"row 0: DateTime64\(6\) does not hold .* exactly"),
+        (pa.array([-1], pa.timestamp("s")), "DateTime", "row 0: .* does not fit DateTime"),
+        (pa.array([2**62], pa.timestamp("s")), "DateTime64(9)", r"row 0: .* does not fit DateTime64\(9\)"),
+        (pa.array([[1], [None]]), "Array(Int64)", r"row 1: \[None\] has a null, which Array\(Int64\) does not take"),
+        (pa.array(["1:2"]), "IPv6", "row 0: '1:2' is not an address like 2001:db8::1"),
+        (pa.array(["1.2.3.256"]), "IPv4", "row 0: '1.2.3.256' is not an address like 192.0.2.1"),
+        (pa.array(["b"]), "Enum8('a' = 1)", r"row 0: 'b' is not a value of Enum8\('a' = 1\)"),
+        (pa.array(["-1"]), "UInt256", "row 0: '-1' does not fit UInt256"),
+        (pa.array(["x"]), "Int64", "row 0: 'x' is not a value of Int64"),
     ],
 )
 def test_a_value_that_a_column_does_not_hold_is_named(value: pa.Array, sql_type: str, message: str) -> None:
-    with pytest.raises(ValueError, match=f'^column "a": expected {message}'):
+    with pytest.raises(ValueError, match=f'^column "a": {message}'):
         encoded(clickhouse.Columns([("a", value, sql_type)]), range(len(value)))
 
 
@@ -233,7 +233,7 @@ def test_rows_of_an_open_block_are_not_taken_and_come_whole_once_it_has_ended(cu
     into = result("Nullable(Int32)")
     done = fed(into, WHOLE[:cut])
     if done.open:
-        with pytest.raises(ValueError, match="expected the end of a block before its rows are taken"):
+        with pytest.raises(ValueError, match="a block is still open; feed the rest"):
             into.take()
     assert fed(into, WHOLE[done.consumed :]).rows == 2
     assert into.take().to_pydict() == {"c0": [1, None]}
@@ -244,10 +244,10 @@ def test_rows_of_an_open_block_are_not_taken_and_come_whole_once_it_has_ended(cu
 )
 def test_a_result_that_failed_says_so_and_gives_nothing(wrong: bytes) -> None:
     into = result("Nullable(Int32)")
-    with pytest.raises(ValueError, match='column "c0": expected') as first:
+    with pytest.raises(ValueError, match='column "c0": i') as first:
         fed(into, WHOLE + wrong)
     for call in (into.take, lambda: fed(into, WHOLE), into.take):
-        with pytest.raises(ValueError, match="found one that failed") as caught:
+        with pytest.raises(ValueError, match="this decoder has failed") as caught:
             call()
         assert str(first.value) in str(caught.value)
 
@@ -257,7 +257,7 @@ def test_a_result_that_failed_says_so_and_gives_nothing(wrong: bytes) -> None:
     [np.zeros(8, np.int64), np.zeros(8, np.uint8)[::-1], np.zeros(8, np.uint8)[::2], np.zeros((2, 4), np.uint8)],
 )
 def test_memory_that_is_no_row_of_bytes_is_refused(piece: np.ndarray) -> None:
-    with pytest.raises(TypeError, match="expected bytes as one array of uint8 without gaps"):
+    with pytest.raises(TypeError, match="bytes come as one array of uint8 without gaps"):
         result("Int8").feed(piece)
 
 

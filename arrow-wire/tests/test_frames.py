@@ -57,7 +57,7 @@ def test_every_column_of_several_pieces_keeps_its_values(column):
     found.validate(full=True)
 
 
-def test_names_are_texts_and_each_is_there_once():
+def test_names_are_strings_and_each_is_there_once():
     require_names(["a", "b"])
     for names, found in (([], "found none"), ([1], "found int"), (["a", "a"], "found 2")):
         with pytest.raises(ValueError, match=found):
@@ -105,11 +105,11 @@ def test_a_row_beyond_4_gb_is_said_and_not_copied(arrow_type):
         large = pa.Array.from_buffers(arrow_type, 2, [None, offsets, data])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     batch = pa.record_batch({"small": pa.array([1, 2]), "large": large})
-    with pytest.raises(WrongValue, match='column "large": row 1: expected rows of 4 GB at most') as caught:
+    with pytest.raises(WrongValue, match=r'column "large": row 1: .* bytes; a row has at most 4 GB') as caught:
         list(clickhouse_write._slices([batch], 10))
     assert (caught.value.column, caught.value.row) == ("large", 1)
     if pa.types.is_binary(arrow_type):
-        with pytest.raises(WrongValue, match=r"row 1: expected at most 1 GB .* found one of 5,368,709,119"):
+        with pytest.raises(WrongValue, match=r"row 1: .* of 5,368,709,119 .* is above 1 GB"):
             list(Encoder(["large"], [large], types([(17, -1)])).blocks(None, 0, 2))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 

@@ -79,7 +79,7 @@ def test_any_number_of_them(pieces):
     assert in_postgres(column, 25, rows) == in_postgres(whole, 25, rows)
 
 
-def test_texts_of_two_pieces_are_not_copied():
+def test_strings_of_two_pieces_are_not_copied():
     column = pa.chunked_array([["a" * 1000] * 1000, ["b" * 1000] * 1000])
     before = pa.total_allocated_bytes()
     described = arrays.described(arrays.gathered(column))

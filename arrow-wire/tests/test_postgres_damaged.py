@@ -176,10 +176,10 @@ def test_a_decoder_that_failed_says_so_and_gives_no_columns_of_different_lengths
     rows = b"".join(map(whole_row, range(1, 6)))
     decoder.feed(memoryview(bytearray(rows)), 0, 1000)
     assert {len(array) for array in decoder.take()} == {5}
-    with pytest.raises(ValueError, match="expected") as first:
+    with pytest.raises(ValueError, match=r'column "\w": row ') as first:
         decoder.feed(memoryview(bytearray(rows + WRONG[wrong] + rows)), 0, 1000)
     for _ in range(2):
-        with pytest.raises(ValueError, match="found one that failed") as caught:
+        with pytest.raises(ValueError, match="this decoder has failed") as caught:
             decoder.take() if then == "take" else decoder.feed(memoryview(bytearray(rows)), 0, 1000)
         assert str(first.value) in str(caught.value)
 
@@ -239,6 +239,6 @@ def test_strings_that_are_no_utf_8_are_an_error_with_column_and_row(oid, style, 
     decoder.feed(memoryview(bytearray(right)), 0, 9)
     (array,) = decoder.take()
     array.validate(full=True)
-    with pytest.raises(DamagedStream, match='column "c": row 6: expected text in UTF-8') as caught:
+    with pytest.raises(DamagedStream, match='column "c": row 6: a string is not UTF-8') as caught:
         decoder.feed(memoryview(bytearray(right + sent(NO_UTF_8[wrong]))), 0, 9)
     assert (caught.value.column, caught.value.row) == ("c", 6)

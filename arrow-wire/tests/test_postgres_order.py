@@ -31,7 +31,7 @@ class Encoder:
 @pytest.mark.long
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("number", [1, 2, 8])
-def test_rows_stand_close_to_where_their_key_has_its_place(keys, number):
+def test_rows_are_close_to_the_place_of_their_key(keys, number):
     order, cuts = _slices(Encoder(keys), 0, len(keys), number)
     assert sorted(order) == list(range(len(keys)))
     place = np.searchsorted(np.sort(keys), keys[order])  # the first of those of equal keys

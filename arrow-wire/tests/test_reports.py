@@ -104,7 +104,7 @@ def test_values_are_in_clickhouse_as_they_were(report: str, addresses: Any, serv
 def test_a_missing_time_is_no_time_of_1970_or_2106(addresses: Any, server: Server) -> None:  # driver 329, 265
     server.ask("CREATE OR REPLACE TABLE reported (v DateTime) ENGINE = Memory")
     frame = pd.DataFrame({"v": pd.array([None, "2022-01-01"], "datetime64[ns]")})
-    with pytest.raises((WrongValue, UnsupportedType), match='column "v": expected no null for DateTime'):
+    with pytest.raises((WrongValue, UnsupportedType), match=r'column "v": DateTime.* takes no null'):
         clickhouse.write(addresses.clickhouse, (DATABASE, "reported"), frame)
     assert server.ask("SELECT count() FROM reported") == b"0\n"
 

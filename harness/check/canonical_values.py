@@ -63,7 +63,7 @@ def _binary(value: Scalar, logical: str) -> bytes:
 def _moment(value: Scalar, logical: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy returns
-        raise TypeError(f"a moment came as {type(value).__name__}")
+        raise TypeError(f"a timestamp came as {type(value).__name__}")
     if not logical.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
@@ -77,7 +77,7 @@ def _span(value: Scalar, logical: str) -> dt.timedelta:
 
 def _array(value: Scalar, logical: str) -> list[Scalar]:
     if isinstance(value, str):
-        raise TypeError("an array came as text")
+        raise TypeError("an array came as a string")
     return [_item(item, items(logical)) for item in getattr(value, "tolist", lambda: value)()]
 
 

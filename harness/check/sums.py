@@ -67,10 +67,7 @@ def require(logical_types: Mapping[str, str]) -> None:
     """Raise LabError for a column whose logical type has no canonical bytes."""
     for name, logical in logical_types.items():
         if logical not in LOGICAL_TYPES:
-            raise LabError(
-                f"expected columns of {', '.join(sorted(LOGICAL_TYPES))} to sum, "
-                f'found "{name}" of the logical type {logical}'
-            )
+            raise LabError(f'column "{name}": no sums of {logical}; choose from: {", ".join(sorted(LOGICAL_TYPES))}')
 
 
 def differences(expected: Sums, found: Sums) -> list[str]:
@@ -89,7 +86,7 @@ def differences(expected: Sums, found: Sums) -> list[str]:
         if name in both and expected.columns[name] != found.columns[name] and expected.nulls[name] == found.nulls[name]
     ]
     if not wrong and expected.whole != found.whole:
-        wrong = ["values stand in other rows than expected" if both else "other values than expected"]
+        wrong = ["values are in other rows than expected" if both else "other values than expected"]
     return wrong
 
 

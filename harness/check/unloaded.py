@@ -80,6 +80,6 @@ def _column(column: pa.ChunkedArray, logical: str) -> pa.ChunkedArray:
     if logical == "date" and of.is_timestamp(column.type):
         days = column.cast(pa.date32(), safe=False)
         if not days.cast(column.type).equals(column):
-            raise NotConvertible("expected days, found times of day")
+            raise NotConvertible("a date has a time of day")
         return days
     return column.cast(_TYPES[logical])

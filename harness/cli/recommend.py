@@ -50,7 +50,7 @@ def recommend(
     max_memory: Annotated[str | None, typer.Option(help="Most memory a transport may take, such as 1GB")] = None,
     key: Annotated[str, typer.Option(help="Key columns, comma-separated [default: none]")] = "",
     rows: Annotated[
-        int | None, typer.Option(help="Race a sample of so many rows; without data: answer for so many")
+        int | None, typer.Option(help="Race a sample of this many rows; without data: answer for this many")
     ] = None,
     over: Annotated[str, typer.Option("--network", help="Without data: answer for a network such as 10ms,1Gbit")] = "",
     names: Annotated[bool, typer.Option("--names/--no-names", help="Keep the names of your columns in results")] = True,
@@ -235,7 +235,7 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 def example(
     name: Annotated[str, typer.Argument(help="trips, web_log, sensors, orders or documents")],
     file: Annotated[Path, typer.Argument(help="Parquet file to write")],
-    rows: Annotated[int, typer.Option(help="Rows of it")] = 100_000,
+    rows: Annotated[int, typer.Option(help="Rows to write")] = 100_000,
 ) -> None:
     """Write a sample Parquet file to try lab recommend with."""
     from harness.datasets import examples

@@ -52,7 +52,7 @@ def user_data(
     from harness.datasets.user_data import data
 
     if (file is None) == (query is None):
-        raise LabError("expected --data FILE or --query SQL, found both" if file else "expected --data or --query")
+        raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
     require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
@@ -66,7 +66,7 @@ def user_data(
         say(new_console(), f"{file}: compared: {user_data.compared}")
         return user_data
     if given := options.given():
-        raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
+        raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
     from harness.lab.asked import data_of
 
     user_data = data_of(chosen, str(query), system, columns, rows, names)

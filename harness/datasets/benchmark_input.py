@@ -109,7 +109,7 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
     Raises LabError if there are more files than rows, or the folder is not writable.
     """
     if not 0 < files <= rows:
-        raise LabError(f"benchmark_input: expected at least one row a file, found {rows} rows in {files} files")
+        raise LabError(f"benchmark_input: {rows} rows do not fill {files} files; choose at most one file a row")
     folder = _folder(datasets, rows, files, seed)
     known = _manifest(folder)
     sizes = [rows * (number + 1) // files - rows * number // files for number in range(files)]

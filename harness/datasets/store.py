@@ -4,7 +4,6 @@ import glob
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from harness.datasets import analytics_metrics, integers, shapes
 from harness.datasets.specification import Specification
+from harness.machine.inventory import require_disk
 from harness.model import Dataset, Facts, LabError, unknown
 
 ROW_GROUP_ROWS = 100_000
@@ -117,21 +117,12 @@ def file_hash(path: Path) -> str:
 def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> Facts:
     try:
         with complete(parquet) as partial:
-            _refuse_a_small_disk(parquet.parent, rows, spec.bytes_a_row)
+            require_disk(parquet.parent, rows * spec.bytes_a_row, "or ask for fewer rows")
             facts = _write(spec, rows, seed, partial)
         manifest.write_text(json.dumps(facts, indent=2) + "\n")
     except OSError as error:
         raise LabError(f"cannot build dataset {spec.name} in {parquet.parent}: {error.strerror or error}") from None
     return facts
-
-
-def _refuse_a_small_disk(folder: Path, rows: int, bytes_a_row: int) -> None:
-    free, needed = shutil.disk_usage(folder).free, rows * bytes_a_row
-    if free < needed:
-        raise LabError(
-            f"{rows} rows need up to {needed / 1e6:.0f} MB in {folder}, found {free / 1e6:.0f} MB free; "
-            "make room or ask for fewer rows"
-        )
 
 
 def _write(spec: Specification, rows: int, seed: int, path: Path) -> Facts:

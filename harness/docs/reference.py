@@ -32,8 +32,9 @@ def adopt(folder: Path) -> Path:
     transports = "contenders alone" if contenders_alone else asked["select"]
     if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
         raise LabError(
-            f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
-            f"size {asked['size']}, transports {transports}, code {'changed' if code['modified'] else 'committed'}"
+            f"{folder.name}: size {asked['size']}, transports {transports}, code "
+            f"{'changed' if code['modified'] else 'committed'}; a reference run has the default size, all transports "
+            "and committed code"
         )
     report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # with the current code
     place = ROOT / "results" / "reference" / asked["suite"]

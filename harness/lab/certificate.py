@@ -53,10 +53,10 @@ def make(folder: Path, hosts: Iterable[str]) -> None:
 
 
 def _openssl(folder: Path, *arguments: str) -> None:
-    what_to_do = "install openssl (https://openssl-library.org), which makes the certificate of the lab's TLS"
+    what_to_do = "install openssl (https://openssl-library.org), which makes the lab's TLS certificate"
     program = shutil.which("openssl")
     if program is None:
-        raise NoCertificate(f"expected the program openssl, found none; {what_to_do}")
+        raise NoCertificate(f"no program openssl; {what_to_do}")
     environment = {"PATH": os.defpath, "HOME": str(folder), "RANDFILE": str(folder / "random")}
     try:
         done = subprocess.run(
@@ -69,7 +69,7 @@ def _openssl(folder: Path, *arguments: str) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoCertificate(f"expected {program} to make a certificate, found {error}; {what_to_do}") from None
+        raise NoCertificate(f"{program} made no certificate: {error}; {what_to_do}") from None
     if done.returncode:
         said = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
-        raise NoCertificate(f"expected {program} {arguments[0]} to succeed, found {said}; {what_to_do}")
+        raise NoCertificate(f"{program} {arguments[0]} failed: {said}; {what_to_do}")

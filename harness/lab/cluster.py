@@ -50,8 +50,8 @@ def of(settings: Settings) -> Cluster | None:
         port = None
     if not (engine and host) or port == 0 or rest or "@" in settings.cluster_address:
         raise LabError(
-            f"{_SETTING}: expected the address of a scheduler like tcp://host:8786 or tls://host:8786 (Dask), "
-            "ray://host:10001 or spark://host:7077, and nothing beside it; check the scheme, host and port"
+            f"{_SETTING}: not the address of a scheduler; give tcp://host:8786 or tls://host:8786 (Dask), "
+            "ray://host:10001 or spark://host:7077, and nothing after the port"
         )
     named = f"[{host}]" if ":" in host else host
     return Cluster(engine, f"{parts.scheme}://{named}:{port or _SCHEDULERS[engine].port}")
@@ -96,7 +96,7 @@ def no_java() -> str | None:
     """Return why Spark cannot start here, or None if there is a Java for it."""
     if java():
         return None
-    return "Spark needs Java 17 or newer, found none: install a JRE (Debian: default-jre-headless) or set JAVA_HOME"
+    return "Spark needs Java 17 or newer: install a JRE (Debian: default-jre-headless) or set JAVA_HOME"
 
 
 def engines(lab: str) -> dict[str, str]:

@@ -123,9 +123,7 @@ class EmbeddedLab:
                 self._wait_first_time(name)
         except OSError as error:
             self.stop()
-            raise ServiceError(
-                f"lab: expected to start in {self._root}, found {error}; choose another folder"
-            ) from error
+            raise ServiceError(f"lab: cannot start in {self._root}: {error}; choose another folder") from error
         except BaseException:
             self.stop()
             raise
@@ -238,12 +236,12 @@ class EmbeddedLab:
         while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
             ended = running.keeper.poll()
             if ended is not None or _port_taken(running) or time.monotonic() > deadline:
-                found = "it still starting" if ended is None else f"it ended with status {ended}"
+                found = "it is still starting" if ended is None else f"it ended with status {ended}"
                 ports = " and ".join(map(str, running.ports))
                 raise ServiceError(
-                    f"{name}: expected it to answer on 127.0.0.1, port {ports}, within {START_SECONDS:.0f} s, "
-                    f"found {found}. Its last lines:\n{_last_lines(Path(running.task.log))}\n"
-                    f"Remove the cause they name (disk full, memory, a program that took the port) and start again."
+                    f"{name} does not answer on 127.0.0.1, port {ports}, within {START_SECONDS:.0f} s: {found}. "
+                    f"Its last lines:\n{_last_lines(Path(running.task.log))}\n"
+                    f"Remove the cause that they name (disk full, memory, a program on the port) and start again."
                 )
             time.sleep(POLL_SECONDS)
         assert running.keeper.stdout is not None

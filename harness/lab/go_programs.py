@@ -64,7 +64,7 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: S
         return path
     go = toolchain()
     if go is None:
-        raise NotThere(f"no {wanted.name}: expected a Go toolchain to compile it with, found none")
+        raise NotThere(f"no {wanted.name}: no Go to compile it with; install Go")
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / f"{wanted.name}.lock").open("w") as lock:

@@ -53,9 +53,7 @@ class Interpreter:
         """The command that creates it, if the lab is a checkout."""
         if settings.CHECKOUT and self.folder.parent == settings.ROOT:
             return f"make engine ENGINE={self.name}"
-        return (
-            f"expected an environment made of requirements-{self.name}.lock in LAB_ENVIRONMENTS_DIR/.venv-{self.name}"
-        )
+        return f"make an environment of requirements-{self.name}.lock in LAB_ENVIRONMENTS_DIR/.venv-{self.name}"
 
     def has(self, module: str) -> bool:
         """Return whether a module can be imported there, without importing it."""

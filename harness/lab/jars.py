@@ -68,7 +68,7 @@ def default_repository(folder: Path) -> str:
         with ZipFile(file) as jar, suppress(KeyError):
             if found := re.search(rb"https://[\w.-]+/maven2/", jar.read(_DEFAULTS)):
                 return found[0].decode()
-    raise LabError(f"expected the address of a Maven repository in the Spark of {folder}, found none; set {_SETTING}")
+    raise LabError(f"the Spark of {folder} names no Maven repository; set {_SETTING}")
 
 
 def missing(wanted: Iterable[Jar]) -> str | None:
@@ -114,8 +114,8 @@ def _fetched(jar: Jar, repository: str) -> bytes:
         content: bytes = answer.read()
     if (found := _sha256(content)) != jar.sha256:
         raise LabError(
-            f"{jar.file}: expected a file of the SHA-256 {jar.sha256}, found {found} ({len(content)} bytes), "
-            f"which was thrown away; look at the repository in {_SETTING}"
+            f"{jar.file}: its SHA-256 is {found} ({len(content)} bytes) instead of {jar.sha256}, so it was discarded; "
+            f"check the repository in {_SETTING}"
         )
     return content
 
@@ -135,7 +135,7 @@ def main() -> None:
     try:
         folder = place()
         if folder is None:
-            raise LabError('expected PySpark to be installed, found none; pip install "dataframe-io-lab[spark]"')
+            raise LabError('PySpark is not installed; pip install "dataframe-io-lab[spark]"')
         chosen = settings.load()
         repository = chosen.maven_repository or default_repository(folder)
         added = install(locked(), folder, chosen.cache_dir / "jars", repository)

@@ -86,11 +86,11 @@ def external(settings: Settings) -> Iterator[Lab]:
     endpoints = settings.endpoints
     if not endpoints:
         needed = ", or ".join(map(variables, SYSTEMS.values()))
-        raise LabError(f"--external needs {needed}, in the environment; found none of them")
+        raise LabError(f"--external: no server is set; set {needed}")
     for system in SYSTEMS.values():
         found = [name for name in system.endpoints if name in endpoints]
         if found and len(found) < len(system.endpoints):
-            raise LabError(f"expected all of {variables(system)}, found only {len(found)} of them")
+            raise LabError(f"--external: only {len(found)} of {variables(system)} is set; set all of them")
     yield Lab("external", None, endpoints, _shared_folder(settings), list, lambda names=None: [])
 
 

@@ -43,10 +43,10 @@ class Probe:
         wrong = []
         most = (1 + TOLERANCE) * asked.rtt_ms + late_ms
         if asked.rtt_ms and not (1 - TOLERANCE) * asked.rtt_ms <= self.rtt_ms <= most:
-            wrong.append(f"a round trip of {asked.rtt_ms:g} ms, found {self.rtt_ms:.2f}")
+            wrong.append(f"a round trip of {self.rtt_ms:.2f} ms instead of {asked.rtt_ms:g}")
         for way, rate in (("sent", self.mbit_per_s_sent), ("received", self.mbit_per_s_received)):
             if asked.mbit_per_s and abs(rate / asked.mbit_per_s - 1) > TOLERANCE:
-                wrong.append(f"{asked.mbit_per_s} Mbit/s {way}, found {rate:,.0f}")
+                wrong.append(f"{rate:,.0f} Mbit/s {way} instead of {asked.mbit_per_s}")
         return "; ".join(wrong)
 
     def and_again(self, other: Probe, asked: Limits) -> Probe:

@@ -85,7 +85,7 @@ class Links(ABC):
                 break
             found = self._together(found, self._measure(limits), limits)
         if off := found.off(limits, self.late_ms):
-            raise Off(f"expected a link with {off}, after {_TRIES} tries; end what else keeps the cores busy")
+            raise Off(f"the link has {off}, after {_TRIES} tries; end what else keeps the cores busy")
         return found
 
     def dead(self) -> bool:
@@ -175,7 +175,7 @@ class OverToxiproxy(Links):
         """Return the URI with host and port of a link. Raises LabError for TLS and for a URI without port."""
         parts = urlsplit(uri)
         if parts.scheme == "https" or not parts.port:
-            raise LabError(f"expected an address with a port and without TLS to make a link to, found {parts.scheme}")
+            raise LabError(f"no link to {parts.hostname}: it takes an address without TLS and with a port")
         credentials, at, _ = parts.netloc.rpartition("@")
         link = self._link(f"{parts.hostname}:{parts.port}", limits)
         return parts._replace(netloc=f"{credentials}{at}{link}").geturl()
@@ -270,7 +270,7 @@ def _laid(lab: EmbeddedLab) -> Wire:
 def _port(uri: str) -> int:
     parts = urlsplit(uri)
     if parts.hostname != "127.0.0.1" or not parts.port:
-        raise LabError(f"expected an address on 127.0.0.1 with a port to make a link to, found {parts.hostname}")
+        raise LabError(f"no link to {parts.hostname}: it takes an address on 127.0.0.1 with a port")
     return parts.port
 
 

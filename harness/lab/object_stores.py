@@ -207,7 +207,7 @@ def _named(settings: Settings) -> ObjectStore | None:
         return None
     endpoint, access_key, secret_key = values
     if endpoint is None or access_key is None or secret_key is None:
-        raise LabError("expected LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY, found only some of them")
+        raise LabError("set all of LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY, or none; some are set")
     return ObjectStore(endpoint, settings.s3_region, access_key, secret_key)
 
 

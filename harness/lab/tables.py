@@ -36,7 +36,7 @@ def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         of_each.setdefault(size[0], []).append(size)
     for name, sizes in of_each.items():
         if len(sizes) > MOST:
-            raise LabError(f"expected at most {MOST} sizes of {name} in a run on databases, found {len(sizes)}")
+            raise LabError(f"{len(sizes)} sizes of {name}: choose at most {MOST} for a run on databases")
     return {size: place for sizes in of_each.values() for place, size in enumerate(sizes, start=1)}
 
 
@@ -121,7 +121,7 @@ class Tables:
     def _definition(self, system: str, profile: str) -> str:
         definition = SYSTEMS[system].tables.definition(self.spec, profile)
         if definition is None:
-            raise LabError(f"expected {self.spec.name} to have a profile {profile} in {system}, found none")
+            raise LabError(f"{self.spec.name} has no profile {profile} in {system}")
         return definition
 
     @property

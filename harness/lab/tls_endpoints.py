@@ -85,9 +85,9 @@ class Fronts:
         seen = [one for one in self._seen()[self._known :] if one.port == port]
         asked = "with TLS" if on else "without TLS"
         if not seen:
-            raise LabError(f"expected connections {asked} at the server's front, found none: the client went around it")
+            raise LabError(f"no connection {asked} reached the server's front: the client went around it")
         if refused := [one.refused for one in seen if one.refused]:
-            raise LabError(f"expected connections {asked} alone, one was refused: {refused[0]}")
+            raise LabError(f"the front refused a connection {asked}: {refused[0]}")
         if not on:
             return {"tls_connections": 0}
         version = min(float(one.version.removeprefix("TLSv")) for one in seen)

@@ -105,7 +105,7 @@ def _begun(client: socket.socket, front: Front, folder: Path) -> ssl.SSLSocket:
     while len(asked) < len(wanted) and (more := client.recv(len(wanted) - len(asked))):
         asked += more
     if asked != wanted:
-        raise ValueError(f"expected a client that asks for TLS ({wanted.hex()}), found {asked.hex() or 'nothing'}")
+        raise ValueError(f"the client did not ask for TLS ({wanted.hex()}): it sent {asked.hex() or 'nothing'}")
     client.sendall(bytes.fromhex(front.answer))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / CERTIFICATE, folder / KEY)

@@ -111,14 +111,14 @@ def require_disk(folder: Path, needed: int, then: str) -> None:
     """Raise LabError if the disk of a folder (even if not created) has fewer than `needed` free bytes."""
     free = free_bytes(folder)
     if free < needed:
-        raise LabError(f"expected {_size(needed)} of free disk in {folder}, found {_size(free)}; make room, {then}")
+        raise LabError(f"{folder}: {_size(needed)} of disk needed, {_size(free)} free; make room, {then}")
 
 
 def require_memory(needed: int, what: str, then: str) -> None:
     """Raise LabError if fewer than `needed` bytes of memory are available; `what` needs them."""
     available = available_memory()
     if available < needed:
-        raise LabError(f"{what}: expected {_size(needed)} of available memory, found {_size(available)}; {then}")
+        raise LabError(f"{what}: {_size(needed)} of memory needed, {_size(available)} available; {then}")
 
 
 def _size(count: int) -> str:

@@ -72,5 +72,5 @@ def _pages(length: int) -> int:
 def _require_linux(what: str) -> None:
     if sys.platform != "linux":
         raise LabError(
-            f"expected Linux to {what}, found {sys.platform}; choose a suite that leaves the page cache as it is"
+            f"only Linux can {what}, and this is {sys.platform}; choose a suite that leaves the page cache as it is"
         )

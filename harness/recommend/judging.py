@@ -130,8 +130,8 @@ def _nobody(racing: Racing) -> str:
             kept = f"none of the {ran} transports that ran keeps every value of these data"
             return f"{kept}: {cause}; more time does not help"
         return (
-            f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
-            f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with --resume {id_}"
+            f"{_ended(racing, 0)}; give it more (--budget), leave some out (--without, --style), or go on with "
+            f"--resume {id_}"
         )
     # The words of a client may name a column by chance.
     failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}

@@ -121,7 +121,7 @@ def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> 
 def _require_addresses(entry: Transport) -> str:
     """Return the lines of a program that end it where it does not know an address."""
     known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
-    said = {name: f"{name} is not set: expected an address such as {known[name]}" for name in _variables(entry)}
+    said = {name: f"{name} is not set; give an address such as {known[name]}" for name in _variables(entry)}
     return "".join(
         f'    if not os.environ.get("{name}"):\n        raise SystemExit("{text}")\n' for name, text in said.items()
     )

@@ -549,8 +549,8 @@ def _members(cases: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str
         if (other := taken.setdefault(place, case)) is not case:
             both = " and ".join(f"{one.transport} [{one.experiment}: {one.label}]" for one in (other, case))
             raise LabError(
-                f"picture {picture.name}: expected one case for each place on a line, found two at the same "
-                f"{picture.x}: {both}; set `where`, `colour` or `dash` to tell them apart"
+                f"picture {picture.name}: two cases have the same place on a line ({picture.x}): {both}; "
+                "set `where`, `colour` or `dash` to tell them apart"
             )
         members[case.colour, case.dash].append(case)
     return {key: sorted(members[key], key=lambda case: _sorted_place(case.place or 0.0)) for key in sorted(members)}
@@ -626,8 +626,8 @@ def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
     found = directions(summarise(about, ()), {row.experiment for row in about})
     if len(found) > 1:
         raise LabError(
-            f"picture {picture.name}: expected one database, operation, frame and combination of parameters for its "
-            f"crossings, found {len(found)}; set `where`"
+            f"picture {picture.name}: its crossings have {len(found)} combinations of database, operation, frame and "
+            "parameters; set `where` to choose one"
         )
     won = winners(found[0]) if found else None
     made = []

@@ -211,7 +211,7 @@ def quantity(column: str) -> Quantity:
     if column.startswith(DETAIL):
         return _of_detail(column)
     if column not in _UNITS:
-        raise LabError(f'expected a column with a unit ({", ".join(_UNITS)}), found "{column}"')
+        raise LabError(f'column "{column}" has no unit; choose from: {", ".join(_UNITS)}')
     return Quantity(
         column, _QUANTITIES.get(column, column.replace("_", " ")), _UNITS[column], column in _MORE_IS_BETTER
     )
@@ -220,7 +220,9 @@ def quantity(column: str) -> Quantity:
 def _of_sum(column: str) -> Quantity:
     parts = [quantity(part) for part in column.split(SUM)]
     if len({part.unit for part in parts}) > 1:
-        raise LabError(f'expected columns of one unit in "{column}", found {", ".join(part.unit for part in parts)}')
+        raise LabError(
+            f'"{column}" adds several units: {", ".join(part.unit for part in parts)}; choose columns of one'
+        )
     first, *others = parts
     of_workers = all(part.column.startswith(f"{DETAIL}workers_") for part in others)
     name = f"{first.name}, workers included" if of_workers else SUM.join(part.name for part in parts)
@@ -237,7 +239,7 @@ def _of_detail(column: str) -> Quantity:
             words = name.removesuffix("seconds").removesuffix("bytes_per_s").replace("_", " ").strip()
             rest = "rate" if unit == "B/s" else "time" if unit == "s" else ""
             return Quantity(column, f"{words} {rest}".strip(), unit, unit == "B/s")
-    raise LabError(f'expected a detail whose name ends in seconds, bytes or bytes_per_s, found "{name}"')
+    raise LabError(f'detail "{name}" has no unit; end its name in seconds, bytes or bytes_per_s')
 
 
 def parameter_or_quantity(column: str) -> Quantity:

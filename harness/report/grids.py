@@ -344,7 +344,7 @@ def _require_a_contest(picture: Picture, cases: Sequence[Summary], where: str) -
     if len(routes) > 1 or len({case.transport for case in cases}) < len(cases):
         said = " and ".join(sorted({f"{route(case)} [{case.experiment}: {case.label}]" for case in cases})[:2])
         raise LabError(
-            f"picture {picture.name}: expected cases that compete in each cell, found at {where}: {said}; "
+            f"picture {picture.name}: cases at {where} do not compete: {said}; "
             f"set `where`, or name in `x` or `y` what tells them apart"
         )
 

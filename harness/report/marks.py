@@ -129,7 +129,7 @@ def value(row: Row, column: str) -> str:
         return printable(row.parameters.get(column.removeprefix(PARAMETER), ""))
     if column in NAMES:
         return printable(row.text(column))
-    raise LabError(f'expected a column of runs.csv or "{PARAMETER}<name>" in a picture, found "{column}"')
+    raise LabError(f'no column "{column}" for a picture; give one of runs.csv, or "{PARAMETER}<name>"')
 
 
 def printable(words: str) -> str:

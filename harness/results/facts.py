@@ -69,7 +69,6 @@ def require(path: Path, facts: Facts) -> None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        expected = first["msg"].removeprefix("Input should be ")
-        said = f"found {first['input']!r:.60}" if first["type"] != "missing" else "found none"
-        wanted = f"expected an entry '{place}'" + ("" if said == "found none" else f" that is {expected}")
-        raise LabError(f"{path}: {wanted}, {said}; was it made by another version?") from None
+        wanted = first["msg"].removeprefix("Input should be ")
+        wrong = "is missing" if first["type"] == "missing" else f"is {first['input']!r:.60} instead of {wanted}"
+        raise LabError(f"{path}: the entry '{place}' {wrong}; was it made by another version?") from None

@@ -67,7 +67,7 @@ def find(results: Path, run: str) -> Path:
         if (folder / ENVIRONMENT).is_file():
             return folder.resolve()
     said = printable(run)
-    raise LabError(f'no run "{said}": expected a folder with environment.json in {results} or at this path, or latest')
+    raise LabError(f'no run "{said}" in {results} or at this path; give a folder with environment.json, or latest')
 
 
 def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:
@@ -115,7 +115,7 @@ def environment(folder: Path) -> Facts:
     except (OSError, ValueError) as error:
         raise LabError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(facts, dict):
-        raise LabError(f"cannot read {path}: expected names with values, found {type(facts).__name__}")
+        raise LabError(f"cannot read {path}: its JSON is a {type(facts).__name__} instead of an object")
     return facts
 
 
@@ -150,8 +150,8 @@ def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:
         if len(found) > 1:
             names = ", ".join(str(name or "none") for name in found)
             raise LabError(
-                f"{folder.name} has rows of {len(found)} {what} ({names}): expected those of {facts[fact]} only, "
-                "as environment.json says; keep these in runs.csv, and report on the others in a folder of their own"
+                f"{folder.name} has rows of {len(found)} {what} ({names}), and environment.json is of {facts[fact]}; "
+                "keep its rows in runs.csv, and report on the others in a separate folder"
             )
 
 

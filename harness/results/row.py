@@ -200,9 +200,9 @@ def impossible(row: Row) -> str:
         if value is None:
             continue
         if not (name in _FROM_1) <= value <= _LARGEST:  # NaN fails both comparisons
-            return f"{name} is {value}, expected a number from {int(name in _FROM_1)}"
+            return f"{name} is {value} instead of a number from {int(name in _FROM_1)}"
     if row.ok and not row.seconds:
-        return f"the status is ok and seconds is {'empty' if row.seconds is None else 0}, expected more than 0"
+        return f"the status is ok and seconds is {'empty' if row.seconds is None else 0} instead of more than 0"
     return ""
 
 

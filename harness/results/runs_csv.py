@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
 
-_OTHER_COLUMNS = "expected the columns of this version, found others; see docs/reference/columns.md"
+_OTHER_COLUMNS = "the columns are not those of this version; see docs/reference/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # spreadsheets read such a start as a formula
 _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
@@ -109,7 +109,7 @@ def load_interrupted(path: Path) -> tuple[list[Row], int | None]:
     whole = content.rfind(b"\n") + 1
     torn = content[whole:]
     if b"\r" in torn:
-        raise LabError(f"{path}: found line ends of CR, expected LF as the lab writes them; convert the file")
+        raise LabError(f"{path}: a line ends in CR instead of the lab's LF; convert the file")
     if not whole and not ",".join(NAMES).encode().startswith(torn):
         raise LabError(f"{path}: {_OTHER_COLUMNS}")
     return _rows(path, content[:whole]), whole if torn else None
@@ -143,10 +143,7 @@ def _rows(path: Path, content: bytes) -> list[Row]:
 
 def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
     if None in row or None in row.values():
-        raise LabError(
-            f"{path}, line {line}: expected {len(row.keys() - {None})} columns, found another number; "
-            "is the file damaged?"
-        )
+        raise LabError(f"{path}, line {line}: not {len(row.keys() - {None})} columns; is the file damaged?")
     try:
         found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
     except (TypeError, ValueError) as error:

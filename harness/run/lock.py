@@ -101,8 +101,7 @@ def _require_ours(file: int, path: Path) -> None:
         else _FILE_TYPES.get(stat.S_IFMT(found.st_mode), "none")
     )
     raise LabError(
-        f"cannot lock {path}: expected a file, found {what} of the user with uid {found.st_uid}; remove it, "
-        f"or {_OTHER_FOLDER}"
+        f"cannot lock {path}: it is {what} of the user with uid {found.st_uid}; remove it, or {_OTHER_FOLDER}"
     )
 
 

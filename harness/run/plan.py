@@ -30,7 +30,7 @@ class Plan:
         if type(self.passes) is not int or self.passes < 1:
             raise LabError(f"passes {self.passes!r}: give a whole number of at least 1")
         if not isinstance(self.time_limit, int | float) or not 0 < self.time_limit < math.inf:
-            raise LabError(f"expected time_limit in seconds above 0, found {self.time_limit!r}")
+            raise LabError(f"time_limit {self.time_limit!r}: give a number of seconds above 0")
 
 
 def from_facts(facts: Facts) -> Plan:

@@ -23,7 +23,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if not self.one or self.one.keys() != self.other.keys() or self.one == self.other:
-            raise ValueError("expected one and other with the same parameters, not all equal")
+            raise ValueError("one and other need the same parameters, at least one with another value")
 
 
 @dataclass(frozen=True, config=_ENTRIES)

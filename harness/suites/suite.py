@@ -76,7 +76,7 @@ class Picture:
 
     def __post_init__(self) -> None:
         if not self.y and self.form != "costs":
-            raise ValueError(f'picture {self.name}: expected y, found none; only the form "costs" has its own')
+            raise ValueError(f'picture {self.name}: y is missing; only the form "costs" has its own')
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))

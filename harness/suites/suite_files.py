@@ -64,20 +64,20 @@ def _expanded(values: Scalar) -> Scalar:
 
 def _different(values: list[Scalar]) -> list[Scalar]:
     if any(value in values[:place] for place, value in enumerate(values)):
-        raise ValueError(f"expected different values, found {values!r}")
+        raise ValueError(f"{values!r} has one value twice; remove one")
     return values
 
 
 def _numbers_of_rows(parameters: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:
     if not all(type(value) is int and value > 0 for value in parameters.get("rows", ())):
-        raise ValueError(f"expected rows to be whole numbers above 0, found {parameters['rows']!r}")
+        raise ValueError(f"rows {parameters['rows']!r}: give whole numbers above 0")
     return parameters
 
 
 def _differently_named(parts: list[Scalar]) -> list[Scalar]:
     names = [part.name for part in parts]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ValueError(f'expected different names, found "{twice[0]}" twice')
+        raise ValueError(f'two are named "{twice[0]}"; rename one')
     return parts
 
 
@@ -156,7 +156,7 @@ class _SuiteFile(_Entries):
 
 def _suite(path: Path, file: _SuiteFile) -> Suite:
     if file.name != path.stem:
-        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{file.name}"')
+        raise ValueError(f'name "{file.name}": give the name of the file, "{path.stem}"')
     published = file.published
     return Suite(
         name=file.name,
@@ -193,7 +193,7 @@ def _answers(file: _SuiteFile) -> AnswersWanted | None:
     known = {part.name for size in file.sizes.values() for part in size.experiments}
     for name in (file.answers.experiment, file.answers.existing) if file.answers else ():
         if name and name not in known:
-            raise ValueError(f'answers: expected an experiment of a size, found "{name}"')
+            raise ValueError(f"answers: {unknown('experiment', name, sorted(known))}")
     return file.answers
 
 
@@ -201,7 +201,7 @@ def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
     known = {part.name for size in file.sizes.values() for part in size.experiments}
     for name in (*file.crossings.experiments, *file.crossings.networks) if file.crossings else ():
         if name not in known:
-            raise ValueError(f'crossings: expected experiments of a size, found "{name}"')
+            raise ValueError(f"crossings: {unknown('experiment', name, sorted(known))}")
     return file.crossings
 
 
@@ -219,7 +219,7 @@ def _size(name: SizeName, file: _SuiteFile) -> Size:
             found["select"] = found["select"].format_map(file.transports)
         except (KeyError, ValueError, IndexError):
             known = ", ".join(f"{{{one}}}" for one in file.transports) or "none"
-            raise ValueError(f"expected globs and names of transports ({known}), found {found['select']!r}") from None
+            raise ValueError(f"select {found['select']!r}: give globs, or names of transports ({known})") from None
         experiments.append(Experiment(**found))
     unasked: dict[str, Unasked] = {part.name: part.unasked for part in parts if "unasked" in part.given}
     return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments), unasked)
@@ -227,17 +227,17 @@ def _size(name: SizeName, file: _SuiteFile) -> Size:
 
 def _require(what: str, entries: Facts, *names: str) -> None:
     if missing := [name for name in names if not entries.get(name)]:
-        raise ValueError(f'expected an entry "{missing[0]}" in {what}, found none')
+        raise ValueError(f'{what}: the entry "{missing[0]}" is missing')
 
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # what pydantic adds to a location
 _WORDS = {"model_type": "a table of entries", "dataclass_type": "a table of entries", "dict_type": "a table of entries"}
-_WORDS |= {"list_type": "a list", "too_short": "at least one"}
+_WORDS |= {"list_type": "a list", "too_short": "a list of at least one"}
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the error of a suite file in one line: where, what was expected, what was found."""
+    """Return the error of a suite file in one line: where, what is wrong, the choices."""
     # An unknown entry is usually the reason why another one is missing.
     first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
     place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
@@ -246,11 +246,11 @@ def _first_error(error: ValidationError) -> str:
         known = _known_at(above)
         return f"{place}: {unknown('entry', str(entry), known)}"
     if first["type"] == "missing":
-        return f"{place}: expected such an entry, found none"
+        return f"{place}: this entry is missing"
     if first["type"] == "value_error":
         return f"{place}: {first['msg'].removeprefix('Value error, ')}"
     said = _WORDS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
-    return f"{place}: expected {said}, found {first['input']!r:.80}"
+    return f"{place}: {first['input']!r:.80} must be {said}"
 
 
 def _known_at(above: Iterable[int | str]) -> list[str]:
@@ -278,9 +278,9 @@ def _figures(path: Path) -> tuple[PublishedFigure, ...]:
     try:
         found = tuple(_figure({name: text for name, text in row.items() if name in names}) for row in rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise LabError(f"{path}: expected a description and numbers in every row: {error}") from None
+        raise LabError(f"{path}: every row needs a description and numbers: {error}") from None
     if not found:
-        raise LabError(f"{path}: expected the figures of a published benchmark, found none")
+        raise LabError(f"{path}: no figures of a published benchmark in it")
     return found
 
 

@@ -66,7 +66,7 @@ def _start_nodes(stack, number):
         deadline = time.monotonic() + START_SECONDS
         while sum(each["Alive"] for each in ray.nodes()) < expected:
             if node.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"expected a node of Ray within {START_SECONDS} s, found none; the log says why")
+                raise RuntimeError(f"no node of Ray started within {START_SECONDS} s; the log says why")
             time.sleep(0.05)
 
 

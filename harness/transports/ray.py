@@ -37,8 +37,8 @@ def ray_of(workers, packages):
         try:
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError as error:  # a wrong token raises this as well
-            tried = f"expected a Ray at {workers.address}, with RAY_AUTH_TOKEN its token if it asks for one"
-            raise RuntimeError(f"{tried}; found: {error}") from error
+            hint = "check the address, and RAY_AUTH_TOKEN if it needs a token"
+            raise RuntimeError(f"no Ray answers at {workers.address}: {error}; {hint}") from error
         refuse_others(["ray", *packages], on_every_node(versions, ["ray", *packages]))
         yield
 

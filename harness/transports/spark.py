@@ -157,7 +157,7 @@ def need_driver(session, driver):
     try:
         session._jvm.java.lang.Class.forName(driver)
     except Py4JJavaError:
-        raise Unsupported(f"expected {driver} in a jar of PySpark, found none; python -m harness.lab.jars") from None
+        raise Unsupported(f"no jar of PySpark has {driver}; run python -m harness.lab.jars") from None
 
 
 def in_tasks(session, parts, work):

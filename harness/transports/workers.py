@@ -23,5 +23,5 @@ def refuse_others(packages, of_workers):
     ours = versions(packages)
     for found in of_workers:
         if other := [f"{name} {found.get(name)}" for name in ours if found.get(name) != ours[name]]:
-            expected = ", ".join(f"{name} {ours[name]}" for name in ours if found.get(name) != ours[name])
-            raise RuntimeError(f"expected every worker to run {expected} as the driver does, found {', '.join(other)}")
+            driver = ", ".join(f"{name} {ours[name]}" for name in ours if found.get(name) != ours[name])
+            raise RuntimeError(f"a worker runs {', '.join(other)}, and the driver {driver}; install the same versions")

@@ -106,7 +106,7 @@ def test_the_compose_check_is_due_when_one_of_its_own_files_changed_is_new_or_is
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a checkout to somebody else")
-def test_the_compose_check_reads_a_checkout_of_somebody_else_as_under_sudo(checkout):
+def test_the_compose_check_reads_a_checkout_of_another_user_as_under_sudo(checkout):
     was_green(checkout)
     for path in (checkout, *checkout.rglob("*")):
         os.chown(path, 65534, 65534)

@@ -196,6 +196,12 @@ def test_clean_without_docker_removes_the_shared_folder_and_nothing_else(checkou
     assert (checkout / "results").exists()
 
 
+def test_clean_says_what_stays_and_what_removes_it(checkout, tmp_path):
+    done = run(checkout, "compose/lab", "clean", PATH=with_docker(tmp_path))
+    assert "the builder's cache stays" in done.stdout
+    assert done.stdout.endswith("docker builder prune --all\n")
+
+
 def test_an_unknown_command_prints_the_known_ones(checkout):
     done = run(checkout, "compose/lab", "start")
     assert done.returncode == 2

@@ -152,7 +152,7 @@ def test_the_disk_that_is_announced_is_enough(tmp_path):
 
 
 def test_more_files_than_rows_are_refused(tmp_path):
-    with pytest.raises(LabError, match="expected at least one row a file, found 3 rows in 4 files"):
+    with pytest.raises(LabError, match="3 rows do not fill 4 files; choose at most one file a row"):
         build(tmp_path, 3, 4)
 
 

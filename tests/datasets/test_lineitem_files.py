@@ -196,7 +196,7 @@ def test_files_for_puts_the_next_parts_into_every_file(tmp_path):
     keys = [set(pq.read_table(file.path, columns=["l_orderkey"]).column(0).to_pylist()) for file in two]
     assert max(keys[0]) < min(keys[1])
     assert sum(file.rows for file in two) == 60_175  # DuckDB's unpartitioned lineitem at scale factor 0.01
-    with pytest.raises(LabError, match="parts from 0 to 3, found 4 to 5"):
+    with pytest.raises(LabError, match="parts 4 to 5: choose from 0 to 3"):
         lineitem.files_for(tmp_path, SCALE, 4, files=3, parts_per_file=2)
 
 

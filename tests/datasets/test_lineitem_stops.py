@@ -60,7 +60,7 @@ def test_the_announced_bytes_hold_for_every_size_of_row_group(tmp_path):
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_made(tmp_path):
     asked = [Layout(10_000_000, 10_000_000, 0, 10_000, 4_096)] * 2
-    with one_line(r"expected \d+\.\d GB of free disk in .*lineitem, found \d") as caught:
+    with one_line(r"lineitem: \d+\.\d GB of disk needed, \d") as caught:
         lineitem.require_disk(tmp_path / "not" / "made" / "lineitem", asked)
     assert "make room, or choose a smaller SIZE" in str(caught.value)
     assert names(tmp_path) == []
@@ -75,7 +75,7 @@ def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monke
     lineitem.ensure(tmp_path, TINY)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(3_900_000_000))
     lineitem.require_memory(tmp_path, [TINY, Layout(0.1, 1, 0, 1)])
-    with one_line(r"expected 4.0 GB of available memory, found 3.9 GB; choose a smaller"):
+    with one_line(r"4.0 GB of memory needed, 3.9 GB available; choose a smaller"):
         lineitem.require_memory(tmp_path, [TINY, Layout(24, 24, 3, 2)])
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(0))
     lineitem.require_memory(tmp_path, [TINY])

@@ -73,7 +73,7 @@ def test_a_long_text_has_2000_bytes(tmp_path: Path) -> None:
     assert frame["text"].n_unique() == 20
 
 
-def test_who_loses_a_kind_of_values_of_a_shape_is_ruled_out_of_it_alone(tmp_path: Path) -> None:
+def test_a_transport_that_loses_a_kind_of_values_of_a_shape_is_ruled_out_of_that_shape_alone(tmp_path: Path) -> None:
     described = {
         name: found_in(store.ensure(tmp_path, name, 100, 7).path, SHAPES[name].logical_types)
         for name in ("lists", "half_nulls", "narrow_numbers")

@@ -183,7 +183,7 @@ def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 100_000, 100_000))
-    with one_line(r"1000 rows need up to .* MB .* found 0 MB free; make room"):
+    with one_line(r"^\S+: \S+ MB of disk needed, 0\.1 MB free; make room, or ask for fewer rows"):
         store.ensure(tmp_path, NAME, 1_000, 1)
     assert list(tmp_path.iterdir()) == []
 

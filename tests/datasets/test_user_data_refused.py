@@ -28,7 +28,7 @@ from harness.systems import SYSTEMS
         (
             "clickhouse",
             pl.Series([1, None, -(2**61) + 1], dtype=pl.Datetime("ns", "UTC")),
-            'column "a", row 2: expected days from 1900-01-01 to 2299-12-31',
+            'column "a", row 2: ClickHouse holds dates from 1900-01-01 to 2299-12-31',
         ),
         (
             "clickhouse",
@@ -50,20 +50,28 @@ from harness.systems import SYSTEMS
         (
             "postgres",
             pl.Series([{"x": 1}]),
-            r'column "a": Postgres has no type for nested\(\{"x": "int64"\}\) \(a composite type .* text of JSON',
+            r'column "a": .* no type for nested\(\{"x": "int64"\}\) \(the table would need .* string of JSON',
         ),
         (
             "postgres",
             pl.Series([[[1]], None, [[1], [2, 3]]]),
-            'column "a", row 2: expected .* found lists of other lengths',
+            'column "a", row 2: an array of Postgres cannot hold lists of other lengths',
         ),
         (
             "postgres",
             pl.Series([[], [[], []]]),
-            'column "a", row 1: expected .* found lists of other lengths, or empty ones',
+            'column "a", row 1: an array of Postgres cannot hold lists of other lengths, or empty ones',
         ),
-        ("postgres", pl.Series([[[[1]], [[2], [3]]]]), 'column "a", row 0: expected .* found lists of other lengths'),
-        ("postgres", pl.Series([[[1]], [[1], None]]), 'column "a", row 1: expected .* found a list that is null'),
+        (
+            "postgres",
+            pl.Series([[[[1]], [[2], [3]]]]),
+            'column "a", row 0: an array of Postgres cannot hold lists of other lengths',
+        ),
+        (
+            "postgres",
+            pl.Series([[[1]], [[1], None]]),
+            'column "a", row 1: an array of Postgres cannot hold a list that is null',
+        ),
         ("postgres", pl.Series([[[[[[[[1]]]]]]]]), 'column "a": an array of Postgres has at most 6 dimensions'),
     ],
 )
@@ -118,7 +126,7 @@ def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_wi
     assert "`a` Array(Nullable(Date)))" in made([usual], [])
     assert "`a` Array(Array(Nullable(Date32))))" in made([[usual], [None, old]], [])
     assert "`a` Tuple(`x` Array(Nullable(Date32)), `y` Nullable(Int64)))" in made({"x": [old], "y": 1})
-    with pytest.raises(LabError, match='column "a", row 1: expected days from 1900-01-01 to 2299-12-31'):
+    with pytest.raises(LabError, match='column "a", row 1: ClickHouse holds dates from 1900-01-01 to 2299-12-31'):
         made({"x": [old]}, {"x": [usual, far]})
 
 
@@ -128,13 +136,13 @@ def test_a_refusal_is_one_line_whatever_the_name_of_a_column(tmp_path: Path) -> 
     for refused in (lambda: data.from_frame(frame), lambda: data.from_file(tmp_path / "a.parquet")):
         with pytest.raises(LabError, match=r'^column "a\\nb", row 0: a time of day with nanoseconds'):
             refused()
-    with pytest.raises(LabError, match=r'^column "a\\nb": expected a type'):
+    with pytest.raises(LabError, match=r'^column "a\\nb": a dataframe has no month_day'):
         reading.of_memory(pa.table({"a\nb": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}))
 
 
 def test_decimals_of_which_polars_makes_other_numbers_are_refused() -> None:
     values = pa.array([[1], None], pa.list_(pa.decimal64(16, 5)))
-    with pytest.raises(LabError, match='column "a": expected decimals of 128 bits in a list, found decimal64'):
+    with pytest.raises(LabError, match=r'column "a": decimal64\(.*\) in a list: cast it to 128 bits'):
         reading.of_memory(pa.table({"a": values}))
 
 

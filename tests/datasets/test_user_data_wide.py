@@ -92,9 +92,9 @@ def test_numbers_of_a_query_are_of_as_many_digits_as_they_have() -> None:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["1", "NaN"], 'column "n", row 1: expected decimals, found NaN or infinity; leave these rows out'),
-        (["1" * 77], 'column "n": expected decimals of 76 digits at most, found some of 77; round them'),
-        (["0." + "1" * 40, "1" * 40], 'column "n": expected decimals of 76 digits at most, found some of 80'),
+        (["1", "NaN"], 'column "n", row 1: a decimal is NaN or infinity; make it null'),
+        (["1" * 77], 'column "n": a decimal has 77 digits, and at most 76 fit; round it'),
+        (["0." + "1" * 40, "1" * 40], 'column "n": a decimal has 80 digits, and at most 76 fit'),
     ],
 )
 def test_what_is_no_such_decimal_is_refused(texts: list[str], said: str) -> None:

@@ -173,7 +173,7 @@ def test_the_service_does_not_hold_the_labs_lock(folder):
 
 @pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="setsid is Linux'")
-def test_a_service_that_somebody_stopped_ends_with_children_that_have_sessions_of_their_own(keep, folder):
+def test_a_stopped_service_ends_with_its_children_in_other_sessions(keep, folder):
     """As Postgres' backends have: ending the service's own group does not reach them."""
     child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
     script = f"setsid {shlex.quote(sys.executable)} -S -c {shlex.quote(child)} > child & wait"

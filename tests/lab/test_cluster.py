@@ -69,7 +69,7 @@ WRONG = (
 
 @every(WRONG, str)
 def test_what_is_no_address_of_a_scheduler_is_refused_in_one_line_without_its_secrets(address: str) -> None:
-    with one_line(r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://") as caught:
+    with one_line(r"^LAB_CLUSTER_ADDRESS: not the address .*tcp://host:8786 .*ray://.*spark://") as caught:
         cluster.of(named(address))
     assert "geheim99" not in str(caught.value)
 
@@ -105,7 +105,7 @@ def test_workers_see_the_databases_as_this_machine_unless_a_cluster_is_reported_
 
 def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
     wrong = named("tcp://scheduler:8786", cluster_postgres_uri="http://lab:verborgen7@database:6432")
-    with pytest.raises(LabError, match=r"^LAB_CLUSTER_POSTGRES_URI: expected a URI like postgresql://") as caught:
+    with pytest.raises(LabError, match=r"^LAB_CLUSTER_POSTGRES_URI: not a URI like postgresql://") as caught:
         cluster.workers(wrong, transport("dask"), 2, HERE, "/scratch")
     assert "verborgen7" not in str(caught.value)
 
@@ -145,7 +145,7 @@ def test_spark_without_java_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     reason = availability.reason_unavailable(transport("spark"), here, {})
     assert reason is not None
-    assert "Spark needs Java 17 or newer, found none" in reason
+    assert "Spark needs Java 17 or newer: install a JRE" in reason
     java = tmp_path / "home/bin/java"
     java.parent.mkdir(parents=True)
     java.touch(mode=0o755)
@@ -192,7 +192,7 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     ("address", "said"),
     [
         ("ray://127.0.0.1:1", "FAIL cluster: ray: cannot reach 127.0.0.1:1"),
-        ("scheduler", "FAIL cluster: LAB_CLUSTER_ADDRESS: expected"),
+        ("scheduler", "FAIL cluster: LAB_CLUSTER_ADDRESS: not the address"),
     ],
 )
 def test_the_doctor_fails_where_a_cluster_is_not_reached_or_has_no_address(
@@ -275,5 +275,5 @@ def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "s3://bucket", "http://", "http://127.0.0.1:port"])
 def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
-    with pytest.raises(LabError, match="LAB_S3_ENDPOINT: expected a URI like http://"):
+    with pytest.raises(LabError, match="LAB_S3_ENDPOINT: not a URI like http://"):
         s3.check(store_at(endpoint))

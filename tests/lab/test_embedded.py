@@ -193,7 +193,7 @@ def test_left_overs_of_a_dead_lab_are_removed_at_the_next_start_and_those_of_a_l
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(folder):
     (folder / "file").touch()
-    with pytest.raises(ServiceError, match=r"expected to start in .*/file/lab, found .*Not a directory"):
+    with pytest.raises(ServiceError, match=r"cannot start in .*/file/lab: .*Not a directory"):
         EmbeddedLab(folder / "file" / "lab").start()
 
 
@@ -279,7 +279,7 @@ def test_a_service_that_does_not_come_up_again_is_an_error_with_its_last_log_lin
         os.kill(lab.pids["postgres"], signal.SIGKILL)
         until(lab.dead)
         (lab.folder / "postgres" / "data" / "global" / "pg_control").unlink()
-        with pytest.raises(ServiceError, match=r"(?s)found it ended with status 2.*could not .*pg_control"):
+        with pytest.raises(ServiceError, match=r"(?s)it ended with status 2.*could not .*pg_control"):
             lab.revive()
         assert lab.pids == {}
     assert nothing_is_left_in(folder)

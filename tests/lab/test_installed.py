@@ -143,9 +143,11 @@ def test_a_program_that_is_called_by_the_name_of_a_part_is_not_told_which_part_i
 def test_what_is_no_clickhouse_is_refused_with_the_variable_and_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    wrong = {tmp_path: "a folder", file: "a file that may not be executed", tmp_path / "none": "nothing"}
+    wrong = {tmp_path: "is a folder", file: "is not executable", tmp_path / "none": "does not exist"}
     for place, found in wrong.items():
-        with pytest.raises(ServiceError, match=rf"LAB_CLICKHOUSE_BINARY: expected .* at {place}, found {found}$"):
+        with pytest.raises(
+            ServiceError, match=rf"LAB_CLICKHOUSE_BINARY: {place} {found}; give the program `clickhouse`$"
+        ):
             of_clickhouse.service(place, {})
 
 
@@ -153,9 +155,10 @@ def test_what_is_no_clickhouse_is_refused_with_the_variable_and_what_was_found(t
 def test_a_postgres_that_is_too_old_or_none_is_refused_with_what_it_said(tmp_path: Path, said: str) -> None:
     for name in ("postgres", "initdb"):
         made(tmp_path, name, f"#!/bin/sh\necho '{said}'\n")
-    with pytest.raises(ServiceError, match=r"LAB_POSTGRES_BIN: expected Postgres 14 or newer in") as caught:
+    with pytest.raises(ServiceError) as caught:
         of_postgres.service(tmp_path, {})
-    assert str(caught.value).endswith(f"found {said or 'no answer'}")
+    place = f"{said or 'no version'} in {tmp_path}"
+    assert str(caught.value) == f"LAB_POSTGRES_BIN: {place}; the lab needs Postgres 14 or newer"
 
 
 def test_an_installed_server_is_asked_once_for_its_version(tmp_path: Path) -> None:
@@ -169,7 +172,7 @@ def test_an_installed_server_is_asked_once_for_its_version(tmp_path: Path) -> No
 
 def test_a_folder_above_the_programs_is_refused_with_the_right_one(tmp_path: Path) -> None:
     made(tmp_path / "bin", "postgres", "")
-    with pytest.raises(ServiceError, match=rf"found none; did you mean {tmp_path}/bin\?$"):
+    with pytest.raises(ServiceError, match=rf"no program `\w+` in {tmp_path}; did you mean {tmp_path}/bin\?$"):
         of_postgres.service(tmp_path, {})
 
 
@@ -178,7 +181,7 @@ def test_a_wrong_place_is_one_line_and_ends_the_command_before_anything_is_start
 ) -> None:
     done = lab("doctor", env=environment | {"LAB_CLICKHOUSE_BINARY": "/nowhere/clickhouse"})
     assert done.returncode == 2
-    expected = "LAB_CLICKHOUSE_BINARY: expected the program `clickhouse` at /nowhere/clickhouse, found nothing"
+    expected = "LAB_CLICKHOUSE_BINARY: /nowhere/clickhouse does not exist; give the program `clickhouse`"
     assert done.stderr.splitlines() == [f"lab: {expected}"] or expected in done.stderr
 
 

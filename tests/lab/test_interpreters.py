@@ -96,7 +96,7 @@ def test_a_worker_there_answers(own: Path) -> None:
 
 def test_without_its_environment_daft_is_not_installed_whatever_the_lab_has(own: Path) -> None:
     assert not_installed(["daft", "pyarrow"]) == (
-        'the Python package "daft" is not installed: expected an environment made of requirements-daft.lock in '
+        'the Python package "daft" is not installed: make an environment of requirements-daft.lock in '
         "LAB_ENVIRONMENTS_DIR/.venv-daft"
     )
 

@@ -70,7 +70,7 @@ def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_foun
     made: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "_TRIES", 2)
-    with pytest.raises(Off, match=r"^expected a link with 1000000 Mbit/s sent, found \S+; .*after 2 tries; end"):
+    with pytest.raises(Off, match=r"^the link has \S+ Mbit/s sent instead of 1000000; .*after 2 tries; end"):
         made.measured(Limits(0, 1_000_000))
 
 
@@ -167,7 +167,7 @@ def test_without_a_wire_and_toxiproxy_there_is_a_reason_and_what_to_do(
     monkeypatch.setattr(wire, "lacking", lambda: "it takes Linux and root")
     with links.opened(Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state"), print) as found:
         assert isinstance(found, str)
-        assert found.startswith("no wire (it takes Linux and root), and no toxiproxy: expected a Go toolchain")
+        assert found.startswith("no wire (it takes Linux and root), and no toxiproxy: no Go to compile it with")
         assert "; run the lab as root on Linux with ip and tc" in found
         assert "or install Go" in found
 
@@ -182,7 +182,7 @@ def test_a_link_keeps_all_of_an_address_and_a_wire_its_port_too(made: Links) -> 
 
 @pytest.mark.parametrize("uri", ["http://here", "http://127.0.0.1"])
 def test_no_link_is_made_to_an_address_without_a_port(made: Links, uri: str) -> None:
-    with pytest.raises(LabError, match=r"expected an address .*with a port .*to make a link to"):
+    with pytest.raises(LabError, match=r"no link to .*: it takes an address .*with a port"):
         made.over(uri, Limits(0, 0))
 
 
@@ -200,11 +200,11 @@ def test_a_link_within_ten_percent_is_as_asked_and_one_further_off_is_not(
     asked = Limits(rtt_ms, mbit_per_s)
     good = Probe(rtt_ms * slower, 0.05, mbit_per_s * rate, mbit_per_s * rate)
     assert good.off(asked, 0) == ""
-    assert f"{mbit_per_s} Mbit/s received" in Probe(rtt_ms, 0.05, mbit_per_s, mbit_per_s * 0.8).off(asked, 0)
-    assert f"{mbit_per_s} Mbit/s sent" in Probe(rtt_ms, 0.05, mbit_per_s * 1.2, mbit_per_s).off(asked, 0)
-    assert f"round trip of {rtt_ms} ms" in Probe(rtt_ms * 0.8, 0.05, mbit_per_s, mbit_per_s).off(asked, 0.2)
+    assert f"Mbit/s received instead of {mbit_per_s}" in Probe(rtt_ms, 0.05, mbit_per_s, mbit_per_s * 0.8).off(asked, 0)
+    assert f"Mbit/s sent instead of {mbit_per_s}" in Probe(rtt_ms, 0.05, mbit_per_s * 1.2, mbit_per_s).off(asked, 0)
+    assert f"ms instead of {rtt_ms}" in Probe(rtt_ms * 0.8, 0.05, mbit_per_s, mbit_per_s).off(asked, 0.2)
     late = Probe(rtt_ms * 1.1 + 0.15, 9.0, mbit_per_s, mbit_per_s)
-    assert f"round trip of {rtt_ms} ms" in late.off(asked, 0.1)
+    assert f"ms instead of {rtt_ms}" in late.off(asked, 0.1)
     assert late.off(asked, 0.2) == ""
 
 
@@ -318,7 +318,7 @@ def listens(host: str, port: int) -> bool:
     ("what", "value", "why"),
     [
         ("_LATENCY", "nonsense", "tc qdisc replace"),
-        ("DELAY_BYTES", 0, "wire: expected it to answer .* length"),
+        ("DELAY_BYTES", 0, "wire does not answer .* length"),
         ("TUN", "/nowhere", "it takes /nowhere"),
     ],
 )

@@ -114,7 +114,7 @@ def test_one_that_fails_in_a_run_costs_that_run_alone(
     assert (second.status, second.error) == (Status.OK, "")
 
 
-def test_one_of_somebody_else_that_hangs_stops_the_run_and_its_bucket_is_named(
+def test_a_foreign_server_that_hangs_stops_the_run_and_its_bucket_is_named(
     tmp_path: Path, dataset_folder: Path
 ) -> None:
     for theirs in object_store.opened(tmp_path / "theirs"):

@@ -40,25 +40,29 @@ def left(monkeypatch):
 @pytest.mark.parametrize(
     ("require", "has", "said"),
     [
-        (partial(inventory.require_disk, Path("/tmp")), 2_500_000_000, "2.5 GB of free disk in /tmp"),
-        (lambda needed, todo: inventory.require_memory(needed, "rows", todo), 3 * 10**9, "3.0 GB of available memory"),
+        (partial(inventory.require_disk, Path("/tmp")), 2_500_000_000, "2.5 GB of disk needed, 2.5 GB free"),
+        (
+            lambda needed, todo: inventory.require_memory(needed, "rows", todo),
+            3 * 10**9,
+            "3.0 GB of memory needed, 3.0 GB available",
+        ),
     ],
 )
 def test_enough_is_enough_to_the_byte_and_too_little_is_one_line_with_both_figures(left, require, has, said):
     require(has, "or choose a smaller SIZE")
-    with one_line(f"expected {said}, found {said[:6]}; .*choose a smaller SIZE"):
+    with one_line(f"{said}; .*choose a smaller SIZE"):
         require(has + 1, "or choose a smaller SIZE")
 
 
 def test_the_disk_of_a_folder_that_is_not_made_yet_is_the_one_it_will_lie_on(left, tmp_path):
-    with pytest.raises(LabError, match=f"in {tmp_path}/results/run, found"):
+    with pytest.raises(LabError, match=f"^{tmp_path}/results/run: .* needed, "):
         inventory.require_disk(tmp_path / "results" / "run", 10**12, "")
     assert left == [tmp_path]
 
 
 def test_small_amounts_are_said_in_megabytes(left, tmp_path, monkeypatch):
     monkeypatch.setattr(inventory.shutil, "disk_usage", lambda _: Usage(0, 0, 3_100_000))
-    with pytest.raises(LabError, match=r"expected 7\.0 MB of free disk in .*, found 3\.1 MB"):
+    with pytest.raises(LabError, match=r"7\.0 MB of disk needed, 3\.1 MB free"):
         inventory.require_disk(tmp_path, 7_000_000, "")
 
 
@@ -170,7 +174,7 @@ def take(limit: MemoryLimit, size: int) -> int:
 
 @pytest.mark.process
 @pytest.mark.alone  # the kernel ends a process: whoever runs beside would take it for a want of memory
-def test_who_takes_more_is_ended_and_who_takes_less_is_not():
+def test_a_process_above_the_limit_is_ended_and_one_below_is_not():
     limit = memory_limit.make(60_000_000)
     try:
         assert memory_limit.limited_by() == ("control group" if limit.group else "RLIMIT_DATA")
@@ -199,7 +203,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_of_all_who_are_connected_those_with_the_mark_are_reported():
+def test_connected_processes_with_the_mark_are_reported():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         marked, another = Connections("one", {port}), Connections("one", {port}, ["-c"])

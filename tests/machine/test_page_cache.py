@@ -92,5 +92,5 @@ def test_a_file_smaller_than_a_page_is_wholly_there(tmp_path, content):
 @pytest.mark.parametrize("ask", [lambda path: page_cache.drop([path]), page_cache.resident_share])
 def test_another_system_is_refused_in_one_line(on_disk, monkeypatch, ask):
     monkeypatch.setattr(sys, "platform", "darwin")
-    with one_line(r"expected Linux to .*, found darwin"):
+    with one_line(r"only Linux can .*, and this is darwin"):
         ask(on_disk)

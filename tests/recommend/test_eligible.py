@@ -132,7 +132,7 @@ def test_where_a_program_is_wanted_a_transport_that_needs_more_than_addresses_is
         for operation in (Operation.WRITE, Operation.READ)
     ],
 )
-def test_there_is_a_program_of_everybody_who_may_win_then(asked: Asked) -> None:
+def test_every_transport_that_may_win_then_has_a_program(asked: Asked) -> None:
     for entry in eligible.divided(asked)[0]:
         won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=3))
         program = script.program(won, PLAIN, Source(query="SELECT 1"), "a_table")

@@ -65,7 +65,7 @@ def recommended(**seconds: float | list[float]) -> Recommendation:
     return judging.recommendation(under_way, 12.34)
 
 
-def test_the_fastest_is_who_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
+def test_the_fastest_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
     found = recommended(TUNED=1.0, TEXT=3.0)
     assert (found.fastest.transport, found.fastest.runs, found.fastest.factor) == (TUNED, 7, 1.0)
     assert found.fastest.factor_interval is None
@@ -181,7 +181,7 @@ def test_a_race_that_ended_in_its_first_pass_on_all_rows_answers_from_the_slice_
     assert found.ended == "the budget of 40 s was used up before all had run on all 100,000 rows"
 
 
-def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much() -> None:
+def test_a_transport_that_takes_more_memory_than_allowed_is_out_and_the_reason_says_how_much() -> None:
     under_way = race_of([TUNED, TEXT], max_memory=50_000_000)
     ran(under_way, TUNED, 1.0, peak=50_000_001)
     ran(under_way, TEXT, 9.0, peak=50_000_000)
@@ -193,7 +193,7 @@ def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much()
     assert not race_of([TUNED])._wrong(row(TUNED, seconds=1.0, peak_rss_bytes=10**12))
 
 
-def test_who_gives_other_types_or_fails_is_out() -> None:
+def test_a_transport_that_returns_other_types_or_fails_is_out() -> None:
     under_way = race_of([TUNED, TEXT, PARALLEL])
     ran(under_way, TUNED, 1.0, fidelity="converted: id")
     ran(under_way, TEXT, 2.0)
@@ -206,7 +206,7 @@ def test_who_gives_other_types_or_fails_is_out() -> None:
     }
 
 
-def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow_is_not_ruled_out() -> None:
+def test_an_earlier_exclusion_keeps_its_kind_of_values_and_a_slow_transport_is_not_ruled_out() -> None:
     under_way = race_of([TUNED, TEXT])
     under_way.left_out.append(LeftOut(registry.one(USUAL), "changed: nulls", "nulls"))
     ran(under_way, TUNED, 1.0)
@@ -223,7 +223,7 @@ BIG = "row is too big: size 9000, maximum size 8160"
     ("names", "errors", "begun", "said", "helps"),
     [
         ([TUNED], ["E"], True, "none of 1 transports keeps every value of these data, such as: error: E", False),
-        ([TUNED], ["E"], False, "expected time for a run of each of 1 transports, but the budget was used up", True),
+        ([TUNED], ["E"], False, "the budget was used up after 1 of 1 transports; give it more", True),
         (
             [TUNED, TEXT, PARALLEL],
             [f"E: {BIG}", f"F: {BIG}"],
@@ -231,8 +231,20 @@ BIG = "row is too big: size 9000, maximum size 8160"
             "none of the 2 transports that ran keeps every value of these data: row is too big",
             False,
         ),
-        ([TUNED, TEXT, PARALLEL], [f"E: {BIG}", "TypeError"], False, "expected time for a run of each", True),
-        ([TUNED, TEXT, PARALLEL], ["TypeError", "TypeError"], False, "expected time for a run of each", True),
+        (
+            [TUNED, TEXT, PARALLEL],
+            [f"E: {BIG}", "TypeError"],
+            False,
+            "the budget was used up after 2 of 3 transports",
+            True,
+        ),
+        (
+            [TUNED, TEXT, PARALLEL],
+            ["TypeError", "TypeError"],
+            False,
+            "the budget was used up after 2 of 3 transports",
+            True,
+        ),
     ],
 )
 def test_where_no_transport_came_through_it_says_why_and_asks_for_more_time_only_where_that_may_help(

@@ -48,7 +48,7 @@ def test_slices_are_much_smaller_than_all_rows(rows: int, stages: list[int]) -> 
     assert Race(["a"], rows, 1).stages == stages
 
 
-def test_who_is_alone_needs_no_slice() -> None:
+def test_a_single_transport_needs_no_slice() -> None:
     assert {rows for _, rows, _ in ran(Race(["a"], 1_000_000, 1), {"a": 1.0})} == {1_000_000}
 
 
@@ -116,14 +116,14 @@ def test_the_winner_is_within_a_tenth_of_the_best_in_95_of_100_races() -> None:
     assert sum(kept for _, kept in ended) >= 90
 
 
-def test_it_goes_on_while_somebody_could_be_much_faster_and_no_longer() -> None:
+def test_it_goes_on_only_while_a_transport_could_be_much_faster() -> None:
     wide, narrow = (Race(["a", "b", "c"], 5_000, 1) for _ in range(2))
     ran(wide, {"a": 1.0, "b": 1.0, "c": 1.0}, 0.6)
     ran(narrow, {"a": 1.0, "b": 1.1, "c": 1.1}, 0.001)
     assert [len(race.told[5_000]["a"]) for race in (wide, narrow)] == [MOST_PASSES, LAST_PASSES]
 
 
-def test_after_the_seventh_pass_only_those_run_who_could_still_be_much_faster() -> None:
+def test_after_the_seventh_pass_only_transports_run_that_could_still_be_much_faster() -> None:
     race = Race(["leader", "wild", "steady"], 5_000, 1)
     for turn in chain.from_iterable(race.passes()):
         wild = 2.4 if turn.number % 2 else 0.6
@@ -191,7 +191,7 @@ def test_none_is_left_behind_where_all_passes_fit() -> None:
     assert Clock(46, 100_000, 0.1, math.inf).race.behind == set()
 
 
-def test_the_budget_leaves_behind_the_slowest_and_who_is_later_shown_to_be_slower_is_out() -> None:
+def test_the_budget_leaves_the_slowest_behind_and_one_later_shown_to_be_slower_is_out() -> None:
     left, left_behind = [60.0], set[str]()
     race = Race([f"t{place:02d}" for place in range(40)], 5_000, 1, left=lambda: left[0])
     for turns in race.passes():
@@ -229,7 +229,7 @@ def after_finalists(many: int, budget: float, fails: bool = False) -> tuple[Race
     return race, left[0]
 
 
-def test_who_was_left_behind_runs_on_all_rows_while_there_is_time_and_only_then_nothing_is_known() -> None:
+def test_transports_left_behind_run_on_all_rows_while_there_is_time_and_are_unknown_otherwise() -> None:
     race, left = after_finalists(20, 140.0)
     timed = {name for name, times in race.told[100_000].items() if times}
     assert {f"t{place:02d}" for place in range(20)} - timed <= race.behind

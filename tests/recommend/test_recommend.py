@@ -60,7 +60,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: 
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_screen_says_who_is_fastest_and_what_is_next_to_it(raced: Raced) -> None:
+def test_the_screen_names_the_fastest_and_the_next(raced: Raced) -> None:
     assert raced.done.returncode == 0, raced.done.stderr
     screen = raced.done.stdout
     for choice in ("Take ", "pip install", "fastest", "from PyPI", "least code", "default", "server alone"):
@@ -213,7 +213,7 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         ),
         (("--data", "{data}", "--to", "postgres", "--style", "threads"), 'found "threads"'),
         (("--data", "{data}", "--to", "postgres", "--rows", "0"), "rows 0: give a whole number"),
-        (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "found both"),
+        (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "give one of them"),
         (("--query", "SELEC 1", "--to", "postgres"), "postgres refused the query: syntax error at or near"),
         (
             ("--data", "{data}", "--to", "postgres", "--script", "no/such/folder/s.py"),
@@ -233,7 +233,7 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
+def test_a_foreign_table_is_not_touched(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
         try:
@@ -316,13 +316,13 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
 @pytest.mark.parametrize(
     ("frame", "asked", "said"),
     [
-        ([1, 2], {"to": "postgres"}, r"expected a DataFrame of pandas or polars, .* found builtins\.list"),
+        ([1, 2], {"to": "postgres"}, r"builtins\.list is no frame; give a DataFrame of pandas or polars, "),
         (pd.DataFrame({"a": [1]}), {}, "choose one direction"),
-        (pd.DataFrame({"a": []}), {"to": "postgres"}, "expected at least one row"),
+        (pd.DataFrame({"a": []}), {"to": "postgres"}, "the data has no rows"),
         (
             pd.DataFrame({"a": [1, "x"]}),
             {"to": "postgres"},
-            r"column \"a\": expected values of one type that Arrow has, found others",
+            r"column \"a\": no type of Arrow holds all these values",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
     assert of_all_rows[found["fastest"]["transport"]] <= 1.1 * min(of_all_rows.values())
 
 
-def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_shown_of_them() -> None:
+def test_the_screen_names_the_transports_that_the_budget_left_behind_and_that_nothing_is_shown_of_them() -> None:
     (folder,) = (path for path in FOLDERS if path.name == "documents")
     ended = race(record_of(folder), 1, budget=60)
     found = recommendation(ended.racing, ended.seconds)

@@ -84,7 +84,7 @@ def test_without_an_address_it_says_which_variable_to_set_to_what(tmp_path: Path
     done = subprocess.run((sys.executable, program), env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "LAB_POSTGRES_URI is not set: expected an address such as postgresql://user:password@127.0.0.1:5432\n"
+        "LAB_POSTGRES_URI is not set; give an address such as postgresql://user:password@127.0.0.1:5432\n"
     )
 
 

@@ -184,7 +184,7 @@ def test_the_picture_of_a_direction_has_the_usual_the_fastest_from_pypi_the_fast
         assert said in svg
 
 
-def test_a_factor_of_values_in_other_dtypes_is_marked_and_one_that_nobody_has_is_left_out():
+def test_a_factor_of_values_in_other_dtypes_is_marked_and_one_without_a_default_is_left_out():
     rows = [run for run in every() if "near" not in run.transport and "other" not in run.transport]
     rows += runs("postgres.near.write_pandas", (1.2, 1.2, 1.2), fidelity="converted: a (object)")
     (lane,) = opened(rows)

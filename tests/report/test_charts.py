@@ -147,7 +147,9 @@ def test_a_case_without_memory_is_named_below_the_others():
 
 def test_two_cases_at_one_place_of_a_line_are_refused_and_both_named():
     rows = [*ladder("quick"), *ladder("quick", experiment="large_files")]
-    with pytest.raises(LabError, match=r"picture lines: expected one case .*\[large_files: .*\[many_files: .*`dash`"):
+    with pytest.raises(
+        LabError, match=r"picture lines: two cases have the same place .*\[large_files: .*\[many_files: .*`dash`"
+    ):
         chart(LINES, rows, (), Path())
     both = composed(replace(LINES, dash="experiment"), rows)
     assert {"many_files", "large_files"} <= set(words(both))

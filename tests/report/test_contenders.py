@@ -24,12 +24,12 @@ def ids(*rows):
 
 
 @pytest.mark.parametrize(("took", "expected"), [(1.5, []), (3.0, ["postgres.one.write_pandas"])])
-def test_who_is_shown_to_take_so_many_times_as_long_is_left_out(took, expected):
+def test_a_transport_shown_to_take_so_many_times_as_long_is_left_out(took, expected):
     assert ids(*runs("postgres.one.write_pandas", (took, 1.02 * took, took), lossy="nulls=changed")) == expected
 
 
 @pytest.mark.parametrize(("took", "expected"), [(2.6, []), (5.0, ["postgres.one.write_pandas"])])
-def test_who_loses_nothing_is_set_against_the_fastest_that_loses_nothing(took, expected):
+def test_a_lossless_transport_is_compared_with_the_fastest_lossless_one(took, expected):
     assert ids(*runs("postgres.one.write_pandas", (took, 1.02 * took, took))) == expected
 
 

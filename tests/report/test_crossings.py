@@ -55,7 +55,7 @@ def test_from_the_crossing_on_the_second_is_the_faster_at_every_size(times):
     assert at >= max(last, default=0)
 
 
-def test_who_costs_less_a_call_gives_way_to_who_costs_less_a_row_within_the_interval():
+def test_the_cheapest_call_gives_way_to_the_cheapest_row_within_the_interval():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES))
     found = of(rows)
     assert [(span.transport, span.sizes) for span in found.spans] == [(QUICK, SIZES[:2]), (STRONG, SIZES[2:])]
@@ -87,7 +87,7 @@ def test_the_fewest_transports_are_named_that_are_fastest_everywhere():
     assert found.spans[0].ties == {MIDDLE: (100,)}
 
 
-def test_only_who_is_exact_wins_and_who_is_alone_in_that_is_called_so():
+def test_only_exact_transports_win_and_a_single_one_is_called_so():
     wrong = [changed(row, fidelity="converted: a String") for row in runs(QUICK, line(0.001, 1e-4, SIZES))]
     rows = wrong + runs(STRONG, line(0.021, 2e-6, SIZES))
     assert [span.transport for span in of(rows).spans] == [STRONG]
@@ -96,7 +96,7 @@ def test_only_who_is_exact_wins_and_who_is_alone_in_that_is_called_so():
     assert [span.transport for span in of(bounds + rows).spans] == [STRONG]
 
 
-def test_experiments_make_one_curve_and_who_was_not_run_at_a_size_does_not_win_there():
+def test_experiments_make_one_curve_and_a_transport_not_run_at_a_size_does_not_win_there():
     small, large = SIZES[:3], SIZES[3:]
     rows = runs(QUICK, line(0.001, 1e-6, small)) + runs(STRONG, line(0.021, 2e-6, small))
     rows += runs(STRONG, line(0.021, 2e-6, large), experiment="sizes_large")
@@ -158,7 +158,7 @@ def test_a_suite_that_asks_for_no_crossings_has_none():
     assert crossing_tables(found) == ([], [])
 
 
-def test_who_is_not_shown_to_cost_more_is_set_off_too_and_what_is_no_line_is_not():
+def test_transports_not_shown_to_cost_more_are_set_off_too_and_those_without_a_line_are_not():
     rows = runs(QUICK, line(0.019, 2e-6, SIZES, (0.8, 1.0, 1.2))) + runs(
         STRONG, line(0.020, 1e-5, SIZES, (0.8, 1, 1.2))
     )

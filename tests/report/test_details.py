@@ -59,7 +59,7 @@ def test_the_authors_details_are_next_to_ours_each_with_what_was_measured_here()
     )
 
 
-def test_sizes_alone_have_no_table_of_their_own():
+def test_sizes_alone_have_no_separate_table():
     tables = rankings(summarise(runs("a.b.copy", "output_bytes=1234567"), []))
     assert not [table for table in tables if "stages" in table.title]
 

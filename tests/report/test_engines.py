@@ -106,7 +106,7 @@ def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
     assert cases_of(picture, [nothing])[0].y is None
     assert quantity(picture.y).name == "peak memory above the start, workers included"
     assert (quantity(picture.y).unit, quantity("cpu_seconds + seconds").name) == ("B", "CPU time + time")
-    with pytest.raises(LabError, match="expected columns of one unit"):
+    with pytest.raises(LabError, match="adds several units: "):
         quantity("seconds + peak_rss_bytes")
 
 

@@ -111,7 +111,7 @@ def test_a_case_that_was_not_run_is_an_empty_cell():
 
 
 def test_a_picture_of_a_column_that_there_is_not_is_refused():
-    with pytest.raises(LabError, match='found "killed"'):
+    with pytest.raises(LabError, match='no column "killed" for a picture'):
         outcomes(replace(KILL, x="killed"), ROWS)
 
 
@@ -130,7 +130,7 @@ def test_a_grid_is_drawn_where_no_run_is_ok_and_not_where_there_is_none(tmp_path
     assert chart(KILL, [row("a.b.c", seconds=1.0)], (), tmp_path) is None
 
 
-def test_the_same_cells_are_in_a_table_and_a_sentence_names_who_is_not_right():
+def test_the_same_cells_are_in_a_table_and_a_sentence_names_the_wrong_ones():
     about = suite(pictures=PICTURES)
     first, *_ = outcome_tables(about, ROWS)
     assert first.title == KILL.title

@@ -208,7 +208,7 @@ def test_what_the_budget_did_not_do_for_is_counted_with_how_much_of_it_was_used(
     )
 
 
-def test_who_is_not_shown_to_be_slower_is_named_where_there_is_one() -> None:
+def test_transports_not_shown_to_be_slower_are_named() -> None:
     ties = tuple(f"postgres.{name}.write_polars_copy" for name in "abcdefg")
     assert said(ties=ties[:2])[-1] == "No difference shown between psycopg tuned and a copy, b copy."
     assert said(ties=ties)[-1] == "No difference shown between psycopg tuned and a copy, b copy, c copy and 4 more."

@@ -55,7 +55,7 @@ def test_a_cell_fades_where_no_difference_is_shown_and_where_there_are_too_few_r
     assert (cell.shown, cell.figure, cell.alike) == (False, "1.08 ms ?", ())
 
 
-def test_who_is_alone_in_a_cell_is_not_shown_to_be_faster_than_anybody():
+def test_a_transport_alone_in_a_cell_is_not_shown_to_be_faster():
     (cell,) = map_of(MAP, runs(STRONG, line(0.021, 2e-6, SIZES[:1]))).cells[0]
     assert (cell.alone, cell.shown, cell.figure.endswith("s, alone")) == (True, False, True)
     others = runs(QUICK, line(0.001, 1e-6, SIZES[:1])) + runs(STRONG, line(0.021, 2e-6, SIZES[:1]))
@@ -74,7 +74,7 @@ def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
     assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]
 
 
-def test_who_is_not_exact_does_not_win_and_is_counted():
+def test_a_transport_that_is_not_exact_does_not_win_and_is_counted():
     rows = [changed(one, fidelity="converted: a String") if one.transport == QUICK else one for one in crossing()]
     (cell, *_) = map_of(MAP, rows).cells[0]
     assert (cell.name, cell.says.split("\n")[-1]) == ("strong bulk_copy", "1 not exact")
@@ -112,7 +112,7 @@ def test_a_map_is_of_datasets_too_and_is_empty_where_nothing_was_run():
 @pytest.mark.parametrize("picture", [MAP, replace(MAP, y="frame")], ids=lambda picture: picture.y)
 def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
     rows = network() if picture is MAP else crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
-    with pytest.raises(LabError, match=r"picture map: expected cases that compete in each cell, .*set `where`"):
+    with pytest.raises(LabError, match=r"picture map: cases at .* do not compete: .*set `where`"):
         map_of(picture, rows)
 
 
@@ -153,7 +153,7 @@ def ends(change):
 
 def test_crossings_of_several_directions_in_one_picture_are_refused():
     both = crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
-    with pytest.raises(LabError, match=r"expected one database, operation, frame .* found 2; set `where`"):
+    with pytest.raises(LabError, match=r"its crossings have 2 combinations of database, .*; set `where`"):
         _changes(RATES, both)
 
 
@@ -175,5 +175,5 @@ def test_a_picture_of_costs_has_a_mark_for_each_transport_with_both_costs(tmp_pa
 
 
 def test_only_a_picture_of_costs_does_without_a_figure():
-    with pytest.raises(ValueError, match='expected y, found none; only the form "costs" has its own'):
+    with pytest.raises(ValueError, match='y is missing; only the form "costs" has its own'):
         Picture("x", "X", "lines", x="rows")

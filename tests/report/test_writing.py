@@ -106,7 +106,7 @@ def test_rows_that_agree_with_each_other_but_not_with_the_environment_next_to_th
 def test_an_environment_without_what_a_report_needs_is_refused_by_name(tmp_path, entry):
     facts = environment()
     del facts[entry]
-    with pytest.raises(LabError, match=f"environment.json: expected an entry '{entry}', found none"):
+    with pytest.raises(LabError, match=f"environment.json: the entry '{entry}' is missing"):
         report.write(run_folder(tmp_path, [], facts), suite())
 
 

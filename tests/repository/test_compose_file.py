@@ -150,7 +150,7 @@ def test_with_s3_the_harness_knows_the_server_and_has_the_program_that_makes_lin
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_the_access_key_of_s3_and_the_token_of_ray_are_secrets_of_their_own(flavour):
+def test_the_access_key_of_s3_and_the_token_of_ray_are_separate_secrets(flavour):
     services = configuration(flavour, REQUIRED | {"LAB_CLUSTER": "ray"})["services"]
     s3, postgres = services["s3"]["environment"], services["postgres"]["environment"]
     assert postgres["AWS_ACCESS_KEY_ID"] == REQUIRED["LAB_S3_USER"]

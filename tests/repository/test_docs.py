@@ -56,6 +56,19 @@ def test_every_command_and_option_is_on_the_page():
         assert f"](#lab-{name})" in text
 
 
+def test_the_page_of_commands_shows_help_letter_by_letter():
+    other = typer.Typer(help="Say <what> it is.", rich_markup_mode=None)
+    other.command("one")(lambda: None)
+
+    @other.command()
+    def two(glob: str = typer.Option("*", help="Glob, such as '*.a_*'")) -> None:
+        """Do the second thing."""
+
+    text = commands.page(other, "tool")
+    assert "Say &lt;what> it is." in text
+    assert r"Glob, such as '\*.a\_\*'" in text
+
+
 @pytest.mark.parametrize("line", list(typed()))
 def test_a_command_in_prose_is_one_that_the_application_takes(line):
     words = shlex.split(line.partition("  #")[0])
@@ -84,6 +97,13 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md")
 def test_a_command_that_a_newcomer_needs_is_alone_in_its_block(command):
     """A copy button pastes a whole block: not two alternatives, and no comment, which zsh takes for arguments."""
     assert command in BLOCKS
+
+
+def test_readme_is_short_and_narrow():
+    lines = README.splitlines()
+    prose = [line for line in lines if not line.startswith(("|", "[", "    "))]  # not tables, links and screens
+    assert len(lines) <= 110
+    assert max(map(len, prose)) <= 80
 
 
 def test_readme_says_before_any_figure_that_every_value_is_compared():

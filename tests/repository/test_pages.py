@@ -42,6 +42,12 @@ def cells(line):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
+def test_the_generated_pages_are_these_and_one_for_each_client():
+    names = "catalogue.md values.md cli.md columns.md settings.md .env.example runs.md matrix.csv README.md findings.md"
+    assert {path.rpartition("/")[2] for path in made().keys() - of_clients()} == {*names.split(), "choose-by-hand.md"}
+    assert of_clients()
+
+
 def test_every_column_of_both_files_is_in_the_page_of_columns():
     names = re.findall(r"^\| `(\w+)`", page("columns.md"), re.MULTILINE)
     assert names == [*COLUMN_NAMES, *summary.COLUMNS]

@@ -67,7 +67,7 @@ def test_it_says_how_many_others_are_not_shown_to_be_slower_than_the_fastest():
     assert cells({TUNED: 0.1, PGPQ: 0.5, USUAL: 2.0})[-1].endswith("**20×**")
 
 
-def test_writes_into_a_table_that_has_rows_have_a_row_of_their_own():
+def test_writes_into_a_table_that_has_rows_have_a_separate_row():
     wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=[USUAL])
     empty = made_up(**{name.replace(".", "__"): given for name, given in {TUNED: 0.1, USUAL: 2.0}.items()})
     there = [replace(one, experiment="existing", seconds=3 * one.seconds) for one in empty]
@@ -122,7 +122,7 @@ def test_the_factor_is_against_the_first_of_two_usual_ones():
     ("lossy", "marked"),
     [("nan=changed", " †"), ("nan=refused", " ‡"), ("nan=changed; arrays=refused", " †‡"), ("", "")],
 )
-def test_a_silent_change_and_a_refusal_have_marks_of_their_own(lossy, marked):
+def test_a_silent_change_and_a_refusal_have_different_marks(lossy, marked):
     _, _, from_pypi, _ = cells({TUNED: 0.1, PGPQ: (0.5, {"lossy": lossy}), USUAL: 2.0})
     assert f"){marked} 0.500 s" in from_pypi
 

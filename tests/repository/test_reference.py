@@ -71,6 +71,6 @@ def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_b
     ],
 )
 def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts):
-    with pytest.raises(LabError, match="expected a run of the default size"):
+    with pytest.raises(LabError, match="a reference run has the default size"):
         reference.adopt(a_run(**facts))
     assert not (tmp_path / "results" / "reference").exists()

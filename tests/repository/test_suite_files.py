@@ -166,6 +166,7 @@ def test_no_published_row_is_lost(suite):
 def test_every_published_figure_is_of_an_experiment_parameters_and_rows_that_the_suite_has(suite):
     experiments = {part.name: part for part in suite.size("default").experiments}
     for figure in suite.published:
+        assert all(value > 0 for value in vars(figure).values() if isinstance(value, int | float))
         assert figure.experiment is None or figure.experiment in experiments
         assert figure.parameters.keys() <= PARAMETERS[suite.name]
         for name, value in figure.parameters.items():

@@ -352,7 +352,7 @@ def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_repor
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
-def test_who_does_not_come_to_the_start_in_time_is_a_timeout(tmp_path: Path) -> None:
+def test_a_worker_that_does_not_reach_the_start_in_time_is_a_timeout(tmp_path: Path) -> None:
     answer = together(LATE, tmp_path, 0.0, 30.0, time_limit=2.0).answer
     assert isinstance(answer, Failed)
     assert answer.status in (Status.TIMEOUT, Status.ERROR)

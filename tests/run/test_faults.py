@@ -201,7 +201,7 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
     ],
     ids=["killed backend", "killed checkpointer", "terminated backend", "no descriptor"],
 )
-def test_what_somebody_else_did_is_charged_to_no_transport(
+def test_what_another_program_did_is_charged_to_no_transport(
     tmp_path: Path, dataset_folder: Path, select: str, injure: Callable[[psutil.Process], None], said: str
 ) -> None:
     first, second = run_with(tmp_path, dataset_folder, select, lambda worker, rig: injure(worker))
@@ -210,7 +210,7 @@ def test_what_somebody_else_did_is_charged_to_no_transport(
     assert (second.status, second.error) == (Status.OK, "")
 
 
-def test_a_folder_of_logs_that_somebody_removes_costs_no_run(tmp_path: Path, dataset_folder: Path) -> None:
+def test_a_removed_folder_of_logs_costs_no_run(tmp_path: Path, dataset_folder: Path) -> None:
     def remove(worker: psutil.Process, rig: DatabaseRig) -> None:
         (logs,) = (tmp_path / "results").glob("*/logs")
         shutil.rmtree(logs)

@@ -44,7 +44,7 @@ def test_a_second_run_is_refused_with_the_id_of_the_first_which_keeps_the_lock(h
 
 
 @pytest.mark.process
-def test_who_only_asks_is_refused_too_and_leaves_the_lock_free_as_a_killed_run_does(holder, tmp_path):
+def test_a_question_for_the_lock_is_refused_too_and_leaves_it_free_as_a_killed_run_does(holder, tmp_path):
     with pytest.raises(LabError, match=r"^run first is using this machine"):
         require_free(tmp_path)
     holder.kill()
@@ -110,7 +110,7 @@ def test_the_lock_of_another_user_holds_too_and_is_left_as_it_is(holder, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(Path.symlink_to, "cannot lock"), (Path.hardlink_to, "found a file with a second name")]
+    ("make", "said"), [(Path.symlink_to, "cannot lock"), (Path.hardlink_to, "it is a file with a second name")]
 )
 def test_a_link_instead_of_the_lock_is_refused(tmp_path, make, said):
     (tmp_path / "mine").write_text("precious")
@@ -136,7 +136,7 @@ def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
     (tmp_path / NAME).chmod(mode)
     command = (sys.executable, "-c", HOLD, str(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert "expected a file, found a pipe of the user with uid" in done.stderr
+    assert "it is a pipe of the user with uid" in done.stderr
 
 
 def as_on_nfs(file, how):

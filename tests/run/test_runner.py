@@ -140,7 +140,7 @@ def test_a_failure_is_one_short_line_in_the_row_and_whole_in_the_log_and_nowhere
 
 
 def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
-    with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume run" goes on'):
+    with pytest.raises(LabError, match=r'/run: .* GB of disk needed, .*then "lab run --resume run" goes on'):
         perform(room=10**18)
     assert not (tmp_path / "run" / "runs.csv").exists()
 
@@ -182,7 +182,7 @@ CHANGES = {
 @pytest.mark.long
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("when", [1, 2])
-def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
+def test_rows_that_are_removed_or_replaced_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
     """An editor writes a new file and gives it the old one's name: rows that were added meanwhile would be lost."""
     made = MadeUp(tmp_path, up=UP)
     made.join(monkeypatch)

@@ -43,7 +43,7 @@ def results(environment: dict[str, str]) -> Path:
 
 
 @pytest.mark.long  # four commands
-def test_a_run_moves_a_file_out_and_in_leaves_out_who_loses_a_value_of_it_and_goes_on_with_the_same_data(
+def test_a_run_moves_a_file_out_and_in_skips_transports_that_lose_a_value_and_goes_on_with_the_same_data(
     lab: Command, on_embedded_lab: dict[str, str], file: Path
 ) -> None:
     done = succeeded(lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab))

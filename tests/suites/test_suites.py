@@ -125,31 +125,31 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ('name = "small"', 'name = "small', "small.toml"),
         ('name = "small"', 'name = "other"', "name"),
         ('title = "A title"', "", "title"),
-        ('rig = "databases"', "", "rig: expected such an entry"),
-        ('rig = "databases"', 'rig = "database"', "rig: expected 'databases', .*, found 'database'"),
+        ('rig = "databases"', "", "rig: this entry is missing"),
+        ('rig = "databases"', 'rig = "database"', "rig: 'database' must be 'databases', .*"),
         ('rig = "databases"', 'rigs = "databases"', 'no entry "rigs". Did you mean "rig"'),
         ('select = "*"', 'select = "*"\norgins = ["limit"]', 'no entry "orgins". Did you mean "origins"'),
         ("[{ name =", '[{ orgins = ["limit"], name =', 'no entry "orgins". Did you mean "origins"'),
-        ('select = "*"', 'select = "*"\norigins = ["limits"]', "origins.0: expected 'published', .* found 'limits'"),
+        ('select = "*"', 'select = "*"\norigins = ["limits"]', "origins.0: 'limits' must be 'published', .*"),
         ("[defaults]", "[default]", "defaults"),
         ("[published]", "[publish]", "published"),
         (
             "[sizes.default]",
             "[sizes.large]",
-            "sizes.large: expected 'smoke', .* found 'large'",
+            "sizes.large: 'large' must be 'smoke', .*",
         ),
-        ("[defaults]", "[[defaults]]", "defaults: expected a table of entries"),
+        ("[defaults]", "[[defaults]]", "defaults: .* must be a table of entries"),
         (
             "[defaults]",
             '[answers]\nexperiment = "firs"\nusual = ["a"]\n[defaults]',
-            'answers: expected an experiment of a size, found "firs"',
+            'answers: no experiment "firs". Did you mean "first"',
         ),
         (
             "[defaults]",
             '[answers]\nexperiment = "first"\nusual = []\n[defaults]',
-            "answers.usual: expected at least one",
+            "answers.usual: .* must be a list of at least one",
         ),
-        ("[defaults]", '[answers]\nexperiment = "first"\n[defaults]', "answers.usual: expected such an entry"),
+        ("[defaults]", '[answers]\nexperiment = "first"\n[defaults]', "answers.usual: this entry is missing"),
         (
             "[defaults]",
             '[answers]\nexperiment = "first"\nusuals = ["a"]\n[defaults]',
@@ -158,7 +158,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         (
             '{ name = "first"',
             '{ unasked = "all", name = "first"',
-            "unasked: expected 'everything', 'contenders' or 'nothing', found 'all'",
+            "unasked: 'all' must be 'everything', 'contenders' or 'nothing'",
         ),
         ("dataset =", "datasets =", "dataset"),
         ("select =", "selects =", "select"),
@@ -167,32 +167,40 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("passes = 3", "", "passes"),
         ("time_limit_seconds = 5", 'time_limit_seconds = "5"', "time_limit_seconds"),
         ("figures.csv", "nowhere.csv", "nowhere.csv"),
-        ('name = "second"', 'name = "first"', 'different names, found "first" twice'),
+        ('name = "second"', 'name = "first"', 'two are named "first"; rename one'),
         ('name = "second", ', "", "name"),
-        ('[{ name = "only", parameters = { rows = [10] } }]', "[]", "experiments: expected at least one, found"),
+        (
+            '[{ name = "only", parameters = { rows = [10] } }]',
+            "[]",
+            r"experiments: \[\] must be a list of at least one",
+        ),
         (
             '[{ name = "only", parameters = { rows = [10] } }]',
             '["only"]',
-            "experiments.0: expected a table",
+            "experiments.0: .* must be a table",
         ),
-        ("parameters = { rows = [10] }", "parameters = 10", "parameters: expected a table of entries, found 10"),
+        ("parameters = { rows = [10] }", "parameters = 10", "parameters: 10 must be a table of entries"),
         ("parameters = { rows = [10] }", "parameter = { rows = [10] }", "parameters"),
-        ("rows = [10] }", "rows = 10 }", "rows: expected a list, found 10"),
-        ("rows = [10] }", "rows = [] }", "rows: expected at least one, found"),
-        ("rows = [10] }", 'rows = ["ten"] }', "expected rows to be whole numbers above 0"),
-        ("rows = [10] }", "rows = [1e5] }", "expected rows to be whole numbers above 0"),
-        ("rows = [10] }", "rows = [0] }", "expected rows to be whole numbers above 0"),
-        ("rows = [10] }", "rows = [10, 20, 10] }", "rows: expected different values"),
+        ("rows = [10] }", "rows = 10 }", "rows: 10 must be a list"),
+        ("rows = [10] }", "rows = [] }", r"rows: \[\] must be a list of at least one"),
+        ("rows = [10] }", 'rows = ["ten"] }', r"rows \['ten'\]: give whole numbers above 0"),
+        ("rows = [10] }", "rows = [1e5] }", r"rows \[.*\]: give whole numbers above 0"),
+        ("rows = [10] }", "rows = [0] }", r"rows \[.*\]: give whole numbers above 0"),
+        ("rows = [10] }", "rows = [10, 20, 10] }", r"rows: \[10, 20, 10\] has one value twice"),
         (
             'form = "lines"',
             'form = "pie"',
-            "pictures.0.form: expected 'bars', 'lines', 'scatter', 'grid', 'traces', 'costs' or 'winners', found 'pie'",
+            "pictures.0.form: 'pie' must be 'bars', 'lines', 'scatter', 'grid', 'traces', 'costs' or 'winners'",
         ),
-        ('statistic = "mean and', 'statistic = "mode and', "pictures.1.statistic: expected 'median and range'"),
+        (
+            'statistic = "mean and',
+            'statistic = "mode and',
+            "pictures.1.statistic: 'mode and deviation' must be 'median and range'",
+        ),
         (
             'where = { experiment = ["first"] }',
             'where = { experiment = "first" }',
-            "where.experiment: expected a list",
+            "where.experiment: .* must be a list",
         ),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
         *(
@@ -200,7 +208,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
             for entry, said in (
                 (
                     'title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }',
-                    "expected one and other",
+                    "one and other need the same parameters",
                 ),
                 ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
                 ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
@@ -209,7 +217,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         (
             'name = "another-picture"',
             'name = "a-picture"',
-            'different names, found "a-picture" twice',
+            'two are named "a-picture"; rename one',
         ),
     ],
 )
@@ -319,12 +327,12 @@ def contested(folder):
     return suite_files.load(folder, "small")
 
 
-def test_who_asks_for_nothing_by_name_gets_the_contenders(contested):
+def test_a_plan_that_names_nothing_gets_the_contenders(contested):
     assert plan(contested).experiments == (replace(FIRST, left_out=["a.b.c"]),)
     assert plan(contested, rows=30, passes=9).experiments[0].left_out == ["a.b.c"]
 
 
-def test_who_asks_for_all_origins_gets_every_transport_but_no_experiment_that_has_to_be_named(contested):
+def test_all_origins_give_every_transport_but_no_experiment_that_must_be_named(contested):
     assert plan(contested, origins="all").experiments == (FIRST,)
 
 
@@ -332,7 +340,7 @@ def test_who_asks_for_all_origins_gets_every_transport_but_no_experiment_that_ha
     "asked",
     [{"only": "a.*"}, {"experiments": "first,second"}, {"experiments": "first,second", "origins": "all"}],
 )
-def test_who_asks_for_something_by_name_gets_all_of_it(contested, asked):
+def test_what_a_plan_names_is_run_in_full(contested, asked):
     assert plan(contested, **asked).experiments == (FIRST, SECOND)
 
 

@@ -272,7 +272,7 @@ def test_each_lab_holds_its_own_namespace_of_a_server(as_lab, monkeypatch):
         assert postgres.hold(first, "run-1") == "run-2"
 
 
-def test_sessions_in_postgres_end_by_the_word_of_their_own_lab_alone(as_lab, embedded_lab):
+def test_only_its_own_lab_ends_a_session_in_postgres(as_lab, embedded_lab):
     with as_lab("postgres", ONE) as (client, connection):
         client.create(connection, "locked", DEFINITION["postgres"])
         uri = client.transport_uri("postgres", embedded_lab.endpoints["postgres"])
@@ -287,7 +287,7 @@ def test_sessions_in_postgres_end_by_the_word_of_their_own_lab_alone(as_lab, emb
                 worker.execute("SELECT 1")
 
 
-def test_queries_in_clickhouse_end_by_the_word_of_their_own_lab_alone(as_lab, embedded_lab):
+def test_only_its_own_lab_ends_a_query_in_clickhouse(as_lab, embedded_lab):
     with as_lab("clickhouse", ONE) as (client, connection):
         uri = client.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
         asking = threading.Thread(target=partial(httpx.post, uri, content=A_MINUTE, timeout=90), daemon=True)

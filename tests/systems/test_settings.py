@@ -63,7 +63,7 @@ def test_the_whole_server_is_set_as_a_case_wants_it_and_as_usual_for_the_next_on
         assert restarted == ["postgres"] * 3
         with psycopg.connect(servers.endpoints["postgres"]) as connection:
             assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
-        with pytest.raises(LabError, match="expected wal_level to be one of minimal, replica, logical, found most"):
+        with pytest.raises(LabError, match="wal_level most: choose from minimal, replica, logical"):
             asked(rig, wal_level="most")
         rig[1].close(lambda system: None)
 
@@ -98,9 +98,9 @@ def test_the_log_and_the_checkpoints_of_a_write_are_counted(embedded_lab):
 
 def test_an_unknown_way_to_commit_and_more_indexes_than_columns_are_refused():
     settings = SYSTEMS["postgres"].settings
-    with pytest.raises(LabError, match="expected synchronous_commit to be on or off, found sometimes"):
+    with pytest.raises(LabError, match="synchronous_commit sometimes: choose on or off"):
         settings.address("postgresql://h/d", {"synchronous_commit": "sometimes"})
-    with pytest.raises(LabError, match="expected at most 12 indexes of analytics_metrics, found 13"):
+    with pytest.raises(LabError, match="indexes 13: choose at most 12 for analytics_metrics"):
         settings.statements(SPEC, "t", {"indexes": 13})
 
 

@@ -146,7 +146,7 @@ def nulled(rows: pl.DataFrame) -> pl.DataFrame:
 NULLS = frame()['the "text"'].null_count()
 CHANGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "a bit": (flipped, "row: other values than expected"),
-    "two values swapped": (swapped, "values stand in other rows than expected"),
+    "two values swapped": (swapped, "values are in other rows than expected"),
     "an empty text nulled": (nulled, f'the "text": expected {NULLS} nulls, found {NULLS + 1}'),
     "a row twice": (lambda rows: pl.concat([rows, rows[5:6]]), "expected 1000 rows, found 1001"),
     "a row dropped": (lambda rows: rows[:-1], "expected 1000 rows, found 999"),
@@ -178,5 +178,5 @@ def test_without_sums_of_columns_whole_rows_tell() -> None:
 
 
 def test_a_logical_type_without_canonical_bytes_is_refused_by_name() -> None:
-    with pytest.raises(LabError, match='found "prices" of the logical type decimal'):
+    with pytest.raises(LabError, match='column "prices": no sums of decimal'):
         sums.require({"a": "int32", "prices": "decimal(12, 2)"})

@@ -126,7 +126,7 @@ def test_parts_of_15_mb_are_compact_unless_the_table_says_what_they_are_to_be_li
     assert settled(server) == (MANY, [])
 
 
-def test_rows_that_materialized_views_are_to_get_go_through_a_table_of_their_own(server, monkeypatch, write):
+def test_rows_that_materialized_views_are_to_get_go_through_a_separate_table(server, monkeypatch, write):
     make(server)
     server.execute("CREATE MATERIALIZED VIEW seen ENGINE = Memory AS SELECT n + 1 AS m FROM whole")
     with spied(monkeypatch) as made:

@@ -126,17 +126,19 @@ def test_a_column_that_cannot_be_written_is_named_before_anything_is_sent(server
 
 def test_pandas_timestamps_with_a_time_of_day_are_refused(server, call):
     make(server, "d Date")
-    with pytest.raises(ValueError, match='column "d": expected a value that Date holds exactly in row 0'):
+    with pytest.raises(ValueError, match=r'column "d": row 0: Date does not hold .* exactly'):
         call("write_pandas", pd.DataFrame({"d": pd.to_datetime(["2025-01-01 00:00:01"])}), "odd")
 
 
 def test_a_column_that_cannot_be_read_is_named(server, call):
     make(server, "a Int8, b AggregateFunction(sum, Int8)")
     for library in ("polars", "pandas"):
-        with pytest.raises(UnsupportedType, match=r'column "b": .* found AggregateFunction\(sum, Int8\)'):
+        with pytest.raises(
+            UnsupportedType, match=r'column "b": AggregateFunction\(sum, Int8\) is no type that can be read'
+        ):
             call(f"read_{library}", "odd")
     make(server, "b Decimal(76, 2)")
-    with pytest.raises(UnsupportedType, match=r'column "b": expected decimals of 38 digits at most'):
+    with pytest.raises(UnsupportedType, match=r'column "b": polars holds at most 38 digits, not decimal256'):
         call("read_polars", "odd")
 
 
@@ -145,7 +147,7 @@ def test_a_column_that_cannot_be_read_is_named(server, call):
 )
 def test_a_text_that_is_no_uuid_fails_and_names_its_column(server, call, key):
     make(server, "key UUID")
-    with pytest.raises(ValueError, match='column "key": expected a UUID'):
+    with pytest.raises(ValueError, match=r'column "key": row 1: .* is not a UUID'):
         call("write_polars", pl.DataFrame({"key": [UUIDS[2], key]}), "odd")
 
 
@@ -161,7 +163,7 @@ def test_a_value_that_fails_late_leaves_nothing(server, call, monkeypatch, engin
     make(server, "n UInt8, d Date", f"ENGINE = {engine}")
     server.execute("INSERT INTO odd VALUES (1, '2025-01-01')")
     days = [datetime.date(2025, 1, 1)] * 20_000 + [datetime.date(1969, 1, 1)]
-    with pytest.raises(ValueError, match='column "d": expected a value that Date holds'):
+    with pytest.raises(ValueError, match=r'column "d": row \d+: .* does not fit Date'):
         call("write_polars", pl.DataFrame({"n": [number % 7 for number in range(20_001)], "d": days}), "odd")
     assert server.execute("SELECT n FROM odd") == [(1,)]
     assert staging_tables(server) == []

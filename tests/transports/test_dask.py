@@ -91,7 +91,7 @@ def test_what_dask_moves_arrives_exact(
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
-def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
+def test_its_own_workers_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
     made = table("postgres", "postgres")
     (tmp_path / "workers").mkdir()
     own = Workers(2, made.uri, folder=str(tmp_path / "workers"))
@@ -102,7 +102,7 @@ def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str
 def test_workers_of_another_version_are_refused(cluster: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", {"dask": "1.0"}.get)
     with (
-        pytest.raises(RuntimeError, match=r"expected every worker to run .*dask 1\.0.* found .*dask 20"),
+        pytest.raises(RuntimeError, match=r"a worker runs .*dask 20.*, and the driver .*dask 1\.0"),
         client_of(cluster, ["pandas"]),
     ):
         pass

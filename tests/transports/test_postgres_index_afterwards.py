@@ -101,7 +101,7 @@ def test_the_index_stays_as_it_is_where_more_hangs_on_it(what, server, writers):
     assert index(server) == number
 
 
-def test_the_index_stays_as_it_is_while_somebody_reads_the_table(uri, server, writers):
+def test_the_index_stays_as_it_is_while_the_table_is_read(uri, server, writers):
     server.execute(CREATE)
     number = index(server)
     with psycopg.connect(uri) as reader:
@@ -111,7 +111,7 @@ def test_the_index_stays_as_it_is_while_somebody_reads_the_table(uri, server, wr
     assert index(server) == number
 
 
-def test_the_index_stays_as_it_is_where_the_table_belongs_to_somebody_else(uri, server):
+def test_the_index_stays_as_it_is_where_another_role_owns_the_table(uri, server):
     server.execute(CREATE)
     server.execute("DROP ROLE IF EXISTS only_writes")
     server.execute("CREATE ROLE only_writes")

@@ -99,7 +99,7 @@ def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
 
 @pytest.mark.long
 @pytest.mark.parametrize("entry", CONSISTENT, ids=lambda entry: entry.id)
-def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
+def test_a_parallel_read_sees_one_state_of_a_table_that_is_written_to(
     entry: Transport, uri: str, server: psycopg.Connection
 ) -> None:
     fill(server, hostile(8_000).with_columns(pl.lit(0, pl.Int32).alias("number of")))

@@ -213,10 +213,12 @@ def test_a_view_is_read_as_one_slice(make, server, readers):
 
 def test_rows_of_two_slices_that_clash_in_another_index_are_an_error_and_no_standstill(make, server, writers):
     table, frame = make("id uuid PRIMARY KEY, number integer UNIQUE, text text"), many()
-    clash = frame.with_columns(pl.col("number") // 2)
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        tuned.write_polars_tuned(writers, clash, table)
-    assert rows_of(server, table, "count(*)") == [(0,)]
+    last = pl.lit(frame["id"][-1].upper())
+    capitals = pl.when(pl.col("number") == 0).then(last).otherwise("id").alias("id")
+    for clash in (pl.col("number") // 2, capitals):
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            tuned.write_polars_tuned(writers, frame.with_columns(clash), table)
+        assert rows_of(server, table, "count(*)") == [(0,)]
 
 
 @pytest.mark.parametrize("wrong", ["no uuid", "0" * 36, "g" + UUIDS[0][1:], UUIDS[0][:-1] + "\x10", "{" + UUIDS[0][1:]])
@@ -259,13 +261,13 @@ def test_a_value_that_its_column_cannot_hold_is_refused(sql_type, values, dtype,
 def test_infinite_dates_are_refused_by_reads(sql_type, value, make, server, readers):
     table = make(f"day {sql_type}")
     server.execute(f"INSERT INTO {quoted(table)} VALUES ('{value}')")
-    with pytest.raises(ValueError, match='"day": row 0: expected a finite value'):
+    with pytest.raises(ValueError, match=r'"day": row 0: .* has no infinity or NaN'):
         tuned.read_polars_tuned(readers, table)
 
 
 def test_a_type_that_does_not_fit_is_unsupported_and_its_column_named(make, writers):
     table = make("fine integer, place point")
-    with pytest.raises(UnsupportedType, match='"place": expected what fits point'):
+    with pytest.raises(UnsupportedType, match=r'"place": .* does not fit point'):
         tuned.write_polars_tuned(writers, pl.DataFrame({"place": ["(1,2)"]}), table)
     with pytest.raises(UnsupportedType, match='"fine"'):
         tuned.write_polars_tuned(writers, pl.DataFrame({"fine": [[1]]}), table)

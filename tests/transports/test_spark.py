@@ -135,7 +135,7 @@ def test_executors_of_another_version_are_refused_and_nothing_is_left(
     monkeypatch.setattr(workers_module, "versions", lambda names: {"python": "3.11.0", "pyspark": "1"})
     connect = connect_of(of_system("clickhouse"))
     with (
-        pytest.raises(RuntimeError, match=r"expected every worker to run .*pyspark 1"),
+        pytest.raises(RuntimeError, match=r"a worker runs .*, and the driver .*pyspark 1"),
         connect("", Workers(1, "", "", str(tmp_path))),
     ):
         pass

@@ -93,7 +93,7 @@ def test_fields_too_many_or_too_few_are_named(change, said):
         made(ParquetJob, fields)
 
 
-def test_so_are_those_of_what_stands_within_a_job():
+def test_fields_that_are_missing_within_a_job_are_named():
     fields = json.loads(line(JOBS[0]))
     del fields["addresses"]["s3"]["region"]
     with pytest.raises(ValueError, match=r"expected the fields of Bucket .*, found no region"):

@@ -341,7 +341,7 @@ def test_a_first_call_has_nothing_before_it(lab: Lab, module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_who_begins_together_with_others_pauses_when_it_is_connected_and_warm(lab: Lab, module: str) -> None:
+def test_a_worker_that_begins_together_with_others_pauses_when_connected_and_warm(lab: Lab, module: str) -> None:
     found, pauses = executed(lab, "read_polars", module, together=True)
     words = lab.events()[0]
     assert words[1:] == ["connect made://up", "read connection warmup", "read connection measured", "close"]

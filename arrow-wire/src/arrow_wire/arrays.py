@@ -119,8 +119,8 @@ def require_whole(name: str, column: Values) -> None:
             row = 0
     if row is not None:
         raise WrongValue(
-            f'column "{name}": row {row}: expected an array that agrees with itself, found buffers that are too short, '
-            "or offsets that point outside of them",
+            f'column "{name}": row {row}: the array is damaged: its buffers are too short, or offsets point outside '
+            "them",
             name,
             row,
         )
@@ -252,7 +252,7 @@ def layout_of(arrow_type: pa.DataType) -> tuple[int, int]:
     try:
         return FIXED, arrow_type.byte_width
     except ValueError:
-        raise TypeError(f"expected an array of a known layout, found {arrow_type}") from None
+        raise TypeError(f"the layout of {arrow_type} is not known") from None
 
 
 _LAYOUTS = (

@@ -78,8 +78,7 @@ def write(
     days where the column has days. A value that its column cannot hold is refused with its column and row
     (`WrongValue`).
     """
-    if mode not in ("append", "create", "replace"):
-        raise ValueError(f'mode: expected "append", "create" or "replace", found {mode!r}')
+    frames.require_choice("mode", mode, frames.MODES)
     library, tally, parts = frames.library_of(frame), Tally(progress), named(table)
     most = clickhouse_write.STREAM_ROWS if isinstance(frame, pa.RecordBatchReader) else clickhouse_write.SLICE_ROWS
     if library == "arrow":
@@ -94,7 +93,7 @@ def write(
         if mode != "append":
             there = clickhouse_write.is_there(server, parts)
             if there and mode == "create":
-                raise Conflict(f"expected no table {'.'.join(parts)}, found one; append to it, or replace its rows")
+                raise Conflict(f"the table {'.'.join(parts)} exists; append to it, or replace its rows")
             how = clickhouse_write.replace if there else clickhouse_write.make
         how(server, count, parts, reader, most, tally)
     return tally.written
@@ -120,8 +119,7 @@ def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings |
     nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is a value of its own; so do decimals,
     lists and the like, for which it has nothing.
     """
-    if as_ not in ("polars", "pandas", "arrow"):
-        raise ValueError(f'as_: expected "polars", "pandas" or "arrow", found {as_!r}')
+    frames.require_choice("as_", as_, ("polars", "pandas", "arrow"))
     text = pa.string_view() if as_ == "polars" else pa.large_string()
     with _server(where, settings) as server:
         batches = clickhouse_read.blocks(server, clickhouse_read.query_of(query), text, sys.maxsize)
@@ -164,7 +162,7 @@ def _polars(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
     for field in schema:
         if pa.types.is_decimal256(field.type):
             batches.close()  # type: ignore[attr-defined]
-            raise UnsupportedType(f'column "{field.name}": expected decimals of 38 digits at most, found {field.type}')
+            raise UnsupportedType(f'column "{field.name}": polars holds at most 38 digits, not {field.type}')
     return pl.from_arrow(pa.Table.from_batches(batches, schema), rechunk=False)
 
 

@@ -16,11 +16,11 @@ from arrow_wire.errors import WrongValue
 from arrow_wire.library import Buffer
 
 _NULL, _RANGE, _INEXACT, _FORM, _DAMAGED, _MEMORY = range(1, 7)
-_EXPECTED = {
-    _NULL: "no null for {type}",
-    _RANGE: "a value that {type} holds",
-    _INEXACT: "a value that {type} holds exactly",
-    _FORM: "{form}",
+_WRONG = {
+    _NULL: "{found} has a null, which {type} does not take",
+    _RANGE: "{found} does not fit {type}",
+    _INEXACT: "{type} does not hold {found} exactly",
+    _FORM: "{found} is not {form}",
 }
 _FORMS = {"UUID": "a UUID of 36 characters", "IPv4": "an address like 192.0.2.1", "IPv6": "an address like 2001:db8::1"}
 
@@ -92,9 +92,7 @@ class Columns:
             return MemoryError(f'column "{name}": no memory for a block of {len(rows)} rows')
         if failure == _DAMAGED or first_wrong(array) is not None:
             require_whole(name, array)
-            return WrongValue(
-                f'column "{name}": expected an array that agrees with itself, found offsets beyond its end', name
-            )
+            return WrongValue(f'column "{name}": the array is damaged: offsets point beyond its end', name)
         low, high = 0, len(rows)  # the first row that fails ends before `high`
         while high - low > 1:
             middle = (low + high) // 2
@@ -105,8 +103,8 @@ class Columns:
         row = int(rows[low])
         found = _shown(array, row)
         form = _FORMS.get(innermost(target), f"a value of {target.text}")
-        expected = _EXPECTED[failure].format(type=target.text, form=form)
-        return WrongValue(f'column "{name}": expected {expected} in row {row}, found {found}', name, row)
+        wrong = _WRONG[failure].format(type=target.text, form=form, found=found)
+        return WrongValue(f'column "{name}": row {row}: {wrong}', name, row)
 
 
 def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | range) -> Result:
@@ -132,13 +130,13 @@ def _taken(name: str, array: Values, target: Type) -> Values:
     try:
         return gathered(converted(array, target))
     except (pa.ArrowInvalid, ValueError) as error:
-        raise WrongValue(f'column "{name}": expected values for {target.text}, found: {error}', name) from None
+        raise WrongValue(f'column "{name}": some values do not fit {target.text}: {error}', name) from None
 
 
 def _planned(name: str, target: Type, array: Values) -> Plan:
     if array.null_count and not takes_null(target):
         hint = "fill them or make the column Nullable"
-        raise TypeError(f'column "{name}": expected no null for {target.text}, found {array.null_count}; {hint}')
+        raise TypeError(f'column "{name}": {target.text} takes no null, and {array.null_count} are there; {hint}')
     try:
         return plan(target, array)
     except TypeError as error:

@@ -19,7 +19,7 @@ def converted(array: Values, target: Type) -> Values:
         made = made.cast(arrow_type)
     numbers = types.is_floating(array.type) or types.is_decimal(array.type)
     if through and numbers and not types.is_string(made.type) and not made.cast(array.type).equals(array):
-        raise ValueError(f"{array.type}, of which {made.type} has no exact value")
+        raise ValueError(f"{made.type} does not hold every value of {array.type} exactly")
     return made
 
 

@@ -38,7 +38,7 @@ def sql_type(field: pa.Field) -> str:
     found = _type(field.type, field.nullable)
     if found is None:
         raise UnsupportedType(
-            f'column "{field.name}": expected a type of ClickHouse, found {field.type}; cast it, or create the table'
+            f'column "{field.name}": ClickHouse has no type for {field.type}; cast it, or create the table'
         )
     return found
 

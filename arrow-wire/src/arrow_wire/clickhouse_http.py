@@ -55,9 +55,7 @@ def parts_of(table: Table) -> tuple[str, ...]:
 def named(table: Table) -> tuple[str, ...]:
     """Return the names of a database, if it is given, and a table. Raises WrongValue for a text that is no name."""
     if not (parts := parts_of(table)):
-        raise WrongValue(
-            f"expected the name of a table, or of a database and a table, found {table!r}; a tuple takes any"
-        )
+        raise WrongValue(f"{table!r} is not the name of a table; give table, database.table, or a tuple of any names")
     return parts
 
 
@@ -156,7 +154,7 @@ def rows_of(answer: bytes) -> list[list[Any]]:
     try:
         return list(json.loads(answer)["data"])
     except (ValueError, KeyError, TypeError):
-        raise DamagedStream(f"expected rows of ClickHouse as JSON, found {answer[:80]!r}") from None
+        raise DamagedStream(f"the server's answer is not rows as JSON: {answer[:80]!r}") from None
 
 
 def close_if_hung_up(client: HTTPConnection) -> None:
@@ -185,9 +183,7 @@ def server_at(uri: str) -> Server:
     """
     parts = urlsplit(uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise WrongValue(
-            f"expected an address of the form http://user:password@host:8123, found one of {parts.scheme!r}"
-        )
+        raise WrongValue(f"{parts.scheme!r} is no address of ClickHouse over HTTP; give http://user:password@host:8123")
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
     user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
     if parts.scheme == "https":

@@ -63,7 +63,7 @@ def _storage(arrow_type: pa.DataType) -> pa.DataType:
 def _check_uuid(target: Type, arrow_type: pa.DataType) -> None:
     """Raise TypeError for UUIDs that would become 16 bytes of a text."""
     if isinstance(arrow_type, pa.UuidType) and innermost(target) in ("String", "FixedString"):
-        raise TypeError(f"expected texts for {target.text}, found UUIDs; make texts of them with str")
+        raise TypeError(f"UUIDs do not fit {target.text}; make strings of them with str")
 
 
 def _nullable(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
@@ -102,7 +102,7 @@ def _plain(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
         return _leaf(array, _number_encoder(number, target, arrow_type), target.text, number)
     if target.family in _TEXT_TYPES and (made := _of_text(target, arrow_type, array)):
         return made
-    raise TypeError(f"expected values for {target.text}, found {arrow_type}; cast it first")
+    raise TypeError(f"{arrow_type} does not fit {target.text}; cast it first")
 
 
 def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type: pa.DataType) -> str:
@@ -147,14 +147,14 @@ def _list(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     elif types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
         items = arrow_type.value_type
     else:
-        raise TypeError(f"expected lists for {target.text}, found {arrow_type}; make lists of it")
+        raise TypeError(f"{arrow_type} does not fit {target.text}; make lists of it")
     if target.family == "Array":
         child = _nullable(target.inner[0], items, array.children[0])
         wire = target.text if child.wire == target.inner[0].text else f"Array({child.wire})"
         return _above("list", array, [child], wire)
     pairs = Type("", "Tuple", target.inner, target.names if target.family == "Nested" else ())
     if not types.is_struct(_storage(items)):
-        raise TypeError(f"expected lists of structs for {target.text}, found {arrow_type}")
+        raise TypeError(f"{arrow_type} does not fit {target.text}; make lists of structs of it")
     child = _tuple(pairs, _storage(items), array.children[0])
     return _above("list", array, [child], f"{target.family}({child.wire.removeprefix('Tuple(')}")
 
@@ -162,10 +162,10 @@ def _list(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
 def _tuple(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     names, found = target.names, [arrow_type.field(i).name for i in range(arrow_type.num_fields)]
     if len(found) != len(target.inner):
-        raise TypeError(f"expected structs of {len(target.inner)} fields for {target.text}, found {arrow_type}")
+        raise TypeError(f"{arrow_type} does not fit {target.text}; make structs of {len(target.inner)} fields of it")
     named = any(names) and sorted(names) == sorted(found)
     if any(names) and not named:
-        raise TypeError(f"expected structs with the fields {', '.join(names)}, found {arrow_type}")
+        raise TypeError(f"{arrow_type} does not fit {target.text}; name its fields {', '.join(names)}")
     places = [found.index(name) for name in names] if named else range(len(found))
     children = [
         _nullable(inner, arrow_type.field(place).type, array.children[place])

@@ -91,7 +91,7 @@ def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
     if of.family == "Nullable":
         return _behind(data, place + rows, of.inner[0], rows)
     if of.family == "DateTime":
-        raise TypeError("expected a type that is named in full, found one without its zone")
+        raise TypeError("DateTime is named without its time zone")
     if of.family != "String":
         return place + rows * width_of(of)
     for _ in range(rows):

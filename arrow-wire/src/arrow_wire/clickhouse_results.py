@@ -17,11 +17,11 @@ from arrow_wire.library import Buffer
 PIECE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
 _FORM, _RANGE, _TEXT, _DAMAGED, _CHANGED, _MEMORY = range(1, 7)
 _FOUND = {
-    _FORM: "values of {type}, found a number that stands for none",
-    _RANGE: "values of {type} that {arrow_type} holds, found others",
-    _TEXT: "texts in UTF-8, found other bytes; select hex() of them",
-    _DAMAGED: "values of {type}, found bytes that are none",
-    _CHANGED: "a column of {type}, found another; columns were changed meanwhile, read again",
+    _FORM: "a number is no value of {type}",
+    _RANGE: "a value of {type} is out of range for {arrow_type}",
+    _TEXT: "a string is not UTF-8; select hex() of it",
+    _DAMAGED: "its bytes are not values of {type}",
+    _CHANGED: "it is no longer of {type}, because the columns were changed; read again",
 }
 
 
@@ -68,7 +68,7 @@ class Result:
         or taken after that.
         """
         if piece.dtype != np.uint8 or piece.ndim != 1 or not piece.flags.c_contiguous:
-            raise TypeError(f"expected bytes as one array of uint8 without gaps, found {piece.dtype}, {piece.strides}")
+            raise TypeError(f"bytes come as one array of uint8 without gaps, not as {piece.dtype}, {piece.strides}")
         fed = Fed()
         with self._targets.in_use():
             functions().arrow_wire_clickhouse_decode(self._address, piece.ctypes.data, len(piece), enough, byref(fed))
@@ -79,13 +79,13 @@ class Result:
 
     def _complaint(self, fed: Fed) -> Exception:
         if not self.schema.names:
-            return DamagedStream("expected blocks without columns, found others")
+            return DamagedStream("the server sent columns, and none were asked for")
         field = self.schema.field(fed.column)
         if fed.failure == _MEMORY:
             return MemoryError(f'column "{field.name}": no memory for its values')
-        expected = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
+        wrong = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
         error = DamagedStream if fed.failure in (_DAMAGED, _CHANGED) else WrongValue
-        return error(f'column "{field.name}": expected {expected}', field.name)
+        return error(f'column "{field.name}": {wrong}', field.name)
 
     def take(self) -> pa.RecordBatch:
         """Return the rows of all blocks until now, without a copy.
@@ -93,7 +93,7 @@ class Result:
         Raises ValueError where a block is open, whose rows are not whole, and after an error of `feed`.
         """
         if self._open:
-            raise ValueError("expected the end of a block before its rows are taken, found an open one; feed it first")
+            raise ValueError("a block is still open; feed the rest of it before its rows are taken")
         arrays = self._targets.take()
         functions().arrow_wire_clickhouse_decoder_taken(self._address)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -125,7 +125,7 @@ def batches(
             yield result.take()
             yielded = True
     if start < end or fed.open:
-        raise DamagedStream("expected whole blocks, found a result that ends within one")
+        raise DamagedStream("the server's result ends within a block")
     if fed.rows or not yielded:
         yield result.take()
 

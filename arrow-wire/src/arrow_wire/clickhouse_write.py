@@ -79,9 +79,7 @@ class _Target:
         """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
         for name in names:
             if name not in self.types:
-                raise UnsupportedType(
-                    f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
-                )
+                raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
         return {name: self.types[name] for name in names}
 
 
@@ -358,7 +356,7 @@ def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
         batch = batch.slice(0, (len(batch) + 1) // 2)
     if len(batch) == 1 and size > MOST_ROW_BYTES:
         of, name = max((_size(batch.select([name])), name) for name in batch.schema.names)
-        raise WrongValue(f'column "{name}": row {row}: expected rows of 4 GB at most, found {of:,} bytes', name, row)
+        raise WrongValue(f'column "{name}": row {row}: {of:,} bytes; a row has at most 4 GB', name, row)
     return batch
 
 

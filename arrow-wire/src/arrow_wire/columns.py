@@ -32,9 +32,7 @@ class Columns:
         Raises ValueError where an earlier call has not ended well.
         """
         if self._failed:
-            raise ValueError(
-                f"expected a decoder without an error, found one that failed ({self._failed}); make another"
-            )
+            raise ValueError(f"this decoder has failed ({self._failed}); make another")
         self._failed = "a call of it has not come to its end"
         try:
             yield

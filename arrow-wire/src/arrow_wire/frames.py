@@ -1,7 +1,7 @@
 """Frames of polars, pandas and others as Arrow, and Arrow as frames; the names of their columns, and their chunks."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from arrow_wire.arrays import is_text
 from arrow_wire.errors import UnsupportedType, WrongValue
+
+MODES = ("append", "create", "replace")
 
 
 def library_of(frame: Any) -> str:
@@ -39,22 +41,28 @@ def reader_of(frame: Any) -> pa.RecordBatchReader:
         return pa.Table.from_batches([frame]).to_reader()
     if not hasattr(frame, "__arrow_c_stream__"):
         raise TypeError(
-            "expected a frame of polars, pandas or pyarrow, or what has __arrow_c_stream__, "
-            f"found {type(frame).__name__}"
+            f"{type(frame).__name__} is no frame; give one of polars, pandas or pyarrow, or an object with "
+            "__arrow_c_stream__"
         )
     return pa.RecordBatchReader.from_stream(frame)
+
+
+def require_choice(what: str, given: str, known: Collection[str]) -> None:
+    """Raise ValueError for an argument that is not one of the known ones."""
+    if given not in known:
+        raise ValueError(f"{what} {given!r}: choose from {', '.join(known)}")
 
 
 def require_names(names: Sequence[Any]) -> None:
     """Raise WrongValue unless there are columns, all named by a text, and each name once."""
     if not names:
-        raise WrongValue("expected a frame with columns of the table, found none; give it some")
+        raise WrongValue("the frame has no columns; give it columns of the table")
     repeated = len(set(names)) < len(names)
     for name in names:
         if not isinstance(name, str):
-            raise WrongValue(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
+            raise WrongValue(f"column {name!r}: its name is of {type(name).__name__} instead of str; rename it")
         if repeated and (found := names.count(name)) > 1:
-            raise WrongValue(f'column "{name}": expected each name once, found {found}; rename or drop one', name)
+            raise WrongValue(f'column "{name}": {found} columns have this name; rename or drop one', name)
 
 
 def joined(table: pa.Table) -> pa.Table:
@@ -158,9 +166,7 @@ def _of_one_type(name: str, values: Any, array_of: Callable[[Any], pa.Array]) ->
     try:
         return array_of(values)
     except (pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError) as error:
-        raise UnsupportedType(
-            f'column "{name}": expected values of one type, found: {error}; cast them first'
-        ) from None
+        raise UnsupportedType(f'column "{name}": its values are not of one type: {error}; cast them first') from None
 
 
 def columns_of(batch: Any) -> Iterator[tuple[str, pa.Array]]:

@@ -128,9 +128,11 @@ def library() -> ctypes.CDLL:
         loaded = ctypes.CDLL(str(path))  # which lets go of the interpreter's lock during a call
         version = int(loaded.arrow_wire_version())
     except (OSError, AttributeError) as error:
-        raise ImportError(f"expected a compiled library, found: {error}; install the package again") from None
+        raise ImportError(f"the compiled library does not load: {error}; install the package again") from None
     if version != VERSION:
-        raise ImportError(f"expected a library of version {VERSION}, found {version}; install the package again")
+        raise ImportError(
+            f"the compiled library is of version {version} instead of {VERSION}; install the package again"
+        )
     loaded.arrow_wire_size.restype = c_size_t
     loaded.arrow_wire_size.argtypes = [c_char_p, c_size_t]
     for structure in _SHARED:
@@ -158,7 +160,9 @@ def require_size(loaded: ctypes.CDLL, name: str, structure: type[Structure]) -> 
     """Raise ImportError where the library has a structure of another size under this name."""
     found, size = loaded.arrow_wire_size(name.encode(), len(name)), ctypes.sizeof(structure)
     if found != size:
-        raise ImportError(f"expected {name} to have {size} bytes in the library, found {found}; install it again")
+        raise ImportError(
+            f"{name} has {found} bytes instead of {size} in the compiled library; install the package again"
+        )
 
 
 def declare(loaded: ctypes.CDLL, name: str, arguments: list[Any]) -> None:
@@ -181,5 +185,5 @@ def number_of(what: str, name: str) -> int:
     text = name.encode()
     found = int(getattr(library(), f"arrow_wire_{what}")(text, len(text)))
     if found < 0:
-        raise LookupError(f"expected {what} {name}, found none")
+        raise LookupError(f"the compiled library has no {what} {name}")
     return found

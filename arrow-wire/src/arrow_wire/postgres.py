@@ -83,8 +83,7 @@ def write(
     is refused with its column and row (`WrongValue`): so are times of day for a date, decimals with more places, lists
     that are no rectangle. An instant for a timestamp without a zone is another type (`UnsupportedType`).
     """
-    if mode not in ("append", "create", "replace"):
-        raise ValueError(f'mode: expected "append", "create" or "replace", found {mode!r}')
+    frames.require_choice("mode", mode, frames.MODES)
     target, tally, most = quoted(table), Tally(progress), postgres_write.PIECE_ROWS
     library = frames.library_of(frame)
     schema: pa.Schema | None = None
@@ -141,8 +140,7 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
     datetime64[us], and integers with nulls get the nullable dtypes of pandas.
     """
     styles = {"polars": _POLARS, "pandas": _PANDAS, "arrow": LARGE}
-    if as_ not in styles:
-        raise ValueError(f'as_: expected "polars", "pandas" or "arrow", found {as_!r}')
+    frames.require_choice("as_", as_, styles)
     with _as_ours():
         if isinstance(where, psycopg.Connection):
             require_utf_8(where)

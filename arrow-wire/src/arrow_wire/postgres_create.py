@@ -58,7 +58,7 @@ def sql_type(field: pa.Field) -> str:
     found = _type(field.type)
     if found is None:
         raise UnsupportedType(
-            f'column "{field.name}": expected a type of Postgres, found {field.type}; cast it, or create the table'
+            f'column "{field.name}": Postgres has no type for {field.type}; cast it, or create the table'
         )
     return found
 

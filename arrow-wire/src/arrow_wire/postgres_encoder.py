@@ -19,12 +19,12 @@ _SHOWN = 60  # characters of a value in a message
 # Why a value has no form in the server's type: `postgres_column.Error`, from 1 on.
 _REASONS = (
     "",
-    "a value that the type can hold",
-    "no more digits and parts of a second than the type has a place for (round it first)",
-    "a text of the type's form",
-    "lists that make a rectangle without missing lists, which is what an array is",
-    "at most 1 GB and 6 dimensions",
-    "an array whose buffers are as long as it says",
+    "{value} does not fit {type}",
+    "{value} has more digits or fractions of a second than {type}; round it first",
+    "{value} does not have the form of {type}",
+    "{value} is no rectangle: lists in {type} have one length, and none is null",
+    "{value} is above 1 GB or 6 dimensions",
+    "the array is damaged: its buffers are too short",
 )
 
 
@@ -33,7 +33,7 @@ class Encoder:
 
     A column may stand in several pieces. `names` are for messages. Several threads may encode different rows at a time.
     Raises UnsupportedType for a type that does not fit its column, WrongValue where a cast would change a value:
-    column, row, what was expected and found.
+    column, row, what is wrong.
     """
 
     def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
@@ -44,8 +44,8 @@ class Encoder:
         for name, array, into in zip(names, columns, types, strict=True):
             found = recipe(array.type, into)
             if found is None:
-                do = "make texts of them with str" if array.type == pa.uuid() else "cast it"
-                raise UnsupportedType(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
+                do = "make strings of them with str" if array.type == pa.uuid() else "cast it"
+                raise UnsupportedType(f'column "{name}": {array.type} does not fit {into.shown}; {do}')
             if found.cast is not None or not arrays.is_read_in_place(array):
                 arrays.require_whole(name, array)
             array = arrays.gathered(array)
@@ -72,7 +72,7 @@ class Encoder:
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
         """Yield rows `first` to `end`, of an order (uint64) or as they stand, as bytes that the next ones overwrite.
 
-        Raises WrongValue for a value that its column cannot hold: which, where, and what was expected.
+        Raises WrongValue for a value that its column cannot hold: which, where, and why.
         """
         assert order is None or (order.dtype == np.uint64 and order.flags.c_contiguous and end <= len(order))
         out, progress = np.empty(BLOCK_BYTES, np.uint8), library.Progress(row=first)
@@ -97,7 +97,7 @@ class Encoder:
         )
         if damaged.value:
             name = self._names[column]
-            raise WrongValue(f'column "{name}": expected {_REASONS[-1]}', name)
+            raise WrongValue(f'column "{name}": {_REASONS[-1]}', name)
         return keys
 
     def _complaint(self, progress: library.Progress) -> WrongValue:
@@ -116,8 +116,8 @@ def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reas
         value = "a damaged array" if damaged else arrays.shown(array, row, _SHOWN)
     except (OverflowError, ValueError):  # a time that Python's own types do not hold
         value = " ".join(str(array.slice(row, 1)).split())[:_SHOWN]
-    text = f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {value}'
-    return WrongValue(text, name, row)
+    wrong = _REASONS[reason].format(value=value, type=into.shown)
+    return WrongValue(f'column "{name}": row {row}: {wrong}', name, row)
 
 
 def _cast(name: str, array: arrays.Values, arrow_type: pa.DataType, into: ServerType) -> arrays.Values:
@@ -127,9 +127,7 @@ def _cast(name: str, array: arrays.Values, arrow_type: pa.DataType, into: Server
     try:
         return _exact(array, arrow_type)
     except NotImplementedError as error:
-        raise UnsupportedType(
-            f'column "{name}": expected what fits {into.shown}, found {array.type}: {error}'
-        ) from None
+        raise UnsupportedType(f'column "{name}": {array.type} does not fit {into.shown}: {error}') from None
     except ValueError:
         row = _first_wrong(array, arrow_type)
         raise _complaint(name, row, array, into, 1) from None

@@ -89,7 +89,7 @@ class _Columns:
             found.append((content[place:end].decode(), oid, modifier))
             place = end + 19
         if found != [(name, one.oid, one.modifier) for name, one in zip(self.names, self.types, strict=True)]:
-            raise _Changed("expected the columns that were there a moment ago, found others; read again")
+            raise _Changed("the columns were changed meanwhile; read again")
 
 
 def _request(statement: str, readings: Sequence[Reading], alone: bool) -> bytes:
@@ -249,7 +249,7 @@ class _Received:
         rest = self._buffer[self.begin : self._end]
         size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
         if size < 5 or size > _LONGEST:
-            raise Disconnected(f"expected a message of Postgres' protocol, found one of {size - 1} bytes")
+            raise Disconnected(f"the server sent a message of {size - 1} bytes, which Postgres' protocol does not have")
         return rest, size
 
     def _receive(self, rest: memoryview, size: int) -> None:

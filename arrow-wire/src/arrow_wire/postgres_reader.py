@@ -18,14 +18,14 @@ _DIGITS_128, _DIGITS_256 = 38, 76
 # Why a value has no form in Arrow's type: `postgres_fields.Error`, from 1 on.
 _REASONS = (
     "",
-    "bytes of the type's form, found others",
-    "a finite value, found infinity or NaN; cast it on the server, or to text",
-    "a value that the type can hold, found one beyond; cast it on the server, or to text",
-    "an interval without months, which have no length, found one with; cast it on the server, or to text",
-    "arrays of this depth, found another",
-    "less text in one array",
-    "memory, found none",
-    "text in UTF-8, found other bytes",
+    "its bytes do not have the form of {type}",
+    "{type} has no infinity or NaN; cast it on the server, or to text",
+    "a value is out of range for {type}; cast it on the server, or to text",
+    "an interval with months has no length; cast it on the server, or to text",
+    "an array does not have the depth of {type}",
+    "the strings of one array are too long for {type}",
+    "there is no memory for {type}",
+    "a string is not UTF-8",
 )
 
 
@@ -169,11 +169,11 @@ class Decoder:
         return arrays
 
     def _complaint(self, progress: library.ReadProgress) -> Exception:
-        reason = _REASONS[progress.reason]
         if not self._names:
-            return DamagedStream(f"expected {reason}")
+            return DamagedStream("the server sent bytes that are no rows without columns")
         name, row = self._names[progress.column], self._before + progress.row
-        text = f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].arrow_type}'
+        wrong = _REASONS[progress.reason].format(type=self._readings[progress.column].arrow_type)
+        text = f'column "{name}": row {row}: {wrong}'
         if progress.reason == 7:
             return MemoryError(text)
         return {1: DamagedStream, 5: WrongDepth, 8: DamagedStream}.get(progress.reason, WrongValue)(text, name, row)

@@ -53,9 +53,7 @@ def quoted(table: Table) -> str:
     """
     parts = table if isinstance(table, tuple) else parts_of(table)
     if not parts:
-        raise WrongValue(
-            f"expected the name of a table, or of a schema and a table, found {table!r}; a tuple takes any"
-        )
+        raise WrongValue(f"{table!r} is not the name of a table; give table, schema.table, or a tuple of any names")
     return sql.Identifier(*parts).as_string()
 
 
@@ -110,8 +108,7 @@ def require_utf_8(connection: Connection[Any]) -> None:
     """Raise WrongValue where a connection of the caller's converts texts to anything else."""
     if connection.info.encoding != "utf-8":
         raise WrongValue(
-            f"expected a connection whose client_encoding is UTF8, found {connection.info.encoding}; "
-            "connect with client_encoding='utf8'"
+            f"the connection's client_encoding is {connection.info.encoding}; connect with client_encoding='utf8'"
         )
 
 

@@ -41,20 +41,19 @@ class Layout:
         scale, last = self.scale_factor, self.first_part + self.part_count - 1
         if scale < _SMALLEST_SCALE_FACTOR or (scale > 1 and scale != int(scale)):
             raise LabError(
-                f"expected a scale factor from {_SMALLEST_SCALE_FACTOR} to 1 or a whole number above, found {scale}: "
-                "TPC-H's generator would cut it without a word; choose another"
+                f"scale factor {scale}: choose {_SMALLEST_SCALE_FACTOR} to 1, or a whole number above; "
+                "TPC-H's generator silently cuts others"
             )
         if self.parts < scale:
             raise LabError(
-                f"expected at least {int(scale)} parts at scale factor {scale:g}, found {self.parts}: a part above "
-                "scale factor 1 takes too much memory to generate; choose more parts"
+                f"{self.parts} parts at scale factor {scale:g}: choose at least {int(scale)}; "
+                "a part above scale factor 1 takes too much memory to generate"
             )
         if not 0 <= self.first_part <= last < self.parts:
-            raise LabError(f"expected parts from 0 to {self.parts - 1}, found {self.first_part} to {last}")
+            raise LabError(f"parts {self.first_part} to {last}: choose from 0 to {self.parts - 1}")
         if not _SMALLEST_ROW_GROUP <= self.row_group_rows <= _LARGEST_ROW_GROUP:
             raise LabError(
-                f"expected row groups of {_SMALLEST_ROW_GROUP:,} to {_LARGEST_ROW_GROUP:,} rows, "
-                f"found {self.row_group_rows:,}; choose another size"
+                f"row groups of {self.row_group_rows:,} rows: choose {_SMALLEST_ROW_GROUP:,} to {_LARGEST_ROW_GROUP:,}"
             )
 
     @property

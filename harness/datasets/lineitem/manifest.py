@@ -61,7 +61,7 @@ def record(path: Path, layout: Layout, rows: int, matches: int, content: int) ->
 
     footer = pq.read_metadata(path)
     if footer.num_rows != rows:
-        raise LabError(f"expected {rows} rows in {path}, found {footer.num_rows}; remove the file and try again")
+        raise LabError(f"{path} has {footer.num_rows} rows instead of {rows}; remove the file and try again")
     sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
     stat = path.stat()
     facts = {

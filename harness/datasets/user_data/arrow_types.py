@@ -66,15 +66,15 @@ def require_known(schema: pa.Schema) -> None:
 def _unknown(of: pa.DataType) -> str:
     """Describe the fault of an Arrow type that polars cannot read, with advice; empty for other types."""
     if pa.types.is_interval(of):
-        return f"expected a type that a frame has, found {of}; cast it to a duration, or to text"
+        return f"a dataframe has no {of}; cast it to a duration or a string"
     if str(of).startswith("extension<pandas.period"):  # polars reads its number
-        return "expected a type that a database has, found a period; make it a timestamp, or text"
+        return "a database has no periods; make it a timestamp or a string"
     if found := next((cast for known, cast in _NOT_IN_POLARS.items() if known(of)), ""):
-        return f"expected a type that polars reads, found {str(of).partition('<')[0]}; {found}"
+        return f"polars cannot read {str(of).partition('<')[0]}; {found}"
     if pa.types.is_struct(of):
         names = [of.field(place).name for place in range(of.num_fields)]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), ""):
-            return f'expected fields of different names, found "{twice}" twice; rename one'
+            return f'two fields are named "{twice}"; rename one'
     return ""
 
 
@@ -83,16 +83,14 @@ def _inside(of: pa.DataType, column: pa.ChunkedArray) -> str:
     if of == column:
         return ""
     if is_offset(getattr(of, "tz", None)):
-        return f"expected the name of a zone, found {of}; cast it to UTC"
+        return f"{of} names no time zone; cast it to UTC"
     around = str(column).partition("<")[0]
     if pa.types.is_decimal256(of):
-        return (
-            f"expected decimals of {MOST_DIGITS} digits at most in a {around}, found {of}; cast them, or make them text"
-        )
+        return f"{of} in a {around}: at most {MOST_DIGITS} digits fit there; cast it, or make it a string"
     if pa.types.is_decimal32(of) or pa.types.is_decimal64(of):  # polars reads other numbers there
-        return f"expected decimals of 128 bits in a {around}, found {of}; cast them, or make them text"
+        return f"{of} in a {around}: cast it to 128 bits, or make it a string"
     if str(of) == UUID and not _in_lists(column):
-        return f"expected UUIDs alone or in lists, found them in a {around}; make them text"
+        return f"a UUID in a {around}: make it a string; UUIDs are taken alone or in lists"
     return ""
 
 
@@ -142,7 +140,7 @@ def require_times(table: pa.Table) -> None:
         for part in (part for chunk in table[name].chunks for part in leaves(chunk) if pa.types.is_time(part.type)):
             ends = pc.min_max(part.cast(pa.int32() if pa.types.is_time32(part.type) else pa.int64())).as_py()
             if part.null_count < len(part) and not 0 <= ends["min"] <= ends["max"] < _A_DAY[part.type.unit]:
-                raise LabError(f'column "{name}": expected times of day before 24:00, found others; leave them out')
+                raise LabError(f'column "{name}": a time of day is not between 0:00 and 24:00; leave its rows out')
 
 
 def leaves(values: pa.Array) -> Iterator[pa.Array]:

@@ -73,7 +73,7 @@ def read(path: Path, form: str, where: str) -> OfFile:
     except (*OF_POLARS, NotImplementedError, OSError, ValueError) as error:
         _require_narrow(path, form)
         reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"{where}: expected {form.replace('_', ' ')}, but it cannot be read: {reason}") from None
+        raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {reason}") from None
 
 
 def _read(path: Path, form: str, where: str) -> OfFile:
@@ -109,13 +109,9 @@ def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:
     """Raise LabError with a column whose Parquet type Arrow reads as another."""
     nested = any(of.num_fields for of in odd.types)
     if nested and (variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema))):
-        raise LabError(
-            f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON, or to a string'
-        )
+        raise LabError(f'column "{variant[1]}": no frame holds a VARIANT of Parquet; cast it to JSON, or to a string')
     if name := next(_of_leaves(file, "converted_type", "INTERVAL"), ""):
-        raise LabError(
-            f'column "{name}": found an INTERVAL of Parquet, which no frame holds; cast it to a string, or to seconds'
-        )
+        raise LabError(f'column "{name}": no frame holds an INTERVAL of Parquet; cast it to a string, or to seconds')
 
 
 def _of_leaves(file: pq.ParquetFile, what: str, wanted: str) -> Iterator[str]:
@@ -152,9 +148,8 @@ def _int96(path: Path, columns: list[str] | None) -> str:
             cut = one - other * 1_000  # it wraps around like the nanoseconds
             if (rows := (cut != 0).fill_null(False).arg_true()).len():
                 raise LabError(
-                    f'column "{field.name}", row {rows[0]}: found timestamps of INT96 with nanoseconds, and others '
-                    "before 1677 or after 2262, which no type holds both; round them to microseconds, or make those "
-                    "beyond null"
+                    f'column "{field.name}", row {rows[0]}: INT96 timestamps with nanoseconds, and others before 1677 '
+                    "or after 2262: no type holds both; round these to microseconds, or make the others null"
                 )
     return _INTO_MICROSECONDS
 
@@ -285,8 +280,7 @@ def _require_narrow(path: Path, form: str) -> None:
         for name, dtype in scans[form](path, glob=False).collect_schema().items() if form in scans else ():
             if dtype in (pl.Int128, pl.UInt128):
                 raise LabError(
-                    f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
-                    "to decimals or to text"
+                    f'column "{name}": {dtype} is wider than 64 bits; cast it to 64 bits, a decimal or a string'
                 )
 
 
@@ -294,7 +288,7 @@ def require_different(names: list[str], where: str) -> None:
     """Raise LabError if two columns have the same name."""
     if len({*names}) < len(names):
         twice = [name for place, name in enumerate(names) if name in names[:place]]
-        raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
+        raise LabError(f'{where}: two columns are named "{twice[0]}"; rename one')
 
 
 def _schema(path: Path, form: str) -> pa.Schema:

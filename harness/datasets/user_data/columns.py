@@ -55,22 +55,22 @@ _IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "times
 _KEYS = _IN_NESTED | {"decimal", "time"}
 _IN_NESTED |= {"decimal", "time", "binary", "array", "nested", "map"}
 _INSTEAD = {
-    pl.Struct: "unnest it into columns, cast its fields, or make it text",
-    pl.Object: "make it text",
-    pl.List: "make it text",
+    pl.Struct: "unnest it into columns, cast its fields, or make it a string",
+    pl.Object: "make it a string",
+    pl.List: "make it a string",
 }
 
 
 def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return a frame in canonical form, and its columns' logical types. Raises LabError for a column without one."""
     if not frame.width:
-        raise LabError("expected at least one column, found none")
+        raise LabError("the data has no columns")
     if not frame.height:
-        raise LabError("expected at least one row, found none: there is nothing to measure")
+        raise LabError("the data has no rows: there is nothing to measure")
     if "" in frame.columns:
-        raise LabError("expected every column to have a name, found one without")
+        raise LabError("a column has no name; name it")
     if odd := [name for name in frame.columns if "\0" in name]:
-        raise LabError(f"expected names that a database holds, found U+0000 in {odd[0]!r}; rename the column")
+        raise LabError(f"column {odd[0]!r}: no database takes U+0000 in a name; rename the column")
     plain = [_plain(series) for series in frame]
     logical_types = {series.name: _logical_type(series) for series in plain}
     return pl.DataFrame([_canonical(series, logical_types[series.name]) for series in plain]), logical_types
@@ -102,11 +102,11 @@ def _logical_type(series: pl.Series) -> str:
         )
     if (row := inside.not_counted(series)) is not None:
         raise LabError(
-            f'column "{series.name}", row {row}: expected moments in lists and structs to the microsecond, found '
-            "nanoseconds, or one beyond; round it or leave it out"
+            f'column "{series.name}", row {row}: a timestamp in a list or struct has nanoseconds, or is out of range; '
+            "round it or leave it out"
         )
     if (row := inside.repeated(series)) is not None:
-        raise LabError(f'column "{series.name}", row {row}: expected a map with every key once, found one twice')
+        raise LabError(f'column "{series.name}", row {row}: a map has one key twice; remove one')
     if isinstance(dtype, pl.BaseExtension):
         stored = series.ext.storage()
         return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else decimals.logical_type_of(stored)
@@ -171,7 +171,7 @@ def _require_same(series: pl.Series, made: pl.Series) -> None:
     changed = made.cast(series.dtype).ne_missing(series).arg_true()
     if changed.is_empty():
         return
-    what = "durations" if isinstance(series.dtype, pl.Duration) else "moments"
+    what = "duration" if isinstance(series.dtype, pl.Duration) else "timestamp"
     finer = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit == "ns"
-    found = "nanoseconds; round them" if finer else "one beyond; leave it out"
-    raise LabError(f'column "{series.name}", row {changed[0]}: expected {what} to the microsecond, found {found}')
+    wrong = "has nanoseconds; round it to microseconds" if finer else "is out of range; leave it out"
+    raise LabError(f'column "{series.name}", row {changed[0]}: a {what} {wrong}')

@@ -28,16 +28,15 @@ def logical_type_of(texts: pl.Series) -> str:
     others = (~texts.str.contains(_NUMBER)).arg_true()
     if len(others):
         raise LabError(
-            f'column "{texts.name}", row {others[0]}: expected decimals, found NaN or infinity; leave these rows '
-            "out, or make them null"
+            f'column "{texts.name}", row {others[0]}: a decimal is NaN or infinity; make it null, or leave its row out'
         )
     scale = _places(texts)
     whole = texts.str.extract(r"^-?0*(\d*)").str.len_chars().max()
     precision = max(int(whole or 0) + scale, MOST_DIGITS + 1)  # type: ignore[arg-type]
     if precision > _MOST:
         raise LabError(
-            f'column "{texts.name}": expected decimals of {_MOST} digits at most, found some of {precision}; round '
-            "them, or make them text"
+            f'column "{texts.name}": a decimal has {precision} digits, and at most {_MOST} fit; round it, or make it '
+            "a string"
         )
     return f"decimal({precision}, {scale})"
 

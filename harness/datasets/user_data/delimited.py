@@ -84,7 +84,7 @@ def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
             )
         if name in names[: place - 1]:
             raise LabError(
-                f'{where}, line {first}, column {place}: expected columns of different names, found "{name}" twice; '
+                f'{where}, line {first}, column {place}: two columns are named "{name}"; '
                 "rename one, or skip lines before the names with --skip-rows"
             )
     return names

@@ -31,7 +31,7 @@ def of_memory(data: Frame) -> pl.DataFrame:
         if (library, name) == ("pandas", "DataFrame"):
             return _of_pandas(_with_index(data))
         if not hasattr(data, "__arrow_c_stream__"):
-            raise LabError(f"expected {_TAKEN}, found {library}.{name}")
+            raise LabError(f"{library}.{name} is no frame; give {_TAKEN}")
         return _of_arrow(data)
 
 
@@ -66,9 +66,7 @@ def _compare(frame: pl.DataFrame, table: pa.Table) -> None:
 def _not_taken(which: str, error: BaseException) -> LabError:
     reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
     reason = reason.encode(errors="backslashreplace").decode()  # including half a surrogate pair
-    return LabError(
-        f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
-    )
+    return LabError(f"{which}no type of Arrow holds all these values ({reason}); cast them, or make them strings")
 
 
 def _with_index(frame: Frame) -> Frame:
@@ -114,9 +112,9 @@ def _table(named: Frame) -> pa.Table:
     for field in table.schema:
         objects = named[field.name] if named[field.name].dtype == object else ()
         if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
-            raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
+            raise LabError(f'column "{field.name}": dates and timestamps are mixed; make all of them timestamps')
         if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
-            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
+            raise LabError(f'column "{field.name}": bytes and strings are mixed; make all of them strings')
         if pa.types.is_timestamp(field.type):
             _require_aware_or_naive(field.name, objects)
     return table
@@ -153,7 +151,7 @@ def _require_same(made: pl.DataFrame, frame: Frame) -> None:
             if (row := _different(column, piece)) is not None:
                 raise LabError(
                     f'column "{name}", row {first + row}: {_told(piece.iloc, row)} would become {_told(column, row)}; '
-                    "cast the column to one type, or make it text"
+                    "cast the column to one type, or make it a string"
                 )
 
 

@@ -25,7 +25,7 @@ from harness.machine import marked, memory_limit, scratch
 from harness.model import Case, LabError, Operation
 from harness.run.rigs import databases
 from harness.run.rigs.databases import DatabaseRig
-from harness.run.rigs.rig import LIMIT, Checked, Rig, RunRequest
+from harness.run.rigs.rig import LIMIT, Checked, Rig, RunRequest, wrong_parameters, wrong_value
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import WARMUP_ROWS, DatabaseAnswer, DatabaseJob
@@ -181,9 +181,9 @@ class ClusterRig(DatabaseRig):
         """Raise LabError if the planned change or kill did not happen."""
         killing, changing = self.meanwhile.killing, self.meanwhile.changing
         if killing and not killing.killed:
-            raise LabError(f"expected a worker to be killed, found none that had written; {killing.error}")
+            raise LabError(f"no worker was killed, because none had written; {killing.error}")
         if changing and not changing.steps:
-            raise LabError(f"expected the table to be changed while it was read, found no change; {changing.error}")
+            raise LabError(f"the table was not changed while it was read; {changing.error}")
 
     def _of_processes(self) -> Numbers:
         looking = self.meanwhile.looking
@@ -232,16 +232,10 @@ def require_parameters(case: Case) -> None:
     """Raise LabError for an unknown parameter of this rig, or an invalid value."""
     needed = {"rows", "workers"} if case.transport.engine else {"rows"}
     if not needed <= case.parameters.keys() <= PARAMETERS:
-        raise LabError(
-            f"experiment {case.experiment}: expected the parameters {', '.join(sorted(needed))} and any of "
-            f"{', '.join(sorted(PARAMETERS - needed))}, found {', '.join(sorted(case.parameters))}"
-        )
+        raise wrong_parameters(case, needed, PARAMETERS - needed)
     for name, values in _MORE.items():
         if name in case.parameters and case.parameters[name] not in values:
-            raise LabError(
-                f"experiment {case.experiment}: expected {name} to be {' or '.join(values)}, "
-                f"found {case.parameters[name]}"
-            )
+            raise wrong_value(case, name, " or ".join(values))
 
 
 @contextmanager

@@ -179,8 +179,8 @@ def _check(request: RunRequest) -> None:
             or not _NETWORK.fullmatch(str(values["network"]))
         ):
             raise LabError(
-                f"experiment {case.experiment}: expected raw_csv, a storage of {', '.join(STORAGE)}, and a network "
-                f'like direct, link, "link 10 ms" or "link 90 MB/s per connection", found {case.dataset}: {case.label}'
+                f"experiment {case.experiment}: {case.dataset}: {case.label}: choose raw_csv, a storage of "
+                f'{", ".join(STORAGE)}, and a network like direct, link, "link 10 ms" or "link 90 MB/s per connection"'
             )
 
 

@@ -16,7 +16,7 @@ from harness.lab.limits import Limits, Off
 from harness.lab.links import Links
 from harness.lab.tls_endpoints import Fronts
 from harness.model import Case, LabError, Server
-from harness.run.rigs.rig import NotNow
+from harness.run.rigs.rig import NotNow, wrong_value
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
@@ -103,9 +103,7 @@ class Networks:
         own, carried = sum(told.get(name, 0) for name in _ON_THE_WIRE), self.links.wire.bytes() - self._bytes_before
         spent = tree_cpu_seconds(self.links.wire.carrier)
         if own > carried:
-            raise LabError(
-                f"expected {own:,} bytes of its connections on the link, found {carried:,}: it went around it"
-            )
+            raise LabError(f"the client moved {own:,} bytes and the link {carried:,}: the client went around the link")
         self._found["link_bytes"] = carried
         if spent is not None and self._cpu_before is not None:
             self._found["link_cpu_seconds"] = round(spent - self._cpu_before, 6)
@@ -130,8 +128,8 @@ def limits_of(case: Case) -> Limits | None:
     rtt_ms, mbit_per_s = (case.parameters.get(name, 0) for name in _OF_LINKS)
     if not (type(rtt_ms) in (int, float) and type(mbit_per_s) is int and min(float(rtt_ms), mbit_per_s) >= 0):
         raise LabError(
-            f"experiment {case.experiment}: expected rtt_ms as a number and mbit_per_s as a whole one (0 adds nothing, "
-            f"and limits nothing), found {case.label}"
+            f"experiment {case.experiment}: {case.label}: choose a number for rtt_ms and a whole one for mbit_per_s "
+            "(0 adds nothing, and limits nothing)"
         )
     return Limits(float(rtt_ms), mbit_per_s)
 
@@ -142,7 +140,7 @@ def tls_of(case: Case) -> bool | None:
     if asked is None:
         return None
     if asked not in ("on", "off"):
-        raise LabError(f"experiment {case.experiment}: expected tls to be on or off, found {asked!r}")
+        raise wrong_value(case, "tls", "on or off")
     return asked == "on"
 
 

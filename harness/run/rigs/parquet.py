@@ -90,7 +90,7 @@ def layouts_of(case: Case) -> list[Layout]:
     values = case.parameters
     parts, each = int(values["parts"]), int(values["parts_per_file"])
     if int(values["files"]) * each > parts:
-        raise LabError(f"experiment {case.experiment}: expected at most {parts} parts in all files, found {case.label}")
+        raise LabError(f"experiment {case.experiment}: {case.label}: choose at most {parts} parts in all files")
     return [
         Layout(
             scale_factor=float(values["scale_factor"]),
@@ -125,8 +125,8 @@ def opened(request: RunRequest) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
     for case in request.cases:
         if case.dataset != "lineitem" or case.parameters["page_cache"] not in PAGE_CACHE:
             raise LabError(
-                f"experiment {case.experiment}: expected lineitem and a page_cache of {', '.join(PAGE_CACHE)}, "
-                f"found {case.dataset} and {case.parameters['page_cache']}"
+                f"experiment {case.experiment}: {case.dataset} and page_cache {case.parameters['page_cache']}: "
+                f"choose lineitem and a page_cache of {', '.join(PAGE_CACHE)}"
             )
     wanted = [_WARMUP, *dict.fromkeys(layout for case in request.cases for layout in layouts_of(case))]
     folder = request.settings.datasets_dir / "lineitem"

@@ -5,7 +5,7 @@ transport, beyond the lab's base dependencies.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -176,10 +176,19 @@ def only_parameters(of: Sequence[Case], known: frozenset[str]) -> None:
     """Raise LabError if an experiment has a parameter that its rig does not know, or lacks one."""
     for case in of:
         if case.parameters.keys() != known:
-            raise LabError(
-                f"experiment {case.experiment}: expected the parameters {', '.join(sorted(known))}, "
-                f"found {', '.join(sorted(case.parameters)) or 'none'}"
-            )
+            raise wrong_parameters(case, known)
+
+
+def wrong_parameters(case: Case, needed: Iterable[str], others: Iterable[str] = ()) -> LabError:
+    """Describe a case whose parameters are not those it needs, with any of some others."""
+    found, wanted, more = (", ".join(sorted(names)) for names in (case.parameters, needed, others))
+    more = f", and any of {more}" if more else ""
+    return LabError(f"experiment {case.experiment}: the parameters are {found or 'none'}; give {wanted}{more}")
+
+
+def wrong_value(case: Case, name: str, choices: str) -> LabError:
+    """Describe a parameter with an invalid value."""
+    return LabError(f"experiment {case.experiment}: {name} {case.parameters[name]!r}: choose {choices}")
 
 
 def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:

@@ -18,6 +18,7 @@ from harness.lab.labs import Lab
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Case, LabError, Operation, Value
+from harness.run.rigs.rig import wrong_value
 from harness.systems import SYSTEMS
 from harness.systems.settings_of_server import FilledTables
 from harness.worker.contracts.databases import DatabaseJob
@@ -50,9 +51,7 @@ def require_values(case: Case) -> None:
         if least is None or (value == AFTER_WARMUP and name == "call"):
             continue
         if not isinstance(value, int) or value < least:
-            raise LabError(
-                f"experiment {case.experiment}: expected {name} to be a number of at least {least}, found {value!r}"
-            )
+            raise wrong_value(case, name, f"a number of at least {least}")
 
 
 def clients(case: Case) -> int:
@@ -86,9 +85,7 @@ def configure(case: Case, lab: Lab, references: References, configured: dict[str
         assert lab.restart
         lab.restart(system)
         if references.ask(system, settings.configure, asked):
-            raise LabError(
-                f"{system}: expected {asked or 'its usual settings'} after it was started anew, found others"
-            )
+            raise LabError(f"{system} does not have {asked or 'its default settings'} after its restart")
     configured[system] = asked
 
 
@@ -126,9 +123,7 @@ def _filling(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
     if not rows:
         return []
     if rows > tables.dataset.rows:
-        raise LabError(
-            f"experiment {case.experiment}: expected rows_before of at most {tables.dataset.rows:,}, found {rows:,}"
-        )
+        raise wrong_value(case, "rows_before", f"at most {tables.dataset.rows:,}")
     source, _ = tables.for_copying(case.transport.system, in_key_order=False)
     return _filled_tables(case).filled(tables.spec, job.table, source, rows)
 
@@ -147,7 +142,7 @@ def lost_before(case: Case, job: DatabaseJob, tables: Tables) -> list[str]:
         return []
     system = case.transport.system
     found = tables.references.ask(system, _filled_tables(case).remove_rows_before, job.table, once=True)
-    return [] if found == rows else [f"expected the {rows:,} rows that were there before, found {found:,}"]
+    return [] if found == rows else [f"{found:,} of the {rows:,} rows from before are there"]
 
 
 def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:

@@ -150,7 +150,7 @@ def opened(request: RunRequest) -> Iterator[Rig[StoreJob, StoreAnswer]]:
     only_parameters(request.cases, PARAMETERS)
     names = {case.dataset for case in request.cases}
     if len(names) > 1:
-        raise LabError(f"expected one dataset in a run on stores, found {', '.join(sorted(names))}")
+        raise LabError(f"a run on stores has one dataset; choose one of {', '.join(sorted(names))}")
     with working_folder(request.settings, "stores") as folder:
         needed = _disk_bytes(request.cases)
         require_disk(folder, needed, "or choose a smaller SIZE")

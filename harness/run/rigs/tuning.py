@@ -20,7 +20,7 @@ from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
 from harness.run.rigs import tuning_answers
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Checked, Rig, RunRequest, working_folder
+from harness.run.rigs.rig import Checked, Rig, RunRequest, working_folder, wrong_parameters, wrong_value
 from harness.run.rigs.tuning_answers import Done
 from harness.worker.contracts.tuning import TuningAnswer, TuningJob
 from harness.worker.messages import Numbers
@@ -183,17 +183,11 @@ def _check(request: RunRequest) -> None:
         names, found = set(_names(case)), case.parameters.keys()
         needed = (names & PARAMETERS) | ({"rows", "files"} if names & {"source", "size"} else set())
         if not needed <= found or not found - needed <= {"source"}:
-            raise LabError(
-                f"experiment {case.experiment}: {case.transport.id} expects the parameters "
-                f"{', '.join(sorted(needed))}, found {', '.join(sorted(found)) or 'none'}"
-            )
+            raise wrong_parameters(case, needed)
         if case.parameters.get("source", SOURCES[0]) not in SOURCES:
-            raise LabError(
-                f"experiment {case.experiment}: expected source {' or '.join(SOURCES)}, "
-                f'found "{case.parameters["source"]}"'
-            )
+            raise wrong_value(case, "source", " or ".join(SOURCES))
         if case.transport.function.__name__ not in tuning_answers.CHECKS:
-            raise LabError(f"{case.transport.id}: nobody knows its answer; give it a check in rigs/tuning_answers.py")
+            raise LabError(f"{case.transport.id} has no known answer; give it a check in rigs/tuning_answers.py")
 
 
 def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:

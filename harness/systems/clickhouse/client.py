@@ -253,9 +253,7 @@ def _ping(parts: SplitResult) -> None:
         with urlopen(url, timeout=address.CONNECT_SECONDS) as answer:
             answer.read()
     except (OSError, HTTPException) as error:
-        raise LabError(
-            f"clickhouse_http at {parts.hostname}:{port}: expected a ClickHouse server to answer /ping, found: {error}"
-        ) from None
+        raise LabError(f"clickhouse_http at {parts.hostname}:{port}: no ClickHouse answers /ping: {error}") from None
 
 
 def _check_native(uri: str) -> None:

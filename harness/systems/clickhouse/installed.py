@@ -112,11 +112,9 @@ def found() -> list[Path]:
 
 def _program(place: Path) -> Path:
     if not (place.is_file() and os.access(place, os.X_OK)):
-        found = "a folder" if place.is_dir() else "a file that may not be executed" if place.exists() else "nothing"
+        found = "is a folder" if place.is_dir() else "is not executable" if place.exists() else "does not exist"
         assert SYSTEM.installed_at is not None
-        raise ServiceError(
-            f"{SYSTEM.installed_at.variable}: expected the program `clickhouse` at {place}, found {found}"
-        )
+        raise ServiceError(f"{SYSTEM.installed_at.variable}: {place} {found}; give the program `clickhouse`")
     return place
 
 

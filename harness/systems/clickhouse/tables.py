@@ -108,8 +108,7 @@ def _described(column: Column) -> str:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
             where = column.place("low" if column.low < _FAR[0] else "high")
             raise LabError(
-                f"{where}: expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, "
-                "found others; leave them or the column out"
+                f"{where}: ClickHouse holds dates from {_FAR[0]} to {_FAR[1]} only; leave the others or the column out"
             )
         if not _DATE[0] <= column.low <= column.high <= _DATE[1]:
             sql_type = column_type(column.logical_type, "Date32") or sql_type

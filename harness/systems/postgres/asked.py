@@ -91,8 +91,8 @@ def _form(field: pa.Field, types: Types) -> str:
     quoted = identifier(field.name)
     instead = _NO_LENGTH.format(quoted) if of == "interval" else f"{quoted}::{cast}"
     raise LabError(
-        f'column "{field.name}": expected a type that a query brings as it is, found {named}; ask for {instead}, or '
-        "give the data as a file"
+        f'column "{field.name}": a query does not return {named} unchanged; ask for {instead}, or give the data as '
+        "a file"
     )
 
 
@@ -124,8 +124,7 @@ def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
             )
         for what, instead in _beyond(answer.column(place)):
             raise LabError(
-                f'column "{field.name}": expected what a frame holds, found {what}; leave these rows out, or ask for '
-                f"{instead}"
+                f'column "{field.name}": a frame cannot hold {what}; leave these rows out, or ask for {instead}'
             )
     return answer.select(list(range(len(schema))))
 
@@ -142,4 +141,4 @@ def _beyond(column: pa.ChunkedArray) -> Iterator[tuple[str, str]]:
     elif first := next((low for name, low in _FIRST.items() if str(values.type).startswith(name)), None):
         numbers = values.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(values.type) else values.cast(pa.int64())
         if (pc.min(numbers).as_py() or 0) < first:
-            yield "infinity or a moment after 294246", "NULL in their place"
+            yield "infinity or a timestamp after 294246", "NULL instead"

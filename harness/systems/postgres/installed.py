@@ -38,7 +38,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
     number = re.search(r"\(PostgreSQL\) (\d+)", said)
     if not number or int(number[1]) < _LEAST:
         raise ServiceError(
-            f"{_variable()}: expected Postgres {_LEAST} or newer in {place}, found {said or 'no answer'}"
+            f"{_variable()}: {said or 'no version'} in {place}; the lab needs Postgres {_LEAST} or newer"
         )
     locale = BUILTIN_LOCALE if int(number[1]) >= _BUILTIN_SINCE else ()
     return replace(SERVICE, prepare=partial(_prepare, place, locale, _extension(place), environment), said=said)
@@ -49,7 +49,7 @@ def build(place: Path) -> str:
     for name in _PROGRAMS:
         if not os.access(place / name, os.X_OK):
             inside = f"; did you mean {place / 'bin'}?" if (place / "bin" / name).exists() else ""
-            raise ServiceError(f"{_variable()}: expected the program `{name}` in {place}, found none{inside}")
+            raise ServiceError(f"{_variable()}: no program `{name}` in {place}{inside}")
     return version_said(place / "postgres", ["--version"])
 
 
@@ -75,8 +75,8 @@ def _prepare(
     account = service_account()
     if account and not can_use(account, programs / "postgres"):
         raise ServiceError(
-            f"{_variable()}: expected `{account.name}` to reach {programs} (Postgres refuses to run as root), found it "
-            "closed to others; run the lab as an ordinary user, or install Postgres where all users reach it"
+            f"{_variable()}: `{account.name}` cannot reach {programs}, and Postgres refuses to run as root; run the "
+            "lab as an ordinary user, or install Postgres where all users reach it"
         )
     if extension:
         (folder / SHARED).mkdir(mode=0o700)

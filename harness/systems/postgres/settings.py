@@ -52,7 +52,7 @@ def configure(connection: Connection, parameters: Mapping[str, Value]) -> bool:
     deadline = time.monotonic() + _RELOAD_SECONDS
     while (found := _is(connection, "max_wal_size")) != wanted["max_wal_size"]:
         if time.monotonic() > deadline:
-            raise LabError(f"postgres: expected max_wal_size to be {wanted['max_wal_size']} MB, found {found} MB")
+            raise LabError(f"postgres: max_wal_size is still {found} MB instead of {wanted['max_wal_size']} MB")
         time.sleep(0.01)
     return False
 
@@ -67,7 +67,7 @@ def _asked(parameters: Mapping[str, Value]) -> dict[str, str]:
     if "wal_level" in parameters:
         asked["wal_level"] = level = str(parameters["wal_level"])
         if level not in _LEVELS:
-            raise LabError(f"expected wal_level to be one of {', '.join(_LEVELS)}, found {level}")
+            raise LabError(f"wal_level {level}: choose from {', '.join(_LEVELS)}")
         if level == "minimal":
             asked["max_wal_senders"] = "0"
     return asked
@@ -83,7 +83,7 @@ def address(uri: str, parameters: Mapping[str, Value]) -> str:
         return uri
     value = str(parameters["synchronous_commit"])
     if value not in ("on", "off"):
-        raise LabError(f"expected synchronous_commit to be on or off, found {value}")
+        raise LabError(f"synchronous_commit {value}: choose on or off")
     parts = urlsplit(uri)
     asked = dict(parse_qsl(parts.query))
     asked["options"] = f"{asked.get('options', '')} -csynchronous_commit={value}".strip()
@@ -94,7 +94,7 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
     """Return the statements to run after an empty table is created."""
     number, columns = int(parameters.get("indexes", 0)), list(spec.logical_types)[1:]
     if number > len(columns):
-        raise LabError(f"expected at most {len(columns)} indexes of {spec.name}, found {number}")
+        raise LabError(f"indexes {number}: choose at most {len(columns)} for {spec.name}")
     made = [f"CREATE INDEX ON {identifier(table)} ({identifier(name)})" for name in columns[:number]]
     if OF_WHOLE_SERVER & parameters.keys():
         kept = ", ".join(f"set_config({literal(name)}, {now}::text, false)" for name, now in (_WAL, _CHECKPOINTS))
@@ -109,7 +109,7 @@ def filled(spec: Specification, table: str, source: str, rows: int) -> list[str]
     """
     (key, *more) = spec.row_key or ("",)
     if more or spec.logical_types.get(key) != "uuid":
-        raise LabError(f"rows_before: expected a dataset with a uuid as its key, found {spec.name}; leave it out")
+        raise LabError(f"rows_before: the key of {spec.name} is no uuid; leave the parameter out")
     names = {name: identifier(name) for name in spec.logical_types}
     values = [f"md5({of}::text || 'before')::uuid" if name == key else of for name, of in names.items()]
     into = identifier(table)

@@ -44,8 +44,8 @@ _DEEPEST = 6  # dimensions of an array
 # Advice for a column that Postgres has no type for.
 _INSTEAD = {
     **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
-    "map": " (hstore has texts alone, and of jsonb numbers come back changed); make it text of JSON, or two lists",
-    "nested": " (a composite type would have to be made beside the table); unnest it, or make it text of JSON",
+    "map": " (hstore has strings only, and jsonb changes numbers); make it a string of JSON, or two lists",
+    "nested": " (the table would need a composite type); unnest it, or make it a string of JSON",
 }
 
 
@@ -59,9 +59,7 @@ def definition(spec: Specification, profile: str) -> str | None:
         return None
     create, keyed = _PROFILES[profile]
     if len(spec.columns) > _MOST_COLUMNS:
-        raise LabError(
-            f"expected at most {_MOST_COLUMNS} columns, which is what Postgres has, found {len(spec.columns)}"
-        )
+        raise LabError(f"{len(spec.columns)} columns: a table of Postgres has at most {_MOST_COLUMNS}; leave some out")
     columns = [_described(column) for column in spec.columns] or [
         f"{identifier(name)} {TYPES[logical]} NOT NULL" + (" DEFAULT ''" if logical == "text" else "")
         for name, logical in spec.logical_types.items()
@@ -98,10 +96,9 @@ def _described(column: Column) -> str:
 def _require_rectangle(column: Column) -> None:
     """Raise LabError for nested lists that do not form an array: https://www.postgresql.org/docs/current/arrays.html"""
     if depth(column.logical_type) > _DEEPEST:
-        raise LabError(f"{column.place('')}: an array of Postgres has at most {_DEEPEST} dimensions; make it text")
+        raise LabError(f"{column.place('')}: an array of Postgres has at most {_DEEPEST} dimensions; make it a string")
     for what, found in {"missing": "a list that is null", "ragged": "lists of other lengths, or empty ones"}.items():
         if what in column.rows:
             raise LabError(
-                f"{column.place(what)}: expected lists in a list to be of one length, as in an array of Postgres, "
-                f"found {found}; make it text"
+                f"{column.place(what)}: an array of Postgres cannot hold {found} in a list; make it a string"
             )

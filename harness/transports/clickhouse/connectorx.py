@@ -28,7 +28,7 @@ def connect(uri):
     """
     parts = urlsplit(uri)
     if parts.scheme != "http":
-        raise Unsupported(f"connectorx is used with an http address here, found {parts.scheme}")
+        raise Unsupported(f"connectorx is used with an http address here, not {parts.scheme}")
     address = f"clickhouse://{parts.netloc}/{dict(parse_qsl(parts.query)).get('database', 'default')}"
     (method,) = _column(address, "SELECT getSetting('network_compression_method')")
     if str(method).upper() != "LZ4":

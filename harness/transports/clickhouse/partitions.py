@@ -67,7 +67,7 @@ def staging_of(uri, table):
             with remembering(uri, f"{table}_staging"):
                 yield f"{table}_staging"
             if rows := client.query(f"SELECT count() FROM {name}").result_rows[0][0]:
-                raise RuntimeError(f"expected {table} to be empty still, found {rows} rows; nothing was loaded")
+                raise RuntimeError(f"{table} is no longer empty, it has {rows} rows; nothing was loaded")
             client.command(f"EXCHANGE TABLES {staging} AND {name}")
         finally:
             client.command(f"DROP TABLE {staging} SYNC")

@@ -209,9 +209,7 @@ def _dividing(columns):
     divisible = (sa.Integer, sa.DateTime)
     suit = [column for column in columns if isinstance(column.type, divisible) and not column.nullable]
     if not suit:
-        raise Unsupported(
-            "expected a column of whole numbers or timestamps without nulls to divide the table by, found none"
-        )
+        raise Unsupported("no column of whole numbers or timestamps without nulls, by which to divide the table")
     return min(suit, key=lambda column: not column.primary_key).name
 
 

@@ -66,7 +66,7 @@ def staging_of(uri, table):
             with connection.transaction():
                 connection.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
                 if connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None:
-                    raise RuntimeError(f"expected {table} to be empty still, found rows; nothing was loaded")
+                    raise RuntimeError(f"{table} is no longer empty; nothing was loaded")
                 comment = f"SELECT obj_description({literal(name)}::regclass, 'pg_class')"
                 [(said,)] = connection.execute(comment).fetchall()
                 connection.execute(f"DROP TABLE {name}")

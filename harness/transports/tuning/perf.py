@@ -30,8 +30,8 @@ def _counted():
 
     if not glob.glob("/sys/bus/event_source/devices/uncore_imc*") or not shutil.which("perf"):
         raise Unsupported(
-            "expected perf and counters of the memory controllers (/sys/bus/event_source/devices/uncore_imc*), "
-            "found none: they are there on Intel servers that are not virtual"
+            "no perf, or no counters of the memory controllers (/sys/bus/event_source/devices/uncore_imc*): only "
+            "Intel servers that are not virtual have these"
         )
     command = ["perf", "stat", "--all-cpus", "--field-separator", ",", "--event", ",".join(EVENTS)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -39,9 +39,9 @@ LOAD, STREAM = "postgres.dask.load_copy", "postgres.adbc.load_ingest"
 @pytest.mark.parametrize(
     ("transport", "parameters", "found"),
     [
-        (LOAD, {"rows": 10}, "expected the parameters rows, workers and any of change, .*, profile, found rows"),
-        (STREAM, {"rows": 10, "threads": 2}, "found rows, threads"),
-        (LOAD, {"rows": 10, "workers": 2, "kill": "often"}, "expected kill to be before or after, found often"),
+        (LOAD, {"rows": 10}, "the parameters are rows; give rows, workers, and any of change, .*, profile"),
+        (STREAM, {"rows": 10, "threads": 2}, "the parameters are rows, threads; give rows, and any of"),
+        (LOAD, {"rows": 10, "workers": 2, "kill": "often"}, "kill 'often': choose before or after"),
     ],
 )
 def test_parameters_that_are_unknown_are_refused(transport, parameters, found):
@@ -73,7 +73,7 @@ PLAIN = {"postgres.dask.load_copy", "clickhouse.dask.load_insert"}
 BY_PARTS = {"postgres.dask.unload_by_parts", "clickhouse.dask.unload_by_parts"}
 ONCE = {"postgres.dask.load_copy_once", "clickhouse.dask.load_insert_once"}
 ONE_MOMENT = {"postgres.dask.unload_one_moment", "clickhouse.dask.unload_one_moment"}
-TOO_LATE = "expected a worker to be killed"  # in the moment between its commit and its word to the engine
+TOO_LATE = "no worker was killed"  # in the moment between its commit and its word to the engine
 TRIES = 3
 
 
