@@ -29,9 +29,10 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' \
 	  $(MAKEFILE_LIST)
-	@echo "bench: SUITE=matrix|crossings|scan|stores|elt|tuning|cluster"
-	@echo "       SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'"
-	@echo "up:    S3=1 CLUSTER=dask|ray|spark; BASE=debian builds every image"
+	@echo "bench:  SUITE=matrix|crossings|scan|stores|elt|tuning|cluster"
+	@echo "        SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'"
+	@echo "engine: ENGINE=ray|spark|daft for cluster, or clickhouse-sqlalchemy"
+	@echo "up:     S3=1 CLUSTER=dask|ray|spark; BASE=debian builds every image"
 
 ##@ Measure, without Docker
 install: $(STAMP) ## Install the lab into .venv, from the locks
@@ -47,7 +48,7 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
 ENGINE ?=
 
-engine: ## Install ENGINE=ray, spark or daft for cluster, or clickhouse-sqlalchemy
+engine: ## Install one more client; ENGINE is below
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
 	  daft | clickhouse-sqlalchemy) $(MAKE) --no-print-directory .venv-$(ENGINE)/.installed ;; \

@@ -239,7 +239,7 @@ def test_without_the_client_of_s3_the_doctor_says_so_and_a_named_server_fails(
     assert (done.returncode, done.stderr) == (0, "")
     assert f"ok   s3: none: {reason}" in done.stdout
     assert (
-        f'ok   extra tuned: {known_extras.EXTRAS["tuned"].brings}; 218 MB; pip install "{PROJECT}[tuned]"\n'
+        f'--   extra tuned: {known_extras.EXTRAS["tuned"].brings}; 218 MB; pip install "{PROJECT}[tuned]"\n'
         in done.stdout
     )
     keys = {"LAB_S3_ENDPOINT": "http://127.0.0.1:1", "LAB_S3_ACCESS_KEY": "key", "LAB_S3_SECRET_KEY": "secret-key"}

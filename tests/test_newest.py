@@ -24,6 +24,7 @@ ELSEWHERE = HERE | {"cpu": "Another CPU"}
 QUICK, STRONG = "postgres.quick.write_polars_x", "postgres.strong.write_polars_x"
 SIZES = (1, 100, 10_000, 1_000_000)
 TRANSPORT = "postgres.psycopg.write_polars_copy_text"
+MATRIX = {"name": "matrix", "parameters": {"rows": [100_000]}, "origins": []}
 OF_CROSSINGS = {"suite": "crossings", "size": "default", "passes": 3}
 
 
@@ -38,7 +39,7 @@ def made(
 ) -> None:
     """Leave a run of the matrix among the results: `name` is the folder it lies in."""
     run_id = Path(name).name
-    plan = {"suite": "matrix", "size": "default", "select": "*", "passes": 3} | facts.pop("plan", {})
+    plan = {"suite": "matrix", "size": "default", "select": "*", "passes": 3, "experiments": [MATRIX]} | facts.pop("plan", {})
     about = {
         "experiment": facts.pop("experiment", "matrix"),
         "run_id": run_id,
@@ -92,10 +93,12 @@ def test_where_this_machine_has_none_it_is_the_reference_run_with_its_machine(
     [
         {"plan": {"size": "smoke"}},
         {"plan": {"select": "postgres.*"}},
+        {"plan": {"experiments": [MATRIX | {"parameters": {"rows": [1_000]}}]}},
+        {"plan": {"experiments": [MATRIX | {"origins": ["published"]}]}},
         {"runs": 5},  # of which four were done
         {"data": [{"name": "own", "rows": 1_000, "columns": {"a": "int64"}}]},
     ],
-    ids=["smoke", "some transports", "not ended", "own data"],
+    ids=["smoke", "some transports", "few rows", "some origins", "not ended", "own data"],
 )
 def test_a_part_of_a_run_or_one_on_own_data_does_not_answer(
     chosen: Settings, capsys: pytest.CaptureFixture[str], facts: dict[str, Any]

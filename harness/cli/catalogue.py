@@ -1,37 +1,38 @@
 """The commands about the catalogue: list and show."""
 
 import sys
+from textwrap import shorten
 from typing import Annotated
 
 import typer
-from rich.padding import Padding
 
 from harness import registry
-from harness.cli.app import app, echo, explained, new_console, put, say
+from harness.cli.app import app, echo, explained, new_console, say
 from harness.model import Origin
 
 
 @app.command("list")
 @explained
 def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*.write_polars_*'")] = "*") -> None:
-    """Print the catalogue of transports, or a part of it."""
+    """Print the catalogue of transports, or a part of it: two lines each on a terminal."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
         return
-    from harness.report.terminal import Sentence
-
     console = new_console()
     for entry in registry.select(pattern):
         published = " (published)" if entry.origin is Origin.PUBLISHED else ""
         say(console, f"{entry.id}{published}")
-        put(console, Padding(Sentence(entry.summary), (0, 0, 0, 4), expand=False))
+        say(console, f"    {shorten(entry.summary, console.width - 4, placeholder=' ...')}")
 
 
 @app.command()
 @explained
 def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as lab list prints it")]) -> None:
-    """Print one transport as a complete Python script; stderr says what it is known to lose."""
+    """Print one transport as a complete Python script.
+
+    Standard error says what it is known to lose.
+    """
     from harness.report.fidelity import loses
     from harness.show import script
 

@@ -9,6 +9,8 @@ import typer
 from harness import settings
 from harness.cli.app import app, echo, explained, new_console, say
 
+_MARKS = {True: "ok  ", None: "--  ", False: "FAIL"}
+
 
 @app.command()
 @explained
@@ -25,8 +27,8 @@ def doctor(
         console = new_console()
         say(console, f"lab: {lab.name}")
         for diagnosis in examination.examine(chosen, lab):
-            well = well and diagnosis.well
-            say(console, f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
+            well = well and diagnosis.well is not False
+            say(console, f"{_MARKS[diagnosis.well]} {diagnosis.subject}: {diagnosis.found}")
     if not well:
         raise typer.Exit(1)
 

@@ -100,7 +100,7 @@ def _found(
     machine = describe_machine()
     reference = folders.reference(chosen.results_dir, suite.name)
     for run in folders.newest_first(chosen.results_dir, suite.name):
-        if run.folder == reference or (_counts(run) and made_on(run.environment, machine)):
+        if run.folder == reference or (_counts(suite, run) and made_on(run.environment, machine)):
             summaries = summarise(run.rows, suite.published)
             if found := answered(run, summaries):
                 return run, summaries, found
@@ -110,15 +110,24 @@ def _found(
     )
 
 
-def _counts(run: StoredRun) -> bool:
-    """Say whether a run of the matrix is of all transports, not of the size smoke, on the lab's data, and has ended.
+def _counts(suite: Suite, run: StoredRun) -> bool:
+    """Say whether a run is on the lab's data and, of the matrix, of all transports, and has ended.
 
-    Runs of `crossings` count as they are: `--network` makes its own small one.
+    A run of the size smoke, or of fewer rows than its size has, does not count. Runs of `crossings` count as they are:
+    `--network` makes its own small one.
     """
     if any("columns" in data for data in run.environment.get("data", ())):  # somebody's own
         return False
     plan = run.environment["plan"]
-    return run.suite != _SUITE or (run.ended and plan["select"] == "*" and plan["size"] != "smoke")
+    if run.suite != _SUITE:
+        return True
+    if not run.ended or plan["select"] != "*" or plan["size"] not in suite.sizes.keys() - {"smoke"}:
+        return False
+    usual = {part.name: part.parameters for part in suite.size(plan["size"]).experiments}
+    return not any(
+        part["origins"] or part["parameters"].get("rows", [0]) < usual.get(part["name"], {}).get("rows", [0])
+        for part in plan["experiments"]
+    )
 
 
 def _said(chosen: settings.Settings, suite: Suite, run: StoredRun, experiments: Sequence[str]) -> list[str]:

@@ -19,10 +19,13 @@ from harness.systems.system import System
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One line of the doctor: the subject, whether it works, what was found and the fix if it does not."""
+    """One line of the doctor: the subject, whether it works, what was found and the fix if it does not.
+
+    `well` is None where something optional is not there.
+    """
 
     subject: str
-    well: bool
+    well: bool | None
     found: str
 
 
@@ -55,7 +58,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     if named:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
-    yield from (Diagnosis(name, True, found) for name, found in extras.lines())
+    yield from (Diagnosis(name, here or None, found) for name, here, found in extras.lines())
 
 
 def _words(system: System, server: Server, lab: Lab) -> Iterator[str]:
@@ -73,7 +76,7 @@ def _installed(settings: Settings) -> Iterator[Diagnosis]:
         except ServiceError as error:
             said = str(error)
         yield Diagnosis(
-            f"installed {name}", True, f"{said}, not used; {variable}={place} makes the embedded lab start it"
+            f"installed {name}", None, f"not used: {said}; {variable}={place} starts it"
         )
 
 
@@ -121,7 +124,7 @@ def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None, named:
     yield Diagnosis("transports", True, f"{can_run} of {len(all_of_databases)} can run here")
     for reason, names in missing.items():
         clients = ", ".join(dict.fromkeys(name.rpartition(".")[0] for name in names))
-        yield Diagnosis(f"{len(names)} unavailable ({clients})", True, f"{reason}{_fix(reason)}")
+        yield Diagnosis(f"{len(names)} transports of {clients}", None, f"{reason}{_fix(reason)}")
 
 
 def _fix(reason: str) -> str:

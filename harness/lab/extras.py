@@ -49,13 +49,13 @@ EXTRAS = {
 ALL = ("all", "all of these but ray and spark", 1262)
 
 
-def lines() -> Iterator[tuple[str, str]]:
-    """Yield the installed extras, then each other one: a subject, and its description."""
-    if installed := [f"{name} ({extra.megabytes} MB)" for name, extra in EXTRAS.items() if extra.installed]:
-        yield "extras installed", ", ".join(installed)
+def lines() -> Iterator[tuple[str, bool, str]]:
+    """Yield the installed extras, then each other one: a subject, whether it is installed, and its description."""
+    if installed := [name for name, extra in EXTRAS.items() if extra.installed]:
+        yield "extras installed", True, ", ".join(installed)
     others = {name: extra for name, extra in EXTRAS.items() if not extra.installed}
     for name, extra in others.items():
-        yield f"extra {name}", f'{extra.brings}; {extra.megabytes} MB; pip install "{PROJECT}[{name}]"'
-    if others:
+        yield f"extra {name}", False, f'{extra.brings}; {extra.megabytes} MB; pip install "{PROJECT}[{name}]"'
+    if others.keys() - {"ray", "spark"}:
         name, brings, megabytes = ALL
-        yield f"extra {name}", f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'
+        yield f"extra {name}", False, f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'

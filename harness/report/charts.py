@@ -79,9 +79,10 @@ WINNER = "each cell names the fastest transport whose values came back exact, an
 FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, or a gap beside"
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
-_WIDTH, _HEIGHT = 900, 380  # pixels
+_WIDTH, _HEIGHT = 430, 320  # pixels: a telephone has room for as many
 _LETTER = 6.2  # pixels of a letter, about
-_LABEL, _LONGEST = 46, 100  # letters of a line of a transport's name, and of the legend
+_LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
+_BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
 _STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
 _INKS = {  # face, edge and text of a cell: dark, light and empty ones are told apart without any colour, too
@@ -138,6 +139,7 @@ class Chart:
         return Drawing(self.name, self.title, self.caption, self.svg())
 
 
+_WORD = re.compile(r"(?:[^\s._]|[._](?![A-Za-z]))+[._]?")  # a cell is as wide as the longest
 # A layer without a mark says nothing.
 _EMPTY = re.compile(r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)')
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
@@ -212,7 +214,7 @@ _ROLES = {  # colour and shape of a transport's role in a direction; the fastest
     FASTEST: ("#0072B2", "circle", 50),
 }
 _ROLES_SAID = {USUAL: "what most code does", PYPI: "fastest with packages of PyPI", FASTEST: "fastest of all"}
-_LANE, _NARROW = 44, 430  # pixels: the height of a direction, and the width of all, which a telephone has room for
+_LANE = 44  # pixels: the height of a direction
 
 
 def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
@@ -268,15 +270,14 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     title = "How long each direction takes"
     notes = ["median seconds, logarithmic; upright: the server alone; right: how many times faster than most code"]
     notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
-    spec = {"width": _NARROW, "height": {"step": _LANE}, "layer": layers}
+    spec = {"width": _WIDTH, "height": {"step": _LANE}, "layer": layers}
     says = f"{_capital(notes[0])}: first with packages of PyPI, then of all."
-    return Chart(HERO, title, says, _whole(title, notes, spec, _NARROW))
+    return Chart(HERO, title, says, _whole(title, notes, spec))
 
 
-def _whole(title: str, notes: Sequence[str], spec: Spec, wide: int = _WIDTH) -> Spec:
+def _whole(title: str, notes: Sequence[str], spec: Spec) -> Spec:
     """Return a specification with its title and what all have."""
-    room = wide / _WIDTH
-    words = textwrap.wrap(printable(title), int(95 * room)), textwrap.wrap(" · ".join(notes), int(135 * room))
+    words = textwrap.wrap(printable(title), 45), textwrap.wrap(" · ".join(notes), 64)
     schema = "https://vega.github.io/schema/vega-lite/v6.json"
     said = dict(zip(("text", "subtitle"), words, strict=True))
     return {"$schema": schema, "title": said, "config": _CONFIG, "padding": 10, **spec}
@@ -353,7 +354,8 @@ def _bars(
     drawn = [mark for mark in marks if "middle" in mark]
     names = [name for name in looks if any(mark["colour"] == name for mark in drawn)]
     labels = [_broken(label) for label in _labels(ordered)]
-    high = max(label.count("\n") + 1 for label in labels) * 13 + 9
+    high = max(label.count("\n") + 1 for label in labels) * 13 + _BAR + 12  # names are above their bars
+    low, above = {"yOffset": high / 2 - 11}, high / 2 - 25
     up = {"field": "y", "type": "ordinal", "axis": None, "scale": {"domain": list(range(len(ordered)))}}
     values = [
         *(mark["middle"] for mark in drawn),
@@ -364,14 +366,16 @@ def _bars(
     along = _axis(what, [*values[: len(drawn)], *(one for one in values[len(drawn) :] if one), *lows], picture.log)
     along["axis"]["title"] += ": more is better" if what.more_is_better else ": less is better"
     colour = _looking(names, looks, "colour", 0)
-    bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": {"band": 0.7}}
-    words = _WORDS | {"align": "left", "dx": 8}
+    bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": _BAR}
+    words = _LINE | {"align": "right", "dy": above}
     quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
     layers = [
-        _named(labels, up, [not case.y for case in ordered]),
-        _layer(drawn, bar, True, y=up, x={"field": "middle"} | along, color=colour),
-        *_whiskers([mark for mark in drawn if "low" in mark], y=up, x={"field": "low"} | along, x2={"field": "high"}),
-        _layer(authors, _DIAMOND, True, y=up, x={"field": "x"} | along),
+        _named(labels, up, [not case.y for case in ordered], above),
+        _layer(drawn, bar | low, True, y=up, x={"field": "middle"} | along, color=colour),
+        *_whiskers(
+            [mark for mark in drawn if "low" in mark], low, y=up, x={"field": "low"} | along, x2={"field": "high"}
+        ),
+        _layer(authors, _DIAMOND | low, True, y=up, x={"field": "x"} | along),
         _layer(drawn, words, y=up, x={"value": "width"}, text={"field": "text"}),
         _layer(
             [m for m in marks if "middle" not in m],
@@ -383,7 +387,7 @@ def _bars(
             color=quiet,
         ),
     ]
-    return {"width": _WIDTH - 340, "height": {"step": high}, "layer": layers}, bool(authors)
+    return {"width": _WIDTH, "height": {"step": high}, "layer": layers}, bool(authors)
 
 
 _DOT = {"type": "point", "filled": True, "size": 55, "opacity": 1}
@@ -398,10 +402,10 @@ _DIAMOND = {
 }
 
 
-def _whiskers(marks: Sequence[_Mark], **encoding: Any) -> list[Spec]:
+def _whiskers(marks: Sequence[_Mark], at: _Mark, **encoding: Any) -> list[Spec]:
     """Return the ranges of marks: white below dark, so that they are seen on a dark bar, too."""
     return [
-        _layer(marks, {"type": "rule", "strokeWidth": wide, "stroke": colour}, **encoding)
+        _layer(marks, {"type": "rule", "strokeWidth": wide, "stroke": colour} | at, **encoding)
         for wide, colour in ((3.2, GROUND), (1.3, INK))
     ]
 
@@ -444,17 +448,19 @@ def _broken(label: str, longest: int = _LABEL) -> str:
     return "\n".join(part for line in lines for part in textwrap.wrap(line, longest) or [""])
 
 
-def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool] = ()) -> Spec:
-    """Return the names of lines, to the left of the axes."""
+def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: float) -> Spec:
+    """Return the names of bars, the last line of each so many pixels below the middle of its place."""
     names = [
         {"y": number, "text": label, "quiet": one}
         for number, (label, one) in enumerate(zip(labels, quiet, strict=True))
     ]
     colour = {"condition": {"test": "datum.quiet", "value": QUIET}, "value": INK}
-    words = _WORDS | {"align": "right", "dx": -8}
+    last = {"expr": f"{above} - 13 * (length(split(datum.text, '\\n')) - 1)"}
+    words = _LINE | {"dy": last}
     return _layer(names, words, y=axis, x={"value": 0}, text={"field": "text"}, color=colour)
 
 
+_LINE = {"type": "text", "baseline": "middle", "align": "left"}
 # Of a text of several lines the middle is where it belongs.
 _WORDS = {"type": "text", "baseline": "middle", "dy": {"expr": "6.5 - 6.5 * length(split(datum.text, '\\n'))"}}
 
@@ -492,7 +498,7 @@ def _lines(
     colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
     changes = _changes(picture, about)
 
-    def panel(log: bool, width: int) -> Spec:
+    def panel(log: bool) -> Spec:
         heights = [mark[end] for mark in (*marks, *authors, *bounds) for end in ("y", "low", "high") if end in mark]
         y = _axis(what, [one for one in heights if one >= 0], log)
         places = sorted({case.place for case in drawable if case.place is not None}, key=_sorted_place)
@@ -504,6 +510,8 @@ def _lines(
         if numeric:
             x = _axis(along, [mark["x"] for mark in (*marks, *authors)], log, sorted({mark["x"] for mark in marks}))
             x["scale"] |= {} if log else {"zero": False}
+            if along.column.endswith("mbit_per_s"):  # as in the tables, 0 is no limit
+                x["axis"]["labelExpr"] = f"datum.value ? {x['axis']['labelExpr']} : 'unlimited'"
         floor = y["scale"].get("domain", [-math.inf])[0]
         reaches = [
             mark | {"low": max(mark["low"], floor)} for mark in marks if mark.get("high", 0) > mark.get("low", 0)
@@ -511,7 +519,7 @@ def _lines(
         at, up = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}, {"y": {"field": "y"} | y}
         joined = at | {"color": colour, "detail": {"field": "line"}}
         reach = {"x": at["x"], "y": {"field": "low"} | y, "y2": {"field": "high"}, "color": colour}
-        along_rows, here = (at, at) if picture.x == "rows" else (up, up | {"x": {"value": width - 8}})
+        along_rows, here = (at, at) if picture.x == "rows" else (up, up | {"x": {"value": _PANEL - 8}})
         limit = {"type": "line" if picture.x == "rows" else "rule", "strokeDash": [7, 3]}
         open_mark = at | {"stroke": colour | {"legend": None}}
         layers = [
@@ -524,12 +532,12 @@ def _lines(
             *([_layer(authors, _DOT | {"fill": GROUND}, True, **open_mark)] if authors else []),
             *([_layer(bounds, _DOT | {"shape": "stroke"}, True, **here, color=colour)] if bounds else []),
         ]
-        return {"width": width, "height": _HEIGHT, "layer": layers}
+        return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 
     if picture.inset and numeric and not picture.log:
-        small = panel(True, 240) | {"title": {"text": "the same, both axes logarithmic", "fontSize": 11}}
-        return {"hconcat": [panel(False, _WIDTH - 420), small]}, bool(authors)
-    return panel(picture.log, _WIDTH - 100), bool(authors)
+        small = panel(True) | {"title": {"text": "the same, both axes logarithmic", "fontSize": 11}}
+        return {"vconcat": [panel(False), small]}, bool(authors)
+    return panel(picture.log), bool(authors)
 
 
 def _sorted_place(place: str | float) -> tuple[bool, str | float]:
@@ -704,7 +712,7 @@ def _crosses(
         _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"x": {"field": "left"} | x, "x2": {"field": "right"}}),
         _layer(marks, _DOT, True, **at, shape=shape),
     ]
-    return {"width": _WIDTH - 100, "height": _HEIGHT, "layer": layers}
+    return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 
 
 def found_costs(about: Sequence[Row]) -> list[Cost]:
@@ -792,21 +800,29 @@ def _cells(
     cells: Sequence[tuple[int, int, str, str, tuple[str, str, str, bool]]], columns: Sequence[str], lines: Sequence[str]
 ) -> Spec:
     """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words."""
-    labels = [_broken(line, 40) for line in lines]
-    left = max(len(part) for label in labels for part in label.split("\n")) * _LETTER
-    wide = (_WIDTH - 30 - left) / len(columns)
-    room = max(8, int(wide / _LETTER) - 1)
+    longest = max(map(len, _WORD.findall(" ".join([*columns, *(words for _, _, words, *_ in cells)]))), default=0)
+    wide = max(_WIDTH / len(columns), longest * _LETTER + 8)
+    room = int(wide / _LETTER) - 1
+    texts = {(column, line): _broken(words, room) for column, line, words, *_ in cells}
+    high = max(text.count("\n") + 1 for text in texts.values()) * 13 + 12
     heads = [{"x": place, "text": _broken(head, room)} for place, head in enumerate(columns)]
     names = ("face", "edge", "ink", "dashed")
-    marks: list[_Mark] = [
-        {"x": column, "y": line, "text": _broken(words, room), "says": says} | dict(zip(names, ink, strict=True))
-        for column, line, words, says, ink in cells
-    ]
-    high = max(words.count("\n") + 1 for words in (*(mark["text"] for mark in marks), *labels)) * 13 + 12
-    x, y = (
-        {"field": field, "type": "ordinal", "axis": None, "scale": {"padding": gap, "domain": list(range(len(of)))}}
-        for field, gap, of in (("x", 0.03, columns), ("y", 0.08, lines))
-    )
+    labels: list[_Mark] = []
+    marks: list[_Mark] = []
+    bottom = 0
+    for line, name in enumerate(lines):  # its name is above its cells
+        label = _broken(name, int(wide * len(columns) / _LETTER))
+        labels.append({"y": bottom + 10, "text": label})
+        top = bottom + 13 * (label.count("\n") + 1) + 6
+        bottom = top + high
+        marks += [
+            {"x": column, "top": top, "y": (top + bottom) / 2, "bottom": bottom, "text": texts[column, line]}
+            | {"says": says, **dict(zip(names, ink, strict=True))}
+            for column, of, _, says, ink in cells
+            if of == line
+        ]
+    x = {"field": "x", "type": "ordinal", "axis": None, "scale": {"padding": 0.03, "domain": list(range(len(columns)))}}
+    upper, y = ({"field": end, "type": "quantitative", "axis": None, "scale": None} for end in ("top", "y"))
     plain = {name: {"field": name, "type": "nominal", "scale": None} for name in names}
     dash = {"condition": {"test": "datum.dashed", "value": [4, 2]}, "value": [1, 0]}
     above = {
@@ -816,12 +832,22 @@ def _cells(
         "dy": {"expr": "8 - 13 * length(split(datum.text, '\\n'))"},
     }
     layers = [
-        _named(labels, y, [False] * len(labels)),
+        _layer(labels, _LINE, x={"value": 0}, y=y, text={"field": "text"}),
         _layer(heads, above, x=x, y={"value": 0}, text={"field": "text"}),
-        _layer(marks, "rect", True, x=x, y=y, fill=plain["face"], stroke=plain["edge"], strokeDash=dash),
+        _layer(
+            marks,
+            "rect",
+            True,
+            x=x,
+            y=upper,
+            y2={"field": "bottom"},
+            fill=plain["face"],
+            stroke=plain["edge"],
+            strokeDash=dash,
+        ),
         _layer(marks, _WORDS, x=x, y=y, text={"field": "text"}, color=plain["ink"]),
     ]
-    return {"width": {"step": wide}, "height": {"step": high}, "layer": layers}
+    return {"width": {"step": wide}, "height": bottom, "layer": layers}
 
 
 def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
@@ -849,7 +875,7 @@ def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, 
     layer = _layer(marks, "line", True, **at, detail={"field": "line"}, strokeDash=dashed)
     note = f"one run each of pass {last}; each point is the mean since the sample before it, some 50 ms earlier"
     more = " Runs too short for two samples have no line." if traced < len(wanted) else ""
-    spec = _whole(picture.title, [note], {"width": _WIDTH - 100, "height": 300} | layer)
+    spec = _whole(picture.title, [note], {"width": _PANEL, "height": _HEIGHT} | layer)
     return f"CPU time of the worker process, sampled from outside; {note}.{more}", spec
 
 

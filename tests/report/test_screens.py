@@ -93,7 +93,11 @@ def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, mo
     monkeypatch.setattr(catalogue, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
     catalogue.list_("*.write_*")
     entries = registry.select("*.write_*")
-    read(console, width, [*(entry.id for entry in entries), *(entry.summary for entry in entries)])
+    shown = read(console, width, [entry.id for entry in entries]).splitlines()
+    assert len(shown) == 2 * len(entries)
+    for entry, line in zip(entries, shown[1::2], strict=True):
+        begun, cut, _ = line.strip().partition(" ...")
+        assert entry.summary == begun or (cut and entry.summary.startswith(f"{begun} "))
 
     console = terminal(width)
     found = [Diagnosis("s3", False, f"no server: {'set LAB_S3_ENDPOINT or ' * 9}{LONG}"), Diagnosis("x", True, "18.4")]

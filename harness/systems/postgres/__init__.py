@@ -23,9 +23,7 @@ SYSTEM = System(
     ),
     source_profile="unlogged",
     fixes={
-        "pg_parquet": "run make up, which asks its repository again, or takes its Debian package from "
-        "images/postgres/packages (or CREATE EXTENSION pg_parquet where it is installed; or, without Docker, set "
-        "LAB_POSTGRES_BIN to a Postgres that has it)"
+        "pg_parquet": "make up again, CREATE EXTENSION pg_parquet, or set LAB_POSTGRES_BIN to a Postgres that has it"
     },
     shares_folder=True,
     variables=("PG",),
