@@ -2,7 +2,6 @@
 
 import json
 import re
-import select
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from arrow_wire.errors import Conflict, DamagedStream, Disconnected, ServerError, WrongValue
+from arrow_wire.sockets import wait_readable
 
 Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
 Body: TypeAlias = memoryview | Iterable[bytes | memoryview]
@@ -159,7 +159,7 @@ def rows_of(answer: bytes) -> list[list[Any]]:
 
 def close_if_hung_up(client: HTTPConnection) -> None:
     """Close a connection whose other end is closed: a server keeps an idle one only so long."""
-    if client.sock and select.select([client.sock], [], [], 0)[0]:
+    if client.sock and wait_readable(client.sock, 0):
         client.close()  # the request opens it again
 
 

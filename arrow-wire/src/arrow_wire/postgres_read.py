@@ -7,7 +7,6 @@ asked for as text and all others in binary, which costs the server a fifth less 
 
 import os
 import queue
-import select
 import socket
 import struct
 import sys
@@ -29,6 +28,7 @@ from arrow_wire.postgres_reader import COPY, FULL, Decoder, Reading, Style, read
 from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of, types_of
 from arrow_wire.postgres_transactions import within
 from arrow_wire.postgres_types import ServerType
+from arrow_wire.sockets import wait_readable
 
 Arrays: TypeAlias = list[pa.Array]
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
@@ -265,7 +265,7 @@ class _Received:
         while True:
             # After that time less is fetched too: the end of a slice.
             seconds = max(0.0005, 0.002 * self._wake / _WAKE_UP) if self._wake > 1 else None
-            select.select([self._wire], [], [], seconds)
+            wait_readable(self._wire, seconds)
             with suppress(BlockingIOError):  # nothing came
                 if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
                     raise Disconnected("the server closed the connection")
