@@ -35,4 +35,5 @@ from a ClickHouse server (the list is made of its docstrings):
 - In a session with an id, a query's ``readonly`` setting stays until the session ends. Such a session can create, fill
   (with data) and drop temporary tables by GET. Every other change is refused, without looking for its table.
 - ``INSERT ... FROM INFILE`` is refused (code 78); a server reads a local file.
+- The engine keeps no ``system.query_log``, and no definitions of system tables (SHOW CREATE): code 60.
 """

@@ -46,9 +46,6 @@ _FAILURES = {
 }
 _DECODING_ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, EOFError)
 
-# From the most to the least preferred: chooseHTTPCompressionMethod of a ClickHouse server, without br, snappy, xz, bz2.
-_ENCODINGS_BY_PREFERENCE = ("zstd", "lz4", "gzip", "deflate")
-
 
 def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Decompress a request's body. Raises ClickHouseError for an unknown encoding and for damaged or truncated data."""
@@ -100,18 +97,6 @@ class Encoder(Protocol):
         """Return the remaining compressed bytes."""
 
 
-class PlainEncoder:
-    """Passes the data on unchanged."""
-
-    def compress(self, data: bytes | memoryview) -> bytes | memoryview:
-        """Return the data."""
-        return data
-
-    def flush(self) -> bytes:
-        """Return nothing: nothing is held back."""
-        return b""
-
-
 class Lz4Encoder:
     """One lz4 frame."""
 
@@ -148,6 +133,15 @@ class FrameEncoder:
         return b""
 
 
+# From the most to the least preferred: chooseHTTPCompressionMethod of a ClickHouse server, without br, snappy, xz, bz2.
+_ENCODERS: dict[str, Callable[[int], Encoder]] = {
+    "zstd": lambda level: zstandard.ZstdCompressor(level=level).compressobj(),
+    "lz4": Lz4Encoder,
+    "gzip": lambda level: zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW),
+    "deflate": zlib.compressobj,
+}
+
+
 def choose_encoding(accepted: str) -> str:
     """Choose the encoding of a response as a server does, from an Accept-Encoding header; "" means no compression."""
     names = set()
@@ -155,20 +149,12 @@ def choose_encoding(accepted: str) -> str:
         name, _, quality = item.strip().partition(";")
         if quality.replace(" ", "") not in ("q=0", "q=0.0"):
             names.add(name.strip().lower())
-    return next((name for name in _ENCODINGS_BY_PREFERENCE if name in names), "")
+    return next((name for name in _ENCODERS if name in names), "")
 
 
 def body_encoder(encoding: str, level: int) -> Encoder:
     """Return the encoder for a response's Content-Encoding; the level is ClickHouse's http_zlib_compression_level."""
-    if encoding == "gzip":
-        return zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
-    if encoding == "deflate":
-        return zlib.compressobj(level)
-    if encoding == "lz4":
-        return Lz4Encoder(level)
-    if encoding == "zstd":
-        return zstandard.ZstdCompressor(level=level).compressobj()
-    return PlainEncoder()
+    return _ENCODERS[encoding](level)
 
 
 # ---------------------------------------------------------------- native frames

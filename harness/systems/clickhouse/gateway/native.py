@@ -49,6 +49,10 @@ class NativeConnection(socketserver.BaseRequestHandler):
         with contextlib.suppress(ConnectionError, EOFError, TimeoutError, ProtocolError):
             self.input.deadline = time.monotonic() + self.server.greeting_seconds
             greeting = packets.read_hello(self.reader)
+            if greeting is None:
+                port = self.server.server_address[1]
+                self._send(b"HTTP/1.0 400 Bad Request\r\n\r\nPort %d is for clickhouse-client program\r\n" % port)
+                return
             try:
                 self.server.users.check(greeting.user, greeting.password)
                 self.revision = min(greeting.revision, packets.REVISION)

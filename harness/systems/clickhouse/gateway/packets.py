@@ -85,9 +85,12 @@ class QueryHead:
     text_bytes: int
 
 
-def read_hello(reader: Reader) -> Hello:
-    """Read a client's greeting, with its packet number. Raises ProtocolError for another packet."""
-    if reader.byte() != CLIENT_HELLO:
+def read_hello(reader: Reader) -> Hello | None:
+    """Read a client's greeting; return None for a request of HTTP. Raises ProtocolError for anything else."""
+    packet = reader.byte()
+    if packet in b"GP":  # GET, POST
+        return None
+    if packet != CLIENT_HELLO:
         raise ProtocolError("expected a ClickHouse native handshake")
     limit = MAX_HANDSHAKE_TEXT_BYTES
     client = reader.text(limit)

@@ -229,3 +229,9 @@ def test_a_file_of_the_server_cannot_be_inserted(gateway, table, tmp_path):
     (tmp_path / "some.csv").write_text("5\n")
     answer = gateway.ask(body=f"INSERT INTO {table} (number_1) FROM INFILE '{tmp_path}/some.csv' FORMAT CSV".encode())
     assert answer.code == "78"
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM system.query_log", "SHOW CREATE TABLE system.one"])
+def test_the_engine_has_no_log_of_queries_and_no_definitions_of_system_tables(gateway, query):
+    """The engine keeps no ``system.query_log``, and no definitions of system tables (SHOW CREATE): code 60."""
+    assert gateway.ask(query).code == "60"

@@ -163,3 +163,10 @@ def test_a_wrong_checksum_of_a_native_block_is_refused_with_the_code_of_a_server
 @pytest.mark.parametrize(("kind", "found"), [("USERS", b"default\n"), ("POLICIES", b""), ("ROLES", b"")])
 def test_users_policies_and_roles_can_be_listed(gateway, kind, found):
     assert gateway.query(f"SHOW {kind}") == found
+
+
+def test_a_request_of_http_at_the_native_port_is_told_where_it_is(gateway):
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(b"GET /?query=SELECT+1 HTTP/1.1\r\n\r\n")
+        told = f"Port {gateway.native_port} is for clickhouse-client program\r\n"
+        assert connection.recv(1 << 16).decode() == f"HTTP/1.0 400 Bad Request\r\n\r\n{told}"
