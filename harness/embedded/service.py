@@ -21,8 +21,7 @@ class Service:
     `ready_file` exists and `is_ready(folder)` is true. `release(folder)` frees what a killed service leaves outside its
     folder. `programs` are the names of its processes if those do not keep the HOME they got. `reachable(folder)` is the
     folder itself, or another one if the account of its processes cannot reach it. `last_words` occur in the log line
-    that gives the reason when it exits by itself. `not_here` are words of an error specific to this service: another
-    server of its database could do the request. `said` is an installed program's version string.
+    that gives the reason when it exits by itself. `said` is an installed program's version string.
     """
 
     ports: int
@@ -34,7 +33,6 @@ class Service:
     programs: tuple[str, ...] = ()
     reachable: Callable[[Path], Path] = lambda folder: folder
     last_words: str = ""
-    not_here: str = ""
     said: str = ""
 
 

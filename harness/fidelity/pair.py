@@ -10,14 +10,12 @@ from harness.address import redact
 from harness.check import equality
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
-from harness.embedded.service import Service
 from harness.fidelity import tables
 from harness.fidelity.examination import Examination
 from harness.fidelity.witness import Witness
 from harness.model import OR, Fate, Finding, Operation, Status, Transport
 from harness.run.execution import Worker
 from harness.run.rigs.databases import addresses
-from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Failed
 
@@ -85,7 +83,7 @@ def _judged(
         return Finding(entry, kind.name, Fate.CHANGED, should, short(done, exam))
     if isinstance(answer, Failed):
         fate = _FATES.get(answer.status, Fate.REFUSED)
-        if _not_here(entry, answer.error) or (kind is CONTROL and answer.status == Status.UNSUPPORTED):
+        if kind is CONTROL and answer.status == Status.UNSUPPORTED:
             fate = Fate.UNAVAILABLE
         return Finding(entry, kind.name, fate, should, short(answer.error, exam))
     try:
@@ -106,12 +104,6 @@ def expected(kind: Kind, of_system: Witness, found: pl.DataFrame) -> pl.DataFram
     """Return the expected frame, for a read without the columns that SELECT * omits."""
     # By name, because polars would read the name * as all columns.
     return pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
-
-
-def _not_here(entry: Transport, error: str) -> bool:
-    """Return whether only the embedded service cannot do this, although a server could."""
-    service = SYSTEMS[entry.system].service
-    return isinstance(service, Service) and bool(service.not_here) and service.not_here in error
 
 
 def short(text: str, exam: Examination) -> str:

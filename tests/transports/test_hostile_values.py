@@ -65,20 +65,6 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
 
 
 @pytest.mark.long
-def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_only(lab_of_tests: Lab) -> None:
-    """ClickHouse's own native handler takes JSON in blocks: no way is to blame that the gateway does not."""
-    chosen = [registry.one("clickhouse.asynch.write_polars_columnar_lz4")]
-    kinds = [KINDS["json"], KINDS["generated"]]
-    exam = Examination(lab_of_tests, labs.check(lab_of_tests), "no S3 server in this test", "", chosen, kinds=kinds)
-    found = {finding.kind: finding for finding in trials.examine(exam)}
-    assert {name: finding.fate for name, finding in found.items()} == {
-        "json": Fate.UNAVAILABLE,
-        "generated": Fate.EXACT,
-    }
-    assert all(finding.as_wanted for finding in found.values())
-
-
-@pytest.mark.long
 def test_transports_through_s3_are_as_declared_in_another_time_zone(lab_of_tests: Lab, tmp_path: Path) -> None:
     chosen = [entry for entry in registry.select("clickhouse.*") if "s3" in entry.needs]
     kinds = [KINDS[name] for name in ("timestamps_elsewhere", "timestamps_tz_elsewhere")]

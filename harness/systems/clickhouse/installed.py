@@ -96,7 +96,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
             },
         )
 
-    return replace(SERVICE, prepare=prepare, ready_file=_OUTPUT, is_ready=_is_ready, not_here="", said=build(place))
+    return replace(SERVICE, prepare=prepare, ready_file=_OUTPUT, is_ready=_is_ready, said=build(place))
 
 
 def build(place: Path) -> str:

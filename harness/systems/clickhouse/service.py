@@ -11,7 +11,6 @@ from pathlib import Path
 from harness.embedded.keeper import Command, Task
 from harness.embedded.service import Service
 from harness.machine import variables
-from harness.systems.clickhouse.gateway.blocks import NOT_HERE
 
 
 def _prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
@@ -47,5 +46,4 @@ SERVICE = Service(
     lambda folder: (folder / "ready.json").read_bytes().endswith(b"\n"),
     _endpoints,
     lambda folder: None,
-    not_here=NOT_HERE,
 )

@@ -22,9 +22,6 @@ MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
 _MAX_NESTING = 64
-NOT_HERE = (
-    "cannot be sent as native blocks to this gateway"  # a server accepts it, so this is not the transport's fault
-)
 
 _WIDTHS = {
     "Bool": 1, "Date": 2, "Date32": 4, "DateTime": 4, "DateTime64": 8, "Decimal128": 16, "Decimal256": 32,
@@ -56,7 +53,7 @@ class UnknownTypeError(ProtocolError):
     """A column type whose layout is not known here, so the block's end cannot be found."""
 
     def __init__(self, type_name: str) -> None:
-        super().__init__(f"type {type_name!r} {NOT_HERE}; insert it with FORMAT ...")
+        super().__init__(f"type {type_name!r} cannot come here as native blocks; insert it with FORMAT ...")
 
 
 @dataclass(frozen=True, slots=True)
