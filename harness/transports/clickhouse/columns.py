@@ -121,14 +121,14 @@ def uuid_halves(texts):
 
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) != 36).any():
-        raise ValueError("expected UUIDs as texts of 36 characters")
+        raise ValueError("a UUID does not have 36 characters")
     letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
     value_of = np.full(256, 255, np.uint8)
     for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):
         value_of[np.frombuffer(alphabet, np.uint8)] = np.arange(16)
     digits = value_of[letters[:, [place for place in range(36) if place not in (8, 13, 18, 23)]]]
     if (digits == 255).any():
-        raise ValueError("expected hexadecimal digits in UUIDs")
+        raise ValueError("a UUID has a character that is no hexadecimal digit")
     return np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8").astype("<u8")
 
 

@@ -15,7 +15,7 @@ def uuid_bytes(texts):
     joined = memoryview(digits.buffers()[-1] or b"")[: 32 * len(digits)]
     octets = bytes.fromhex(str(joined, "ascii"))
     if len(octets) != 16 * len(digits) or not pc.all(pc.equal(pc.binary_length(digits), 32), min_count=0).as_py():
-        raise ValueError("expected uuids of 32 hexadecimal digits, found another text")
+        raise ValueError("a UUID does not have 32 hexadecimal digits")
     values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(digits), [None, pa.py_buffer(octets)])
     return pc.if_else(pc.is_valid(texts), values, None)
 

@@ -28,11 +28,11 @@ def _refuse_beyond(connection, frame, types):
         if bits := bits_of.get(oid):
             for end in (values.min(), values.max()):
                 if isinstance(end, Integral) and not -(2 ** (bits - 1)) <= end < 2 ** (bits - 1):
-                    raise OverflowError(f'expected integers of {bits} bits for the column "{name}", found {end}')
+                    raise OverflowError(f'column "{name}": {end} does not fit an integer of {bits} bits')
         elif oid == connection.adapters.types["float4"].oid and str(values.dtype).lower() == "float64":
             size = values.abs()
             if ((size > LARGEST_FLOAT4) & (size < float("inf"))).any():
-                raise OverflowError(f'expected floats of 32 bits for the column "{name}", found a larger one')
+                raise OverflowError(f'column "{name}": a value does not fit a float of 32 bits')
 
 
 def _document(value):
