@@ -191,6 +191,7 @@ OF_MEASUREMENT = (
 
 _FROM_1 = ("pass", "order")  # all other numbers are 0 or more
 _LARGEST = 2**63 - 1
+_SHORTEST = 1e-9  # what a clock counts
 
 
 def impossible(row: Row) -> str:
@@ -198,11 +199,14 @@ def impossible(row: Row) -> str:
     named = {column.name: getattr(row, column.field) for column in COLUMNS if column.parse in (int, float)}
     for name, value in {**named, **row.details}.items():
         if value is None:
+            if row.ok and name in _FROM_1:
+                return f"the status is ok and {name} is empty, expected a number from 1"
             continue
         if not (name in _FROM_1) <= value <= _LARGEST:  # NaN fails both comparisons
             return f"{name} is {value}, expected a number from {int(name in _FROM_1)}"
-    if row.ok and not row.seconds:
-        return f"the status is ok and seconds is {'empty' if row.seconds is None else 0}, expected more than 0"
+    if row.ok and (row.seconds or 0) < _SHORTEST:
+        found = "empty" if row.seconds is None else f"{row.seconds:g}"
+        return f"the status is ok and seconds is {found}, expected at least {_SHORTEST:g}"
     return ""
 
 
