@@ -17,7 +17,7 @@ from harness.model import Frame, LabError, Scalar
 
 _OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
 _CHANGED_BY_DUCKDB = {"time with time zone", "bit", "bignum", "uhugeint", "variant"}
-_INFINITE = {pl.Int64: 2**63 - 1, pl.Int32: 2**31 - 1}
+_INFINITE: dict[object, int] = {pl.Int64: 2**63 - 1, pl.Int32: 2**31 - 1}
 _TAKEN = (
     "a DataFrame of pandas or polars, a LazyFrame, a Table or RecordBatchReader of pyarrow, or a relation of DuckDB"
 )
@@ -60,7 +60,7 @@ def _of_relation(data: Frame) -> pl.DataFrame:
         for level in nested.leaves(column):
             if level["value"].dtype in (pl.Date, pl.Datetime):
                 numbers = level["value"].to_physical()
-                if len(rows := level["row"].filter(numbers.abs() == _INFINITE[numbers.dtype])):
+                if len(rows := level["row"].filter(numbers.abs().eq(_INFINITE[numbers.dtype]))):
                     raise LabError(
                         f'column "{column.name}", row {rows[0]}: an infinite date or timestamp, which a frame does not '
                         "have; make it null"
