@@ -58,7 +58,9 @@ def test_what_is_missing_is_empty_in_the_file_and_none_when_read_never_0(path):
 
 
 def test_a_measured_0_is_0_and_not_missing(path):
-    runs_csv.append(path, Row(status=Status.OK, seconds=0.5, peak_file_bytes=0, cpu_system_seconds=0.0))
+    runs_csv.append(
+        path, Row(status=Status.OK, pass_number=1, order=1, seconds=0.5, peak_file_bytes=0, cpu_system_seconds=0.0)
+    )
     (row,) = runs_csv.load(path)
     assert (row.peak_file_bytes, row.cpu_system_seconds, row.peak_anon_bytes) == (0, 0.0, None)
 
@@ -196,7 +198,10 @@ EDITED = [
     *(("status", text, ".*is the file damaged") for text in ("fine", "")),
     *((name, text, ".*is the file damaged") for name, text in (("seconds", "0,5"), ("pass", "1e3"))),
     *((name, text, ".*is the file damaged") for name, text in (("parameters", "files"), ("details", "bytes=many"))),
+    *((name, text, ".*is the file damaged") for name in ("seconds", "rows") for text in ("1_0", " 1", "\u0661")),
     *((name, "0", ".*was the file edited") for name in ("seconds", "pass", "order")),
+    *((name, "", ".*was the file edited") for name in ("pass", "order")),
+    ("seconds", "1e-320", ".*was the file edited"),
     *(("details", text, ".*was the file edited") for text in ("a=nan", "a=-1")),
     ("seconds", "", ".*was the file edited"),
 ]

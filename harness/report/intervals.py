@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 Interval = tuple[float, float]
+_FAR = 700.0  # of logarithms: a float holds the number of no larger one
 CONFIDENCE = 0.95
 DRAWS = 9_999
 _FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree
@@ -165,7 +166,7 @@ def _difference(of: Estimate, to: Estimate) -> tuple[float, float]:
 
 def _around(middle: float, error: float, freedom: float, among: int) -> Interval:
     width = error and _student(freedom, 1 - (1 - CONFIDENCE) / among) * error
-    return math.exp(middle - width), math.exp(middle + width)
+    return math.exp(max(middle - width, -_FAR)), math.exp(min(middle + width, _FAR))
 
 
 @lru_cache(maxsize=16_384)

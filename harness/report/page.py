@@ -45,6 +45,7 @@ def _following(svg: str) -> Markup:
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def templates() -> jinja2.Environment:
@@ -55,11 +56,19 @@ def templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     found.filters["whole_arrows"] = _whole_arrows
     found.filters["breakable"] = _breakable
     found.filters["following"] = _following
     return found
+
+
+def _shown(value: object) -> object:
+    """Return a value in which characters that a terminal obeys became their number: a page is printed there, too."""
+    if not isinstance(value, str):
+        return value
+    return type(value)(_OBEYED.sub(lambda found: ascii(found[0])[1:-1], str(value)))
 
 
 def _whole_arrows(text: str) -> Markup:

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 from pathlib import Path
 
 from harness.model import LabError, Status, label
@@ -10,6 +11,7 @@ from harness.results.row import COLUMNS, NAMES, Row, impossible
 
 _OTHER_COLUMNS = "the columns are not those of this version; see docs/reference/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # spreadsheets read such a start as a formula
+_NUMBER = re.compile(r"[-+.0-9e]*|[+-]?(nan|inf)")  # as the lab writes them: Python takes others, such as 1_0
 _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
 
@@ -145,6 +147,9 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
     if None in row or None in row.values():
         raise LabError(f"{path}, line {line}: not {len(row.keys() - {None})} columns; is the file damaged?")
     try:
+        for name, text in row.items():
+            if _PARSED[name].parse in (int, float) and not _NUMBER.fullmatch(text):
+                raise ValueError(f"{name} is {text!r}, expected a number")
         found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None

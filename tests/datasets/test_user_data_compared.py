@@ -383,6 +383,28 @@ def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         reading.read(Path("-"))
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        *((value, "DuckDB has no .* in Arrow") for value in ("timetz '10:00:00+02'", "'101'::BIT", "1::BIGNUM")),
+        *((value, "DuckDB has no .* in Arrow") for value in ("(2::UHUGEINT ** 127)::UHUGEINT", "1::VARIANT")),
+        ("{'a': [timetz '10:00:00+02']}", "DuckDB has no TIME WITH TIME ZONE in Arrow"),
+        (f"{2**127 - 1}::HUGEINT", r"found a number with more digits than decimal128\(38, 0\) has"),
+        *((f"'{sign}infinity'::{of}", "row 0: an infinite") for sign in ("", "-") for of in ("DATE", "TIMESTAMP")),
+        ("['infinity'::TIMESTAMPTZ]", "row 0: an infinite date or timestamp"),
+    ],
+)
+def test_what_duckdb_changes_on_its_way_into_arrow_is_refused(value: str, said: str) -> None:
+    with pytest.raises(LabError, match=f'column "a".*{said}'):
+        reading.of_memory(duckdb.sql(f"SELECT {value} AS a"))
+
+
+def test_other_values_of_a_relation_of_duckdb_arrive() -> None:
+    asked = "SELECT 5::HUGEINT AS a, {'t': [timestamptz '2024-01-01 05:00:00+05']} AS b, date '9999-12-31' AS c"
+    at = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    assert reading.of_memory(duckdb.sql(asked)).rows() == [(Decimal(5), {"t": [at]}, dt.date(9999, 12, 31))]
+
+
 def test_a_lazy_frame_a_reader_of_batches_and_a_relation_of_duckdb_are_taken() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     table = frame.to_arrow()

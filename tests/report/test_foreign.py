@@ -54,6 +54,7 @@ def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a
     page = (foreign / "report.html").read_text()
     assert "<img src=x" not in page
     assert "<script>alert(2)" not in page
+    assert not [one for one in OBEYED if one in page]
 
 
 def test_what_is_printed_of_foreign_rows_has_nothing_for_a_terminal_to_obey(capsys: pytest.CaptureFixture[str]) -> None:

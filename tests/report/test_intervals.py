@@ -65,6 +65,11 @@ def test_where_nothing_is_known_of_the_run_each_case_speaks_for_itself_and_a_sin
     assert median_interval([1.0], UNKNOWN) is None
 
 
+def test_an_interval_wider_than_floats_are_has_ends_all_the_same():
+    low, high = interval(estimate([1e-9, 6e5], UNKNOWN), 1000)
+    assert 0 < low < high < math.inf
+
+
 def test_a_single_run_has_an_interval_where_the_others_of_its_run_say_how_much_it_scatters():
     low, high = interval(estimate([2.0], USUAL))
     assert high / 2 == pytest.approx(2 / low) == pytest.approx(math.exp(2.776445 * 0.1))  # t of 4 degrees of freedom

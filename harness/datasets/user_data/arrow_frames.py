@@ -22,6 +22,7 @@ def of_arrow(table: pa.Table) -> pl.DataFrame:
     arrow_types.require_known(table.schema)
     require_zones(table.schema)
     arrow_types.require_times(table)
+    arrow_types.require_digits(table)
     return with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
 
 

@@ -143,6 +143,19 @@ def require_times(table: pa.Table) -> None:
                 raise LabError(f'column "{name}": a time of day is not between 0:00 and 24:00; leave its rows out')
 
 
+def require_digits(table: pa.Table) -> None:
+    """Raise LabError for a decimal with more digits than its type has, as DuckDB makes of a HUGEINT."""
+    for field in table.schema:
+        for chunk in table[field.name].chunks if any(map(pa.types.is_decimal, parts(field.type))) else ():
+            for part in leaves(chunk):
+                try:
+                    part.validate(full=pa.types.is_decimal(part.type))
+                except pa.ArrowInvalid:
+                    raise LabError(
+                        f'column "{field.name}": found a number with more digits than {part.type} has; make it text'
+                    ) from None
+
+
 def leaves(values: pa.Array) -> Iterator[pa.Array]:
     """Yield the non-nested arrays within an Arrow array of lists, maps or structs."""
     if pa.types.is_nested(values.type):

@@ -47,9 +47,11 @@ def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cel
 
 
 def _without_lines(raw: bytes, count: int) -> bytes:
+    place = 0
     for _ in range(count):
-        raw = raw[raw.find(b"\n") + 1 :] if b"\n" in raw else b""
-    return raw
+        if not (place := raw.find(b"\n", place) + 1):
+            return b""
+    return raw[place:]
 
 
 def _require_end(raw: bytes, dialect: Dialect, where: str) -> None:

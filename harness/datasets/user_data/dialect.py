@@ -109,7 +109,7 @@ def refuse(raw: bytes, dialect: Dialect, where: str, said: str) -> None:
             f"{where}, line {reader.line_num + dialect.skip_rows}, column 1 or later: {error}: a quote in quotes must "
             "be doubled, and the last one closed"
         ) from None
-    raise LabError(f"{where}: {said.partition(chr(10))[0]}")
+    raise LabError(f"{where}: {said.partition(chr(10))[0]}; give another --encoding or --separator")
 
 
 def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 
@@ -9,12 +10,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.user_data import compared
+from harness.datasets.user_data import compared, nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.user_data.columnar import require_different
 from harness.model import Frame, LabError, Scalar
 
 _OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
+_CHANGED_BY_DUCKDB = {"time with time zone", "bit", "bignum", "uhugeint", "variant"}
+_INFINITE: dict[object, int] = {pl.Int64: 2**63 - 1, pl.Int32: 2**31 - 1}
 _TAKEN = (
     "a DataFrame of pandas or polars, a LazyFrame, a Table or RecordBatchReader of pyarrow, or a relation of DuckDB"
 )
@@ -32,7 +35,7 @@ def of_memory(data: Frame) -> pl.DataFrame:
             return _of_pandas(_with_index(data))
         if not hasattr(data, "__arrow_c_stream__"):
             raise LabError(f"{library}.{name} is no frame; give {_TAKEN}")
-        return _of_arrow(data)
+        return _of_relation(data) if name == "DuckDBPyRelation" else _of_arrow(data)
 
 
 def said(data: Frame, made: pl.DataFrame) -> str:
@@ -45,6 +48,33 @@ def _collected(frame: Frame) -> pl.DataFrame:
         return frame.collect()
     except OF_POLARS as error:
         raise LabError(f"the LazyFrame cannot be collected: {str(error).partition(chr(10))[0]}") from None
+
+
+def _of_relation(data: Frame) -> pl.DataFrame:
+    """Return a relation of DuckDB, whose Arrow has other values for some types, and numbers for infinite times."""
+    for name, of in zip(data.columns, data.types, strict=True):
+        if odd := next((part for part in _types(of) if part.id in _CHANGED_BY_DUCKDB), None):
+            raise LabError(f'column "{name}": DuckDB has no {odd} in Arrow, but another value; cast it to VARCHAR')
+    frame = _of_arrow(data)
+    for column in frame:
+        for level in nested.leaves(column):
+            if level["value"].dtype in (pl.Date, pl.Datetime):
+                numbers = level["value"].to_physical()
+                if len(rows := level["row"].filter(numbers.abs().eq(_INFINITE[numbers.dtype]))):
+                    raise LabError(
+                        f'column "{column.name}", row {rows[0]}: an infinite date or timestamp, which a frame does not '
+                        "have; make it null"
+                    )
+    return frame
+
+
+def _types(of: Frame) -> Iterator[Frame]:
+    """Yield a type of DuckDB and those in it, at any depth."""
+    yield of
+    if of.id in ("list", "array", "struct", "map", "union"):
+        for _, part in of.children:
+            if hasattr(part, "id"):  # the size of an array is a number
+                yield from _types(part)
 
 
 def _of_arrow(data: Frame) -> pl.DataFrame:

@@ -66,7 +66,7 @@ def of(
 ) -> Options:
     """Return the options from the command line. Raises LabError."""
     separator = _SEPARATORS.get(separator.lower(), separator)
-    if separator and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
+    if separator and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
         raise LabError(f'--separator "{separator}": give one character, such as ";", "|" or "\\t"')
     if encoding:
         try:
@@ -92,7 +92,7 @@ def _date_format(written: str) -> str:
         made = made.replace(short, long)
     try:
         dt.datetime.strptime(dt.datetime(2024, 12, 31, 23, 59).strftime(made), made)
-    except ValueError:
+    except (ValueError, re.error):  # the latter for a part that is there twice
         raise LabError(
             f'--date-format "{written}": write the parts as Python does, such as %d/%m/%y or %m/%d/%Y %H:%M:%S'
         ) from None
