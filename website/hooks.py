@@ -44,7 +44,7 @@ def _catalogue(config: MkDocsConfig) -> list:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Return the files of the repository that are shown, beside those of the theme."""
+    """Return the files of the repository that are shown, next to those of the theme."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *SHOWN],
         cwd=ROOT,

@@ -66,7 +66,7 @@ def user_data(
         say(new_console(), f"{file}: compared: {user_data.compared}")
         return user_data
     if given := options.given():
-        raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
+        raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings its own types")
     from harness.lab.asked import data_of
 
     user_data = data_of(chosen, str(query), system, columns, rows, names)

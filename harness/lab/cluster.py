@@ -51,7 +51,7 @@ def of(settings: Settings) -> Cluster | None:
     if not (engine and host) or port == 0 or rest or "@" in settings.cluster_address:
         raise LabError(
             f"{_SETTING}: expected the address of a scheduler like tcp://host:8786 or tls://host:8786 (Dask), "
-            "ray://host:10001 or spark://host:7077, and nothing beside it; check the scheme, host and port"
+            "ray://host:10001 or spark://host:7077, and nothing else; check the scheme, host and port"
         )
     named = f"[{host}]" if ":" in host else host
     return Cluster(engine, f"{parts.scheme}://{named}:{port or _SCHEDULERS[engine].port}")

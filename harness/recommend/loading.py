@@ -154,7 +154,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
         if "uuid" in str(given):  # Arrow's type for them, of which polars takes the bytes
             return _as_texts(column, logical)
         if is_wide(logical) and not asked:
-            return ""  # they are texts already
+            return ""  # they are strings already
         return f"{column}.ext.storage().cast({_source(wanted)})"
     if given == wanted and not (asked and "binary" in logical):
         return ""

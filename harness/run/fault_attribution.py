@@ -1,6 +1,6 @@
 """Causes of a failed run other than the transport.
 
-These are a full disk, lack of memory, too few processes or files, or a server that somebody else interrupted.
+These are a full disk, lack of memory, too few processes or files, or a server that another user interrupted.
 """
 
 from __future__ import annotations

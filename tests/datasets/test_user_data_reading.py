@@ -242,7 +242,7 @@ def test_floats_of_16_bits_become_those_of_32() -> None:
             [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
             'column "a": expected days or moments, found both; make all',
         ),
-        ([b"a", "b"], 'column "a": expected bytes or texts, found both; make all of them texts'),
+        ([b"a", "b"], 'column "a": expected bytes or strings, found both; make all of them strings'),
         (
             pd.period_range("2020", periods=2, freq="M"),
             'column "a": expected a type that a database has, found a period',

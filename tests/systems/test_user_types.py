@@ -137,7 +137,7 @@ HOSTILE = {
 _OTHERS = (
     r'column "value": expected .* of one type'  # Arrow takes objects for integers with a sign, and dicts for structs
 )
-_NO_UTF8 = 'column "value": expected texts in UTF-8, found other bytes'  # a String says nothing of what is in it
+_NO_UTF8 = 'column "value": expected strings in UTF-8, found other bytes'  # a String says nothing of what is in it
 _LENGTHS = r"value: .*Duration.* does not convert to"  # which a Time64 is of up to 999 hours
 _TOO_WIDE = 'column "value": expected decimals of 38 digits at most'
 # What tuned transports refuse, by the frame that they write or read, or read as something else.

@@ -72,7 +72,7 @@ def test_uuid_objects_are_refused_and_their_column_named(system, column, library
     objects = [uuid.UUID(int=number) for number in (0, 2**127)]
     frame = pl.DataFrame({column: pl.Series(objects, dtype=pl.Object)})
     frame = frame if library == "polars" else pd.DataFrame({column: pd.Series(objects, dtype=object)})
-    with pytest.raises(UnsupportedType, match=f'^column "{column}": expected .* found .*make texts of them with str'):
+    with pytest.raises(UnsupportedType, match=f'^column "{column}": expected .* found .*make strings of them with str'):
         call(system, f"write_{library}", frame, "messages")
 
 

@@ -63,7 +63,7 @@ def _storage(arrow_type: pa.DataType) -> pa.DataType:
 def _check_uuid(target: Type, arrow_type: pa.DataType) -> None:
     """Raise TypeError for UUIDs that would become 16 bytes of a text."""
     if isinstance(arrow_type, pa.UuidType) and innermost(target) in ("String", "FixedString"):
-        raise TypeError(f"expected texts for {target.text}, found UUIDs; make texts of them with str")
+        raise TypeError(f"expected strings for {target.text}, found UUIDs; make strings of them with str")
 
 
 def _nullable(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:

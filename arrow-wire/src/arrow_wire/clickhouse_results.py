@@ -19,7 +19,7 @@ _FORM, _RANGE, _TEXT, _DAMAGED, _CHANGED, _MEMORY = range(1, 7)
 _FOUND = {
     _FORM: "values of {type}, found a number that stands for none",
     _RANGE: "values of {type} that {arrow_type} holds, found others",
-    _TEXT: "texts in UTF-8, found other bytes; select hex() of them",
+    _TEXT: "strings in UTF-8, found other bytes; select hex() of them",
     _DAMAGED: "values of {type}, found bytes that are none",
     _CHANGED: "a column of {type}, found another; columns were changed meanwhile, read again",
 }
@@ -28,7 +28,7 @@ _FOUND = {
 class Result:
     """Columns of a result, each with its name and the name of its type, to be filled piece by piece.
 
-    `text` is the Arrow type of texts. Raises TypeError for a type that is not known here, and names its column.
+    `text` is the Arrow type of strings. Raises TypeError for a type that is not known here, and names its column.
     """
 
     def __init__(self, names_and_types: Sequence[tuple[str, str]], text: pa.DataType) -> None:
@@ -138,5 +138,5 @@ def _form(name: str, sql_type: str, text: pa.DataType) -> Form:
 
 
 def _older(sql_type: str) -> str:
-    """Return the name of a type as it stands on the wire for clients that name no revision: NativeWriter.cpp."""
+    """Return the name of a type as it is on the wire for clients that name no revision: NativeWriter.cpp."""
     return "DateTime" if sql_type.startswith("DateTime(") else sql_type

@@ -149,7 +149,7 @@ def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
 
 
 def _insert(server: Server, count: int, table: str, names: list[str], blocks: _Blocks, tally: Tally) -> None:
-    """Insert blocks over so many connections, each with an INSERT of its own; a failure breaks all of them off."""
+    """Insert blocks over so many connections, each with its own INSERT; a failure breaks all of them off."""
 
     def insert(number: int) -> None:
         try:
@@ -195,8 +195,8 @@ def write(
 ) -> None:
     """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
 
-    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it, WrongValue
-    for a value that its column does not hold; column and row are named.
+    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it. Raises
+    WrongValue for a value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
@@ -217,7 +217,7 @@ def write(
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, in place of the rows that a table has: it is exchanged with one like it, which has them then."""
+    """As `write`, but replace the rows that a table has: it is exchanged with one like it, which has the new ones."""
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
         sql_types, partition_key = target.types_of(names), target.told.partition_key
@@ -363,7 +363,7 @@ def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
 
 
 def _size(batch: pa.RecordBatch) -> int:
-    """Return about how many bytes the rows of a record batch are, though views refer to all texts of the frame."""
+    """Return about how many bytes the rows of a record batch are, though views refer to all strings of the frame."""
     total = 0
     for column in batch.columns:
         if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # each begins with its length

@@ -1,8 +1,8 @@
 """Rows out of Postgres: of a table every core gets a slice, and what arrives is decoded at once.
 
 psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
-own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html): only there can text columns be
-asked for as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
+own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only there can a client ask for
+text columns as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
 """
 
 import os
@@ -60,7 +60,7 @@ class Source:
 
     @property
     def within(self) -> str:
-        """What stands behind FROM where something is asked of the rows."""
+        """What follows FROM where something is asked of the rows."""
         return self.table or f"({self.query}\n) AS q"
 
 
@@ -415,7 +415,7 @@ def _schema(columns: _Columns) -> pa.Schema:
 def stream(connections: Connections, source: Source, style: Style) -> Iterator[Any]:
     """Yield the schema, then the rows as record batches, in the order in which they come over the connections.
 
-    Each connection is at most two batches ahead of whoever takes them.
+    Each connection is at most two batches ahead of the caller.
     """
     with _slices(connections, source, style) as (used, statements, columns), ExitStack() as stack:
         yield _schema(columns)

@@ -116,7 +116,7 @@ def _table(named: Frame) -> pa.Table:
         if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
             raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
         if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
-            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
+            raise LabError(f'column "{field.name}": expected bytes or strings, found both; make all of them strings')
         if pa.types.is_timestamp(field.type):
             _require_aware_or_naive(field.name, objects)
     return table

@@ -196,7 +196,7 @@ class DatabaseRig(OnObjectStore):
                 self.references.greet(system)
                 break
             time.sleep(_LOOK_SECONDS)
-        return f"somebody killed a process of the {system} server: {line}"
+        return f"a process of the {system} server was killed: {line}"
 
     def _line_of_a_kill(self, system: str) -> str:
         """Return the first new line of a server's log that reports a killed process."""

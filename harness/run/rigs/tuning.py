@@ -193,7 +193,7 @@ def _check(request: RunRequest) -> None:
                 f'found "{case.parameters["source"]}"'
             )
         if case.transport.function.__name__ not in tuning_answers.CHECKS:
-            raise LabError(f"{case.transport.id}: nobody knows its answer; give it a check in rigs/tuning_answers.py")
+            raise LabError(f"{case.transport.id}: no check knows its answer; give it a check in rigs/tuning_answers.py")
 
 
 def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:

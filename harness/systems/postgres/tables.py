@@ -44,8 +44,8 @@ _DEEPEST = 6  # dimensions of an array
 # Advice for a column that Postgres has no type for.
 _INSTEAD = {
     **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
-    "map": " (hstore has texts alone, and of jsonb numbers come back changed); make it text of JSON, or two lists",
-    "nested": " (a composite type would have to be made beside the table); unnest it, or make it text of JSON",
+    "map": " (hstore has strings alone, and of jsonb numbers come back changed); make it text of JSON, or two lists",
+    "nested": " (a composite type would have to be made next to the table); unnest it, or make it text of JSON",
 }
 
 

@@ -121,7 +121,7 @@ def uuid_halves(texts):
 
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) != 36).any():
-        raise ValueError("expected UUIDs as texts of 36 characters")
+        raise ValueError("expected UUIDs as strings of 36 characters")
     letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
     value_of = np.full(256, 255, np.uint8)
     for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):

@@ -281,5 +281,5 @@ def test_a_sum_of_similarities_counts_to_nine_digits(wrong, table):
 @pytest.mark.usefixtures("made_up")
 def test_a_job_without_a_known_answer_is_refused(settings):
     order = orders.order(settings, case("made.unknown.other", **TABLE, source="table"))
-    with pytest.raises(LabError, match="nobody knows its answer"), tuning.opened(order):
+    with pytest.raises(LabError, match="no check knows its answer"), tuning.opened(order):
         pass
