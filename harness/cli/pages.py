@@ -18,7 +18,7 @@ def docs(
     """Write the generated pages, .env.example and README's answers."""
     if not settings.CHECKOUT:
         raise LabError(
-            'expected a checkout, whose docs/ and README.md "lab docs" writes, found an installed package; '
+            '"lab docs" writes docs/ and README.md of a checkout, and this is an installed package; '
             "run it in a clone of the repository"
         )
     from harness import docs as pages

@@ -219,7 +219,7 @@ class Crossing:
 
     `rows` is where their medians cross. It is 0 if the second is faster from the smallest size on, infinite if it is
     not faster at the largest, None if they were not run at the same sizes. `interval` is None where the run says
-    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its own span.
+    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its span.
     """
 
     before: str

@@ -78,7 +78,7 @@ def width_of(target: Type) -> int:
         return _FLOATS[target.family]
     if unit := _unit_of_type(target):
         return unit.width
-    raise TypeError(f"expected a type that can be written, found {target.text}")
+    raise TypeError(f"{target.text}: no value of this type can be written")
 
 
 _FLOATS = {"Float64": 8, "Float32": 4, "BFloat16": 2}

@@ -87,7 +87,7 @@ class _Target:
 
 @contextmanager
 def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
-    """Yield a table; in the end what is still to be said of it is dropped with its connection."""
+    """Yield a table. At the end, close the connection if its answer about the table was not read."""
     target = _Target(server, parts)
     try:
         yield target

@@ -110,7 +110,7 @@ def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:
     nested = any(of.num_fields for of in odd.types)
     if nested and (variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema))):
         raise LabError(
-            f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON, or to a string'
+            f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON or a string'
         )
     if name := next(_of_leaves(file, "converted_type", "INTERVAL"), ""):
         raise LabError(

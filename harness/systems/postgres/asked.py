@@ -124,8 +124,7 @@ def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
             )
         for what, instead in _beyond(answer.column(place)):
             raise LabError(
-                f'column "{field.name}": expected what a frame holds, found {what}; leave these rows out, or ask for '
-                f"{instead}"
+                f'column "{field.name}": found {what}, which no frame holds; leave these rows out, or ask for {instead}'
             )
     return answer.select(list(range(len(schema))))
 
