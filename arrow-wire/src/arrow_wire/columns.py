@@ -27,7 +27,7 @@ class Columns:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let one call of a decoder change them. What it raises leaves columns of different lengths: no caller gets these.
+        """Let one call of a decoder change them. What it raises leaves columns of unequal lengths, which no caller gets.
 
         Raises ValueError where an earlier call has not ended well.
         """
