@@ -89,7 +89,7 @@ def differences(expected: Sums, found: Sums) -> list[str]:
         if name in both and expected.columns[name] != found.columns[name] and expected.nulls[name] == found.nulls[name]
     ]
     if not wrong and expected.whole != found.whole:
-        wrong = ["values stand in other rows than expected" if both else "other values than expected"]
+        wrong = ["values are in other rows than expected" if both else "other values than expected"]
     return wrong
 
 

@@ -23,7 +23,7 @@ _NO_SPACE = (
     *(os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "disk is full"),
     *(words for system in SYSTEMS.values() for words in system.no_space),
 )
-INTERRUPTED = "somebody interrupted the server during this run"
+INTERRUPTED = "another user interrupted the server during this run"
 ONCE = (STARVED, SHORT, INTERRUPTED)  # prefixes of reasons that excuse a run once
 _INTERRUPTED = tuple(words for system in SYSTEMS.values() for words in system.interrupted)
 _INNOCENT = (*FINE, Status.AGAIN)

@@ -146,7 +146,7 @@ def nulled(rows: pl.DataFrame) -> pl.DataFrame:
 NULLS = frame()['the "text"'].null_count()
 CHANGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "a bit": (flipped, "row: other values than expected"),
-    "two values swapped": (swapped, "values stand in other rows than expected"),
+    "two values swapped": (swapped, "values are in other rows than expected"),
     "an empty text nulled": (nulled, f'the "text": expected {NULLS} nulls, found {NULLS + 1}'),
     "a row twice": (lambda rows: pl.concat([rows, rows[5:6]]), "expected 1000 rows, found 1001"),
     "a row dropped": (lambda rows: rows[:-1], "expected 1000 rows, found 999"),
