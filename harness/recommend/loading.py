@@ -16,8 +16,8 @@ from harness.datasets.user_data.data import UserData
 
 _AS_TEXTS = """\
 for name in {!r}:  # polars has no decimals of so many digits
-    strings = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
-    table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(strings, pyarrow.large_string()))"""
+    digits = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
+    table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(digits, pyarrow.large_string()))"""
 _FOLDER_VALUE = """\
 
 def folder_value(text):
