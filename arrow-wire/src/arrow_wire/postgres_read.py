@@ -39,7 +39,7 @@ _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
 _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
 # For each binary value of a row the server takes 1 kB, and gives all of it back before the next row. Where that is more
 # than 128 kB, glibc in turn gives it back to the kernel, unless the process has once freed a larger piece (mallopt(3),
-# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (docs/native.md).
+# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (NOTES.md).
 _WIDE = 64  # columns
 _FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
 _HEADER_BYTES = 19  # of a binary COPY
