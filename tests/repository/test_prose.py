@@ -42,7 +42,7 @@ def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
     page.write_text("\n".join(lines), "utf-8")
     words = [str(Path(sys.executable).with_name("harper")), "lint", "--quiet", "--keep-overlapping-lints"]
     words += ["--format", "json", "--weirpacks", str(pack), "--only", ",".join(EXAMPLES), str(page)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, capture_output=True, text=True)
     (report,) = json.loads(done.stdout)
     paths = list(texts)
     where = (paths[bisect_right(begins, lint["line"]) - 1] for lint in report["lints"])
