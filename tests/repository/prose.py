@@ -49,5 +49,5 @@ def messages(source: str) -> list[str]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of Markdown or of a docstring: not those of tables, headings and code."""
     text = re.sub(r"^```.*?^```|^(?: {4}|[|#<!]).*?$|^:.*?$", "\n", text, flags=re.M | re.S)
-    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", re.sub(r"\]\([^)]*\)", "]", text))
+    paragraphs = re.split(r"\n\s*\n|^\s*(?:[-*]|\d+\.) ", re.sub(r"\]\([^)]*\)", "]", text), flags=re.M)
     return [one for each in paragraphs for one in re.split(r"(?<=[.!?])(?:\*\*)?\s+", " ".join(each.split()))]
