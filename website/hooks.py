@@ -15,7 +15,6 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = ("*.md", "LICENSE", "docs", "results/reference", "results/fidelity", "website/*.[cj]s*")
-NOTES = ("docs/native.md",)  # a diary of measurements, for who works on arrow-wire
 BOOST = {  # of the first that a path begins with: guides before the catalogue, and that before all else
     "README.md": 4,
     "docs/get-started.md": 8,
@@ -44,7 +43,7 @@ def _catalogue(config: MkDocsConfig) -> list:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Return the files of the repository that are shown, beside those of the theme."""
+    """Return the files of the repository that are shown, next to those of the theme."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *SHOWN],
         cwd=ROOT,
@@ -52,8 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         capture_output=True,
         text=True,
     )
-    shown = sorted(set(listed.stdout.split()) - {*NOTES})
-    sources = {path: ROOT / path for path in shown}
+    sources = {path: ROOT / path for path in sorted(set(listed.stdout.split()))}
     # `report.html` is the name of the page that report.md becomes
     sources |= {
         f"{one.parent.relative_to(ROOT)}/{INTERACTIVE}": one for one in ROOT.glob("results/reference/*/report.html")

@@ -2,7 +2,7 @@
 //!
 //! Memory comes in pages straight from the system: what was never written costs nothing, and a buffer that grows is
 //! moved by moving its pages. The pages of a large buffer are asked for a few at a time, just ahead of what is written:
-//! that takes a fifth less than a fault for each (docs/native.md). All of it is zero at first. A decoder adds the rows
+//! that takes a fifth less than a fault for each (NOTES.md). All of it is zero at first. A decoder adds the rows
 //! of a block, which gives it slices of just the right size to fill: nothing can be written beside them.
 
 const std = @import("std");

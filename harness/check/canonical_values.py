@@ -119,7 +119,7 @@ def _document(document: Scalar) -> str:
 def _of_numpy(value: Scalar) -> Scalar:
     """Return a numpy number or array as Python's own type, which JSON supports. Raises TypeError for other values."""
     if not hasattr(value, "tolist"):
-        raise TypeError(f"{type(value).__name__} is nothing that stands in JSON")
+        raise TypeError(f"{type(value).__name__} has no form in JSON")
     return value.tolist()
 
 

@@ -96,7 +96,7 @@ def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) 
     ]
     counts = hashes[0].value_counts().join(hashes[1].value_counts(), on="row", how="left").fill_null(0)
     wrong = int((counts["count"].cast(pl.Int64) - counts["count_right"].cast(pl.Int64)).clip(0).sum())
-    where = f"values differ in {', '.join(changed)}" if changed else "their values stand in other rows"
+    where = f"values differ in {', '.join(changed)}" if changed else "their values are in other rows"
     return [f"{wrong} of {expected.height} rows are not there as they should be: {where}"]
 
 

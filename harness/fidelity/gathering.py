@@ -64,7 +64,7 @@ def gathering(kinds: tuple[Kind, ...], system: str) -> Gathering:
     kind = Kind(
         # A name made of the kinds, because tables and files of other kinds must have another one.
         f"gathered_{hashlib.sha256(' '.join(kind.name for kind in kinds).encode()).hexdigest()[:12]}",
-        "several kinds beside one another",
+        "several kinds next to each other",
         rows,
         {**PLAIN, **{names[name]: kind.columns[name] for kind, names in columns.items() for name in names}},
         {names[name]: kind.into[name] for kind, names in columns.items() for name in names if name in kind.into},

@@ -83,7 +83,7 @@ class Witness:
                 return ""
             done = f"{VICTIM} has {rows} rows"
         self._make_victim()
-        return f"SQL that stands in a name was executed: {done}"
+        return f"SQL in a name was executed: {done}"
 
     def _make_victim(self) -> None:
         self._make(_VICTIM, VICTIM)

@@ -36,8 +36,8 @@ def recommend(
     """Measure how to move a frame in memory to a database (`to`) or out of one (`of`), and return what comes out.
 
     `frame` is a DataFrame of pandas or polars; the transports that race are those of its library. `key` are the columns
-    of the table's key, `budget` the seconds that it may take. Without `external` it runs on embedded servers of its
-    own, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
+    of the table's key, `budget` the seconds that it may take. Without `external` it runs on its own embedded
+    servers, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
     async, `max_memory` the bytes that a transport may take. Without `names` the columns are called column_1 and so on
     in what is left in results/, which has no value of the frame in any case. What comes back shows itself as a table.
 

@@ -1,6 +1,6 @@
 """What runs of a race cost, and how many transports go on so that all passes that are left fit into the budget. Pure.
 
-A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both are told from runs that
+A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both come from runs that
 were seen, of the same transport where there are some.
 """
 

@@ -16,8 +16,8 @@ from harness.datasets.user_data.data import UserData
 
 _AS_TEXTS = """\
 for name in {!r}:  # polars has no decimals of so many digits
-    texts = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
-    table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(texts, pyarrow.large_string()))"""
+    digits = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
+    table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(digits, pyarrow.large_string()))"""
 _FOLDER_VALUE = """\
 
 def folder_value(text):
@@ -154,7 +154,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
         if "uuid" in str(given):  # Arrow's type for them, of which polars takes the bytes
             return _as_texts(column, logical)
         if is_wide(logical) and not asked:
-            return ""  # they are texts already
+            return ""  # they are strings already
         return f"{column}.ext.storage().cast({_source(wanted)})"
     if given == wanted and not (asked and "binary" in logical):
         return ""

@@ -1,14 +1,13 @@
 """The race: which transports run next, at how many rows, and which are out. Pure: times in, runs out.
 
-Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016), but what goes on is not the
-better half: it is all that are not shown to be slower, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race,
-Birattari et al., GECCO 2002). All that are still in run once a pass, shuffled, so that slow spells of the machine fall
-on all.
+Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016). But not the better half goes
+on: all do that are not shown to be slower, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race, Birattari et al.,
+GECCO 2002). All that are still in run once a pass, shuffled, so that slow spells of the machine fall on all.
 
-Where so many are near-equal that their passes do not fit into what is left of the budget, the field is cut by rank, as
-sequential halving does with a fixed budget (Karnin, Koren & Somekh, ICML 2013), but no more sharply than the budget
-asks. Those are left behind: not out, for they are not shown to be slower. Once the finalists have had their passes,
-each of them runs on all rows while there is time, before near ties are looked into, and more often after that.
+If so many are near-equal that their passes do not fit into the rest of the budget, the race cuts the field by rank, no
+more sharply than the budget asks. Sequential halving does so with a fixed budget (Karnin, Koren & Somekh, ICML 2013).
+Those are left behind: not out, for they are not shown to be slower. Once the finalists have had their passes, each of
+them runs on all rows while there is time, before near ties are looked into, and more often after that.
 """
 
 from __future__ import annotations

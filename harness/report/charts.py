@@ -152,7 +152,7 @@ def _titled(found: re.Match[str]) -> str:
 
 
 def on_its_own(svg: str) -> str:
-    """Return an SVG for a file, on a ground of its own; where a dark scheme is wanted, its greys are those of that."""
+    """Return an SVG for a file, on its own ground; where a dark scheme is wanted, its greys are those of that."""
     svg = svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
     pairs = [(of, light, dark) for light, dark in DARK.items() for of in ("fill", "stroke") if f'{of}="{light}"' in svg]
     rules = "".join(f'[{of}="{light}"]{{{of}:{dark}}}' for of, light, dark in pairs)

@@ -217,9 +217,9 @@ class Span:
 class Crossing:
     """Where the transport of one span gives way to that of the next.
 
-    `rows` is where their medians cross, 0 where the second is faster from the smallest size on, infinite where it is
-    not faster at the largest, None where they were not run at the same sizes. `interval` is None where the run says
-    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its own span.
+    `rows` is where their medians cross. It is 0 if the second is faster from the smallest size on, infinite if it is
+    not faster at the largest, None if they were not run at the same sizes. `interval` is None where the run says
+    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its span.
     """
 
     before: str
@@ -347,7 +347,7 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
 
 _SPANS = (
     "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
-    "either, at some of these rows, stand beside them",
+    "either, at some of these rows, are listed next to them",
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
     "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
 )

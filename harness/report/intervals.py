@@ -1,10 +1,10 @@
 """How sure a time is, or how many times as long another one takes: the moderated t on the logarithms of seconds.
 
-Three runs of a transport say little about how much it scatters. The other transports of the same run say more: Smyth's
+Three runs of a transport say little about how much it scatters. The other transports of the same run say more. Smyth's
 moderated t (Statistical Applications in Genetics and Molecular Biology 3, 2004) draws the variance of each towards that
-of all, s0 squared, as far as these agree, which is worth d0 degrees of freedom. Both are estimated from the run at hand
+of all, s0 squared. As far as these agree, that is worth d0 degrees of freedom. Both are estimated from the run at hand
 (`spread_of`). A ratio of two times is the difference of two means of logarithms, with the fewer of their degrees of
-freedom: with Welch's, three runs of equal transports differ in 9 to 12 % of all pairs.
+freedom. With Welch's, three runs of equal transports differ in 9 to 12 % of all pairs.
 
 How often these intervals hold the truth, and what else the lab prints: docs/explanation/statistics.md, from
 benchmarks/coverage.py.

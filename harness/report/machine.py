@@ -1,8 +1,8 @@
 """One line about the machine of a run: how fast it was, what it lost to others, and which ranks that could change.
 
-It says how much slower than its own best a fixed job was before and after the run, how much of the calls a host or a
-CPU limit took, and in how many slow spells runs one after the other took longer than their cases usually do. No figure
-depends on it: the ranks that it could change are those that differ without the runs it is about.
+It says how much slower than its own best a fixed job was before and after the run, and how much of the calls a host or
+a CPU limit took. It counts the slow spells, in which runs one after the other took longer than their cases usually do.
+No figure depends on it: the ranks that it could change are those that differ without the runs it is about.
 """
 
 from __future__ import annotations

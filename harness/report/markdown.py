@@ -38,7 +38,7 @@ _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its se
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
 _HOW_TO_READ = """\
-- One run is one call in a process of its own. Figures come from the runs that are ok: never more than the number a
+- One run is one call in its own process. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
 - In brackets is the 95 % interval of the time: the moderated t on the logarithms of seconds, which also uses how much
   the other transports of the run scatter (docs/explanation/statistics.md says how often it holds the truth).

@@ -217,7 +217,7 @@ def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], pu
         sentences.append("Black dashed lines: the fastest bound at as many rows, what the server does alone.")
     missing = [case for case in cases if not has_mark(picture, case)]
     if missing and picture.form == "bars":
-        sentences.append("Transports in grey have no figure: how their runs ended stands beside them.")
+        sentences.append("Transports in grey have no figure: how their runs ended is next to them.")
     elif missing:
         sentences.append(f"Without a mark: {_named(picture, missing)}.")
     return " ".join(sentences)

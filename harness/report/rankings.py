@@ -1,8 +1,7 @@
 """Every case of a run in tables: rankings, grids, all figures, what is not ok, losses, and the author's figures.
 
-An author's figures at other sizes than ours go with ours at the size nearest to them, as multiples of one transport:
-machines and sizes differ, so that seconds and bytes of the two sides cannot be compared, but how many times more than
-the first transport of the author's list another one needs can.
+An author's figures at other sizes than ours go with ours at the size nearest to them. Machines and sizes differ, so
+seconds and bytes of the two sides cannot be compared. Multiples of the first transport of the author's list can.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ _MOST_NAMES = 3  # of transports that were left behind; all stand in recommendat
 class Figure:
     """What one transport took for so many rows, in so many runs.
 
-    `seconds` is the median and `range` goes from the shortest to the longest; `factor` is how many times the median of
-    the fastest at the same rows it is, `factor_interval` the interval of that by which the race decides (95 %,
+    `seconds` is the median and `range` goes from the shortest to the longest. `factor` is how many times the median of
+    the fastest at the same rows it is. `factor_interval` is the interval of that by which the race decides (95 %,
     moderated t). `how` says in a sentence what it does. `installs` are the packages of PyPI that it needs besides the
     library of the frame, `beyond` what PyPI does not have, `lines` the lines of its code, `lossy` what it is declared
     to lose. `values` says how they came back: `exact`, or `converted` with the columns that were of other types.

@@ -1,6 +1,6 @@
 """What the runs of one case come to: its figures and its rank; one line of summary.csv.
 
-The rank of a case is 1 plus the number of other cases of its table that are shown to be faster: whose ratio to it has
+The rank of a case is 1 plus the number of other cases of its table that are shown to be faster. Their ratio to it has
 an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
 neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case of
 which nothing is known but its median has a place in plain order, and it is marked. Bounds and A/A controls have no

@@ -51,9 +51,9 @@ _NUMBER = re.compile(r"[×<]?(-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)")
 class Table:
     """A table: `rows` have one string for each of `head`.
 
-    `wide` are the columns of words, all others hold numbers; `names` those of ids, which may be broken, but for one
-    called `transport`; `best` are cells (row, column) to set off; `droppable` are groups of columns that may be left
-    out, in this order, where there is no room; `notes` are lines to go below. `more` says more of some cells, where
+    `wide` are the columns of words, all others hold numbers. `names` are those of ids, which may be broken, but for one
+    called `transport`. `best` are cells (row, column) to set off. `droppable` are groups of columns that may be
+    skipped, in this order, if there is no room. `notes` are lines to go below. `more` says more of some cells, where
     there is room; `sorts` are the numbers of those that round theirs; `quiet` are the rows of what has no figure. A
     `minor` table says how, not what: it is in the page alone.
     """

@@ -232,7 +232,7 @@ def _no_answer(ended: str, code: int, time_limit: float, log: Path) -> Failed:
     if code < 0:
         name = _SIGNALS.get(-code, f"signal {-code}")
         if -code in _STOPPED_BY:
-            return Failed(Status.AGAIN, f"somebody ended the worker by {name}")
+            return Failed(Status.AGAIN, f"the worker was ended by {name}")
         reason = missing(_said(log))  # a library that cannot start a thread ends its process
         return Failed(Status.KILLED, f"the worker was killed by {name}{f': {reason}' if reason else ''}")
     lines = _said(log).strip().splitlines()

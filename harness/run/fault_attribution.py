@@ -1,6 +1,6 @@
 """Causes of a failed run other than the transport.
 
-These are a full disk, lack of memory, too few processes or files, or a server that somebody else interrupted.
+These are a full disk, lack of memory, too few processes or files, or a server that another user interrupted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_SPACE = (
     *(os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "disk is full"),
     *(words for system in SYSTEMS.values() for words in system.no_space),
 )
-INTERRUPTED = "somebody interrupted the server during this run"
+INTERRUPTED = "another user interrupted the server during this run"
 ONCE = (STARVED, SHORT, INTERRUPTED)  # prefixes of reasons that excuse a run once
 _INTERRUPTED = tuple(words for system in SYSTEMS.values() for words in system.interrupted)
 _INNOCENT = (*FINE, Status.AGAIN)

@@ -110,7 +110,7 @@ class _Entries(BaseModel):
 
 
 class _SharedEntries(_Entries):
-    """Entries of an experiment, or of a size or `defaults` for all of theirs."""
+    """Entries of an experiment. A size or `defaults` may set them for all its experiments."""
 
     select: str = ""
     dataset: str = ""

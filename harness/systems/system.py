@@ -205,9 +205,9 @@ class Client(Protocol):
         """Describe briefly what the server offers beyond its version, for `lab doctor`."""
 
     def hold(self, connection: Connection, run_id: str) -> str:
-        """Keep other runs off the server until the connection closes; return the run that holds it, or None.
+        """Keep other runs off the server until the connection closes; return the id of the run that holds it, if any.
 
-        A database without locks returns None, as README states.
+        A database without locks returns an empty string.
         """
 
     def ensure_namespace(self, connection: Connection) -> None:

@@ -194,7 +194,7 @@ WHOLE = pl.DataFrame({"a": [1, 1, 2, None], "b": [0.0, -0.0, math.nan, None], "c
             {"a": [1, 2], "b": ["x", "y"]},
             {"a": [1, 2], "b": ["y", "x"]},
             False,
-            "2 of 2 rows are not there as they should be: their values stand in other rows",
+            "2 of 2 rows are not there as they should be: their values are in other rows",
         ),
         ({"a": [0.0, 1.0]}, {"a": [-0.0, 1.0]}, False, ""),
         ({"a": [1.0, None]}, {"a": [math.nan, 1.0]}, False, ""),

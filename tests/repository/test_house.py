@@ -1,21 +1,18 @@
 """The rules of the house, held by reading the code: imports, names of classes, lengths."""
 
 import ast
-import io
 import re
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
+from tests.repository.prose import parsed
 
 FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
-parsed = cache(ast.parse)
 COMPUTED = "computed"  # a name that does not stand where it is imported
 
 
@@ -112,41 +109,6 @@ def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
     drawn = re.findall(r"^  (\w+) --> (.+)$", drawing, re.MULTILINE)
     assert {room: set(others.split(" & ")) for room, others in drawn} == found
     assert boxes.keys() >= found.keys() | set().union(*found.values())
-
-
-# A transport by its other name; "on its way" and "by way of" are none.
-_WAY = re.compile(
-    r"\bways\b|\bway(?:s)? (?:of|to) (?:mov|writ|read|load|push)|\b(?:fastest|exact|best|own|tuned|published) way\b",
-    re.I,
-)
-
-
-def prose(source: str) -> str:
-    """Return what Python source says in words: docstrings, and comments."""
-    trees = ast.walk(parsed(source))
-    with_docs = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    said = [ast.get_docstring(node) or "" for node in trees if isinstance(node, with_docs)]
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return "\n".join([*said, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
-
-
-def test_the_prose_calls_a_transport_by_one_name():
-    pages = [ROOT / "README.md", *ROOT.glob("C*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "suites").glob("*.toml")]
-    texts = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in pages}
-    texts |= {path: prose(source) for path, source in FILES.items()}
-    found = {path: _WAY.findall(" ".join(text.split())) for path, text in texts.items()}
-    assert {path: names for path, names in found.items() if names} == {}
-
-
-def test_a_transport_by_another_name_is_found():
-    assert _WAY.findall("the 56 Ways; a way to write, one way of moving, our best way") == [
-        "Ways",
-        "way to writ",
-        "way of mov",
-        "best way",
-    ]
-    assert _WAY.findall("Arrow on its way, by way of S3, always, the other way round") == []
-    assert prose('"""Of ways."""\nways = 1  # two ways\n') == "Of ways.\n# two ways"
 
 
 def reads_the_environment(source):

@@ -5,7 +5,7 @@ import re
 
 from harness.settings import ROOT
 from tests.every import every
-from tests.repository.test_house import parsed, prose
+from tests.repository.prose import parsed, prose
 
 FILES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")

@@ -188,7 +188,7 @@ NUMBERS = {9: "SIGKILL", signal.SIGSEGV: "SIGSEGV", signal.SIGABRT: "SIGABRT", 4
 ENDS = [
     *((Status.KILLED, f"the worker was killed by {NUMBERS[number]}", kill_itself(number)) for number in NUMBERS),
     *(
-        (Status.AGAIN, f"somebody ended the worker by {number.name}", kill_itself(number))
+        (Status.AGAIN, f"the worker was ended by {number.name}", kill_itself(number))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     ),
     (Status.KILLED, "the worker was killed by SIGKILL", 'os.write(1, b\'{"status": "ok"\'); ' + kill_itself(9)),

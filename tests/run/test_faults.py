@@ -194,9 +194,9 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
 @pytest.mark.parametrize(
     ("select", "injure", "said"),
     [
-        (COPY, lambda worker: kill(backend(worker)), "somebody interrupted the server during this run"),
-        (COPY, lambda worker: kill(checkpointer(worker)), "somebody interrupted the server during this run"),
-        (COPY, lambda worker: backend(worker).terminate(), "somebody interrupted the server during this run"),
+        (COPY, lambda worker: kill(backend(worker)), "another user interrupted the server during this run"),
+        (COPY, lambda worker: kill(checkpointer(worker)), "another user interrupted the server during this run"),
+        (COPY, lambda worker: backend(worker).terminate(), "another user interrupted the server during this run"),
         ("postgres.psycopg.read_pandas_rows", leave_no_descriptor, "this machine is short of open files"),
     ],
     ids=["killed backend", "killed checkpointer", "terminated backend", "no descriptor"],

@@ -206,7 +206,7 @@ def test_a_way_that_executes_sql_in_a_name_is_found_out(
     exam = Examination(lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, kinds=kinds)
     found = {finding.kind: finding for finding in trials.examine(exam)}
     assert found["name_statement"].fate is Fate.CHANGED
-    assert "SQL that stands in a name was executed" in found["name_statement"].detail
+    assert "SQL in a name was executed" in found["name_statement"].detail
     assert VICTIM in found["name_statement"].detail
     assert found["name_backtick_statement"].fate in (Fate.EXACT, Fate.CONVERTED)  # and the table was made anew
 

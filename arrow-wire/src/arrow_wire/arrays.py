@@ -30,7 +30,7 @@ class Described:
 
 
 def gathered(column: Values) -> Values:
-    """Return a column as one array; but texts that stand in several are read where they are, up to 256 of these."""
+    """Return a column as one array; but strings in several arrays are read where they are, up to 256 of these."""
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
@@ -53,14 +53,14 @@ def is_read_in_place(column: Values) -> bool:
 
 @lru_cache(1024)
 def is_text(arrow_type: pa.DataType) -> bool:
-    """Whether values are texts or bytes of any length."""
+    """Whether values are strings or bytes of any length."""
     return any(is_one(arrow_type) for is_one, layout in _LAYOUTS if layout in (TEXT32, TEXT64, VIEW))
 
 
 def described(array: Values) -> Described:
     """Return the structure of what `gathered` gives and of all below it.
 
-    Raises TypeError for a layout that nobody here reads.
+    Raises TypeError for a layout that no encoder reads.
     """
     if isinstance(array, pa.ChunkedArray):
         return _pieces(array)
@@ -88,7 +88,7 @@ def described(array: Values) -> Described:
 
 
 def _pieces(column: pa.ChunkedArray) -> Described:
-    """Return the structure of texts in several arrays: `arrow.Array.piece`."""
+    """Return the structure of strings in several arrays: `arrow.Array.piece`."""
     below = [described(piece) for piece in column.chunks]
     starts = np.cumsum([0, *map(len, column.chunks)], dtype=np.uint64)
     shift = max(0, (len(column) - 1).bit_length() - 8)

@@ -55,24 +55,24 @@ def write(
     the frame does not have get their defaults. `progress` is called with the number of rows so far. `settings` are sent
     with every statement.
 
-    `mode`: "append" to the table that is there; "create" it, as a MergeTree in the order in which rows come, from the
-    frame's types; "replace" all rows of the one that is there, or create it. A replaced table is exchanged with another
-    of the same definition (EXCHANGE TABLES), which materialized views take no notice of.
+    `mode`: "append" to the table that is there; "create" it from the frame's types, as a MergeTree in the order of the
+    rows; "replace" all rows of the one that is there, or create it. A replaced table is exchanged with another of the
+    same definition (EXCHANGE TABLES), which materialized views take no notice of.
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
     nothing is compressed. The server is asked for column types and the partition key. All or nothing: the rows go into
-    a table of their own, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers
-    too; that costs three statements and the links of the parts' files, about a tenth of the time of a million rows, and
-    needs the right to create a table. If this process dies before, that table is left, `<table>_staging_...`. Parts of
-    up to 64 MB become compact ones, of a few files, where by default those of 10 MB have two a column: written in less
-    time, they are the same bytes, but a query of one column takes up to a fifth longer until the server merges them. A
-    table with settings of its own for this keeps them.
+    a second table, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers too.
+    That costs three statements and the links of the parts' files, about a tenth of the time of a million rows. It needs
+    the right to create a table. If this process dies before, that table is left, `<table>_staging_...`. Parts of up to
+    64 MB become compact ones, of a few files, where by default those of 10 MB have two a column. They are written in
+    less time, but a query of one column takes up to a fifth longer until the server merges them. A table with its own
+    settings for this keeps them.
 
     Up to 150,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
-    takes such a block as a whole or not at all; one that feeds materialized views is left out, and one whose partition
-    key is neither a date, its month nor its year, but for single rows. Should there be several partitions all the same,
-    the server refuses the block. Where a connection breaks before the answer (`Disconnected`) all rows are there or
-    none is, as after the link.
+    takes such a block as a whole or not at all. Two are excepted, but for single rows: one that feeds materialized
+    views, and one whose partition key is neither a date, its month nor its year. Should there be several partitions all
+    the same, the server refuses the block. Where a connection breaks before the answer (`Disconnected`) all rows are
+    there or none is, as after the link.
 
     A NaN in a column of floats stays a NaN, in one of objects of pandas it is a null. Timestamps at midnight become
     days where the column has days. A value that its column cannot hold is refused with its column and row
@@ -113,11 +113,10 @@ def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings |
     `query` is a SELECT without FORMAT, or a table's name; values for its `{name:Type}` go into `settings` as
     `param_name`. One SELECT, so all rows are of one moment; nothing is compressed. A column is one chunk.
 
-    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become texts, times of day durations, which also
-    hold what is beyond a day. In pandas texts become str columns, dates and timestamps datetime64; numbers and booleans
-    with
-    nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is a value of its own; so do decimals,
-    lists and the like, for which it has nothing.
+    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become strings, times of day durations, which also
+    hold what is beyond a day. In pandas strings become str columns, dates and timestamps datetime64. Numbers and
+    booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is another value. So do
+    decimals, lists and the like, for which numpy has nothing.
     """
     frames.require_choice("as_", as_, ("polars", "pandas", "arrow"))
     text = pa.string_view() if as_ == "polars" else pa.large_string()

@@ -70,7 +70,7 @@ class Columns:
 
     @property
     def wires(self) -> list[tuple[str, str]]:
-        """Name and type of each column as they stand in a block."""
+        """Name and type of each column as in a block."""
         return [(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
 
     def block(self, room: Room, rows: np.ndarray | range) -> memoryview:

@@ -1,4 +1,4 @@
-"""Casts that Arrow does before anything is encoded: those between texts and numbers, which are rare."""
+"""Casts that Arrow does before anything is encoded: those between strings and numbers, which are rare."""
 
 from functools import lru_cache
 

@@ -178,7 +178,7 @@ def told_as_ours(client: HTTPConnection) -> Iterator[None]:
 def server_at(uri: str) -> Server:
     """Return what is known of a server by its address: http:// or https://, whose certificate is then verified.
 
-    User and password stand in it as usual; what stands behind the question mark, such as `database`, goes with every
+    It has user and password as usual; what follows the question mark, such as `database`, goes with every
     request.
     """
     parts = urlsplit(uri)

@@ -28,7 +28,7 @@ _FOUND = {
 class Result:
     """Columns of a result, each with its name and the name of its type, to be filled piece by piece.
 
-    `text` is the Arrow type of texts. Raises TypeError for a type that is not known here, and names its column.
+    `text` is the Arrow type of strings. Raises TypeError for a type that is not known here, and names its column.
     """
 
     def __init__(self, names_and_types: Sequence[tuple[str, str]], text: pa.DataType) -> None:
@@ -138,5 +138,5 @@ def _form(name: str, sql_type: str, text: pa.DataType) -> Form:
 
 
 def _older(sql_type: str) -> str:
-    """Return the name of a type as it stands on the wire for clients that name no revision: NativeWriter.cpp."""
+    """Return the name of a type as it is on the wire for clients that name no revision: NativeWriter.cpp."""
     return "DateTime" if sql_type.startswith("DateTime(") else sql_type

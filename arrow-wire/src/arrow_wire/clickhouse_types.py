@@ -126,7 +126,7 @@ def _unescaped(text):
 
 
 def head(name: str, sql_type: str) -> bytes:
-    """Return the name and the type of a column as they stand in a block, each behind its size."""
+    """Return the name and the type of a column as in a block, each behind its size."""
     return _sized(name) + _sized(sql_type)
 
 

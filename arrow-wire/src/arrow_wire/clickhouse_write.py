@@ -26,10 +26,10 @@ PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_bl
 ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partitions_per_insert_block": "1"}
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
-ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: docs/native.md
+ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: NOTES.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_ROW_BYTES = 1 << 32
-COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: docs/native.md
+COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: NOTES.md
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
@@ -85,7 +85,7 @@ class _Target:
 
 @contextmanager
 def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
-    """Yield a table; in the end what is still to be said of it is dropped with its connection."""
+    """Yield a table. At the end, close the connection if its answer about the table was not read."""
     target = _Target(server, parts)
     try:
         yield target
@@ -147,7 +147,7 @@ def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
 
 
 def _insert(server: Server, count: int, table: str, names: list[str], blocks: _Blocks, tally: Tally) -> None:
-    """Insert blocks over so many connections, each with an INSERT of its own; a failure breaks all of them off."""
+    """Insert blocks over so many connections, each with its own INSERT; a failure breaks all of them off."""
 
     def insert(number: int) -> None:
         try:
@@ -193,8 +193,8 @@ def write(
 ) -> None:
     """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
 
-    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it, WrongValue
-    for a value that its column does not hold; column and row are named.
+    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it. Raises
+    WrongValue for a value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
@@ -215,7 +215,7 @@ def write(
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, in place of the rows that a table has: it is exchanged with one like it, which has them then."""
+    """As `write`, but replace the rows that a table has: it is exchanged with one like it, which has the new ones."""
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
         sql_types, partition_key = target.types_of(names), target.told.partition_key
@@ -361,7 +361,7 @@ def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
 
 
 def _size(batch: pa.RecordBatch) -> int:
-    """Return about how many bytes the rows of a record batch are, though views refer to all texts of the frame."""
+    """Return about how many bytes the rows of a record batch are, though views refer to all strings of the frame."""
     total = 0
     for column in batch.columns:
         if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # each begins with its length

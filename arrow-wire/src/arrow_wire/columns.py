@@ -27,7 +27,7 @@ class Columns:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let one call of a decoder change them. What it raises leaves columns of different lengths: nobody gets these.
+        """Let one call of a decoder change them. After an error no caller gets these columns.
 
         Raises ValueError where an earlier call has not ended well.
         """

@@ -61,7 +61,7 @@ class DamagedStream(WrongValue):
 
 
 class ServerError(Error, RuntimeError):
-    """What the server answered in place of doing what it was asked."""
+    """What the server answered instead of doing what it was asked."""
 
 
 class Conflict(ServerError):

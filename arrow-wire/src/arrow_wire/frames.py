@@ -66,7 +66,7 @@ def require_names(names: Sequence[Any]) -> None:
 
 
 def joined(table: pa.Table) -> pa.Table:
-    """Return an Arrow table whose columns stand in one piece each, but for texts: encoders take these where they are.
+    """Return an Arrow table whose columns are in one piece each, except strings: encoders take these where they are.
 
     What is in one piece already is not copied. Columns of several are joined side by side: nothing is sent before that,
     so that other cores have no work.

@@ -13,7 +13,7 @@ VERSION = 2  # of the interface between the two: `version` in `zig/library.zig`
 
 
 class Buffer(Structure):
-    """Bytes that somebody else owns."""
+    """Bytes that another object owns."""
 
     _fields_ = [("address", c_void_p), ("size", c_size_t)]
 

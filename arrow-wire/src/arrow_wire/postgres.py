@@ -63,11 +63,11 @@ def write(
     the one that is there (TRUNCATE, in the same transaction), or create it.
 
     From 20,000 rows on an empty table (new, or emptied by TRUNCATE) gets the index of its primary key once they are
-    there, all in one transaction: in two thirds to four fifths of the time, with half of the work for the server and an
-    index a quarter smaller. That takes the table's owner and a table that nobody uses at that moment, with no other
-    index and no foreign keys that refer to it; until the end nobody else can read it (ACCESS EXCLUSIVE).
+    there, all in one transaction. That takes two thirds to four fifths of the time and half of the server's work, and
+    makes an index a quarter smaller. The session must be the table's owner, and the table must not be in use, have
+    another index, or be referred to by foreign keys. Until the end no other session can read it (ACCESS EXCLUSIVE).
 
-    Any other table gets its rows in the order of the primary key's first column, over a connection for each core: all
+    Any other table gets its rows in the order of the primary key's first column, over a connection for each core. All
     connections but the first prepare their transactions, the first one's commit decides, then the others commit
     (two-phase commit). That takes a server with `max_prepared_transactions` of at least the number of connections less
     one, and costs two more waits for the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as
@@ -129,14 +129,13 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
     slice, a range of its blocks; one snapshot makes of them what one query would give. `jit` is off: it takes longer
     than a slice saves by it. Of a connection of the caller's it is the caller's transaction that decides what is seen.
 
-    A uuid comes as a text, an interval as a duration of days of 24 hours, and as the server's text what Arrow has no
-    type for: JSON, network addresses, enums, a numeric without a limit or with more digits than the frame's library
-    has. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric NaN, an interval
-    with
-    months, 24:00 (`WrongValue`). A query with arrays is asked twice: first how many dimensions these have; where they
-    begin is lost.
+    A uuid comes as a string, an interval as a duration of days of 24 hours. What Arrow has no type for comes as the
+    server's text: JSON, network addresses, enums, a numeric without a limit or with more digits than the frame's
+    library has. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric NaN, an
+    interval with months, 24:00 (`WrongValue`). A query with arrays is asked twice: first how many dimensions these
+    have; where they begin is lost.
 
-    Of polars texts are its own (views). In pandas texts alone (dtype str) stay in Arrow's memory; a date becomes
+    Of polars strings are its own (views). In pandas strings alone (dtype str) stay in Arrow's memory; a date becomes
     datetime64[us], and integers with nulls get the nullable dtypes of pandas.
     """
     styles = {"polars": _POLARS, "pandas": _PANDAS, "arrow": LARGE}
@@ -178,7 +177,7 @@ def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa
     """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
 
     As `read`; a batch has 65,536 rows or about 16 MB at most, and a few are held at a time. What comes over several
-    connections is in no order. Until the reader is read to its end or closed, nobody else can use its connections.
+    connections is in no order. Until the reader is read to its end or closed, no other code can use its connections.
     """
     batches = _streamed(where, query, given, LARGE)
     return pa.RecordBatchReader.from_batches(next(batches), batches)

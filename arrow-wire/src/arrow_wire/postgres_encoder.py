@@ -31,7 +31,7 @@ _REASONS = (
 class Encoder:
     """Encodes rows of some arrays, one a column of the table, in the order in which they stand or in another.
 
-    A column may stand in several pieces. `names` are for messages. Several threads may encode different rows at a time.
+    A column may have several pieces. `names` are for messages. Several threads may encode different rows at a time.
     Raises UnsupportedType for a type that does not fit its column, WrongValue where a cast would change a value:
     column, row, what is wrong.
     """
@@ -106,7 +106,7 @@ class Encoder:
 
 
 def _for(structure: library.Array, encoder: str) -> str:
-    """Return the encoder's name; the name of one for texts ends with their layout, which pieces change."""
+    """Return the encoder's name; the name of one for strings ends with their layout, which pieces change."""
     return f"{encoder.rpartition('_')[0]}_pieces" if structure.layout == arrays.PIECES else encoder
 
 

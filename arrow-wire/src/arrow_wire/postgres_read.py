@@ -1,8 +1,8 @@
 """Rows out of Postgres: of a table every core gets a slice, and what arrives is decoded at once.
 
 psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
-own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html): only there can text columns be
-asked for as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
+own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only there can a client ask for
+text columns as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
 """
 
 import os
@@ -39,7 +39,7 @@ _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
 _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
 # For each binary value of a row the server takes 1 kB, and gives all of it back before the next row. Where that is more
 # than 128 kB, glibc in turn gives it back to the kernel, unless the process has once freed a larger piece (mallopt(3),
-# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (docs/native.md).
+# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (NOTES.md).
 _WIDE = 64  # columns
 _FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
 _HEADER_BYTES = 19  # of a binary COPY
@@ -60,7 +60,7 @@ class Source:
 
     @property
     def within(self) -> str:
-        """What stands behind FROM where something is asked of the rows."""
+        """What follows FROM where something is asked of the rows."""
         return self.table or f"({self.query}\n) AS q"
 
 
@@ -415,7 +415,7 @@ def _schema(columns: _Columns) -> pa.Schema:
 def stream(connections: Connections, source: Source, style: Style) -> Iterator[Any]:
     """Yield the schema, then the rows as record batches, in the order in which they come over the connections.
 
-    Each connection is at most two batches ahead of whoever takes them.
+    Each connection is at most two batches ahead of the caller.
     """
     with _slices(connections, source, style) as (used, statements, columns), ExitStack() as stack:
         yield _schema(columns)

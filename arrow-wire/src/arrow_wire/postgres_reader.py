@@ -33,8 +33,8 @@ _REASONS = (
 class Style:
     """What Arrow types the columns are to have, where there is a choice.
 
-    `text` is the type of texts; `uuid` that of uuids (the same one, or `pa.uuid()`); `binary` of bytea; `date` is
-    date32 or timestamp[us]; no decimal has more than `digits`: such a column, and a numeric without a limit, comes as
+    `text` is the type of strings, `uuid` that of uuids (the same one, or `pa.uuid()`), `binary` of bytea, and `date` is
+    date32 or timestamp[us]. No decimal has more than `digits`. Such a column, and a numeric without a limit, comes as
     the server's text, which is exact. An interval is a duration.
     """
 
@@ -65,7 +65,7 @@ class Reading:
 def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
     """Return how a column of this type is read; of an array, with so many dimensions.
 
-    What has no Arrow type of its own (inet, timetz, enums, types of extensions) comes as the server's text.
+    What has no own Arrow type (inet, timetz, enums, types of extensions) comes as the server's text.
     """
     if found.item is not None:
         item = reading(found.item, style)

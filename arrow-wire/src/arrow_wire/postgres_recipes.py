@@ -24,7 +24,7 @@ from arrow_wire.postgres_types import (
 
 @dataclass(frozen=True)
 class Recipe:
-    """An encoder by its name, what it is told (see `zig/postgres_column.zig`), the recipe of a list's items.
+    """An encoder by its name, its settings (see `zig/postgres_column.zig`), the recipe of a list's items.
 
     `cast` is the Arrow type that the array has to be cast to before, or None.
     """
@@ -61,7 +61,7 @@ def recipe(arrow_type: pa.DataType, into: ServerType) -> Recipe | None:
 
 
 def _of_labels(arrow_type: pa.DictionaryType, into: ServerType) -> Recipe | None:
-    """Labels stay in the dictionary where they are texts; everything else is taken out of it."""
+    """Labels stay in the dictionary where they are strings; everything else is taken out of it."""
     layout = _text_layout(arrow_type.value_type)
     if layout and into.name in TEXTS:
         return Recipe(f"label_{layout}")

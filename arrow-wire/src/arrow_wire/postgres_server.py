@@ -105,7 +105,7 @@ def opened(uri: str) -> Iterator[Connections]:
 
 
 def require_utf_8(connection: Connection[Any]) -> None:
-    """Raise WrongValue where a connection of the caller's converts texts to anything else."""
+    """Raise WrongValue where a connection of the caller's converts strings to anything else."""
     if connection.info.encoding != "utf-8":
         raise WrongValue(
             f"the connection's client_encoding is {connection.info.encoding}; connect with client_encoding='utf8'"
@@ -142,8 +142,8 @@ def index_afterwards(connection: Connection[Any], table: str) -> Iterator[bool]:
     An index that is made in one go is sorted once, and its pages are full; one that grows row by row is searched for
     each of them: https://www.postgresql.org/docs/current/populate.html
 
-    It is not where others use the table, or refer to its key, or where it belongs to somebody else. From here to the
-    end of the transaction nobody else can read or write the table (ACCESS EXCLUSIVE).
+    It is not where others use the table, or refer to its key, or where it belongs to another role. From here to the
+    end of the transaction no other session can read or write the table (ACCESS EXCLUSIVE).
     """
     key = _left_out(connection, table)
     yield key is not None

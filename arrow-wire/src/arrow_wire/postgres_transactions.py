@@ -2,7 +2,7 @@
 
 Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
 ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that
-whoever finds one later can ask the server what became of that, and do the same.
+a session that finds one later can ask the server what became of that, and do the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +93,7 @@ def settle(connection: Connection[Any]) -> None:
 
 
 def _end(connection: Connection[Any], name: str, how: str) -> None:
-    """Commit a prepared transaction or roll it back, if nobody else has done so or is about to."""
+    """Commit a prepared transaction or roll it back, if no other session has done so or is about to."""
     with suppress(ObjectNotInPrerequisiteState, UndefinedObject):
         ask(connection, f"{how} PREPARED '{name}'")
 

@@ -1,6 +1,6 @@
 """The types of Postgres: what their columns are in Arrow, and which encoder takes which array.
 
-Where a server has types of its own (enums, arrays of them), it has to be asked for them: `question`.
+Where a server has its own types (enums, arrays of them), it has to be asked for them: `question`.
 """
 
 from collections.abc import Iterable

@@ -79,7 +79,7 @@ def write_within(
 
 
 class _Target:
-    """The table, how its name and those of its columns stand in SQL, and what becomes of the one that is there."""
+    """The table, its name and those of its columns in SQL, and what becomes of the one that is there."""
 
     def __init__(self, table: str, names: list[str], mode: str, schema: pa.Schema | None) -> None:
         self.table, self.names, self.mode, self.schema = table, names, mode, schema

@@ -109,8 +109,8 @@ def _several(path: Path) -> list[Part]:
     names = [[name for name, _ in part.hive] for part in found]
     if other := next((part for part, of_part in zip(found, names, strict=True) if of_part != names[0]), None):
         raise LabError(
-            f"{other.where}: its folders name other columns than those of {found[0].where}; give a pattern that takes "
-            "files of one layout"
+            f"{other.where}: its folder names have other columns than those of {found[0].where}; "
+            "give a pattern that takes files of one layout"
         )
     return found
 

@@ -99,7 +99,7 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
         if revision >= WITH_CUSTOM_SERIALIZATION:
             ends_of_heads.append(reader.position)
             if reader.byte():
-                raise UnknownTypeError(f"{column.type} in a layout of its own")
+                raise UnknownTypeError(f"{column.type} in its own layout")
         if rows:
             _column(reader, column.type, 0)(rows)
     data = reader.taken()

@@ -202,7 +202,7 @@ def read_frame(reader: Reader) -> bytes:
     """Read and decompress one frame.
 
     Raises ClickHouseError for a wrong checksum or data that does not decompress (271), an unknown method (432) and a
-    size out of range (39); the stream behind the frame cannot be trusted after any of them.
+    size out of range (39). The stream behind the frame cannot be trusted after any of them.
     """
     checksum = reader.exact(_FRAME_CHECKSUM.size)
     head = reader.exact(_FRAME_HEAD.size)

@@ -33,7 +33,7 @@ TRANSPORT_PARAMETERS = {
     "default_format": "the format of a result whose query names none",
     "user": "who asks",
     "password": "the user's password",
-    "query_id": "given back in X-ClickHouse-Query-Id; the engine counts its queries under ids of its own",
+    "query_id": "given back in X-ClickHouse-Query-Id; the engine counts its queries under its own ids",
     "session_id": "the session to use, or to begin",
     "session_timeout": "seconds after which an unused session ends",
     "session_check": "1: the session must exist",

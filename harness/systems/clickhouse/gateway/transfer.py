@@ -1,4 +1,4 @@
-"""Data in and out of the engine in pieces: an INSERT from a stream, a result as a stream."""
+"""Move data into and out of the engine in pieces: an INSERT from a stream, a result as a stream."""
 
 import contextlib
 import json

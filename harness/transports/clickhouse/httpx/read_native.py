@@ -90,7 +90,7 @@ def _strings(source, rows, missing):
     out = np.empty(left, np.uint8)  # an upper bound: untouched pages take no memory
     source.place = _compiled_walk()(source.data, source.place, offsets, out)
     if source.place < 0:
-        raise RuntimeError("expected more texts in a block of the Native format, found its end")
+        raise RuntimeError("expected more strings in a block of the Native format, found its end")
     text = out[: offsets[-1]].copy()
     array = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text), missing)
     array.validate(full=True)  # a ClickHouse String can hold any bytes, an Arrow string only UTF-8

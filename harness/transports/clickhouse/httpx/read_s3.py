@@ -1,7 +1,7 @@
 """The server writes Parquet to S3 and the client reads it: https://clickhouse.com/docs/sql-reference/table-functions/s3
 
 The server must reach S3 at the same address as this process. Every call overwrites the same object, which stays in the
-bucket until somebody removes it.
+bucket until you remove it.
 """
 
 from contextlib import contextmanager

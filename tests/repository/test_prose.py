@@ -1,0 +1,100 @@
+"""The words and the sentences of pages, docstrings and messages. Harper finds words by the rules in words/."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from bisect import bisect_right
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.settings import ROOT
+from tests.repository.prose import docstrings, messages, pages, sentences
+
+RULES = Path(__file__).with_name("words")
+FOLDERS = ("harness", "arrow-wire/src/arrow_wire", "environments", "website")
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+EXAMPLES = {
+    rule.stem: re.findall(r'^test "(.*)" "(.*)"$', rule.read_text("utf-8"), re.MULTILINE)
+    for rule in RULES.glob("*.weir")
+}
+LONGEST = 35
+
+
+def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
+    """Return what Harper finds by the rules, each as path, rule and words. It reads all from one file."""
+    pack = page.with_name("words.weirpack")
+    with zipfile.ZipFile(pack, "w") as archive:
+        for rule in RULES.iterdir():
+            archive.write(rule, rule.name)
+    lines: list[str] = []
+    begins: list[int] = []
+    for text in texts.values():
+        begins.append(len(lines) + 1)
+        lines += [*text.splitlines(), ""]
+    page.write_text("\n".join(lines), "utf-8")
+    words = [str(Path(sys.executable).with_name("harper")), "lint", "--quiet", "--keep-overlapping-lints"]
+    words += ["--format", "json", "--weirpacks", str(pack), "--only", ",".join(EXAMPLES), str(page)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    (report,) = json.loads(done.stdout)
+    paths = list(texts)
+    where = (paths[bisect_right(begins, lint["line"]) - 1] for lint in report["lints"])
+    return sorted((path, lint["rule"], lint["matched_text"]) for path, lint in zip(where, report["lints"], strict=True))
+
+
+# Words of pictures of the reference runs, which are drawn again when such a run is replaced.
+OF_PICTURES = [("harness/report/charts.py", "NextTo", "beside"), ("harness/report/grids.py", "NamedActor", "nobody")]
+
+
+def said(source: str) -> str:
+    """Return the words of Python source without code in them."""
+    return re.sub(r"`[^`\n]*`", "x", "\n\n".join([*docstrings(source), *messages(source)]))
+
+
+def test_no_page_says_a_word_that_has_a_better_one(tmp_path):
+    assert found(pages(), tmp_path / "pages.md") == []
+
+
+@pytest.mark.long
+def test_no_source_says_a_word_that_has_a_better_one(tmp_path):
+    assert found({path: said(source) for path, source in SOURCES.items()}, tmp_path / "sources.txt") == OF_PICTURES
+
+
+def test_each_rule_finds_its_examples_and_nothing_else(tmp_path):
+    examples = {f"{rule}: {before}": before for rule, pairs in EXAMPLES.items() for before, _ in pairs}
+    wrong = {
+        (f"{rule}: {before}", rule) for rule, pairs in EXAMPLES.items() for before, after in pairs if before != after
+    }
+    assert {(path, rule) for path, rule, _ in found(examples, tmp_path / "examples.md")} == wrong
+    assert {rule for _, rule in wrong} == EXAMPLES.keys()
+
+
+def test_the_words_of_source_are_those_of_docstrings_and_messages():
+    source = 'def told():\n    """Return `texts`.\n\n    Of two."""\n    # texts\n    print(f"{x} is two ways")\n'
+    assert said(source) == "Return x.\n\nOf two.\n\n is two ways"
+
+
+def too_long(text: str) -> list[str]:
+    return [one for one in sentences(text) if len(one.split()) > LONGEST]
+
+
+def test_no_sentence_of_a_page_is_too_long():
+    assert {path: long for path, text in pages().items() if (long := too_long(text))} == {}
+
+
+def test_no_sentence_of_a_docstring_is_too_long():
+    all_of = {path: [one for text in docstrings(source) for one in too_long(text)] for path, source in SOURCES.items()}
+    assert {path: long for path, long in all_of.items() if long} == {}
+
+
+def test_a_sentence_ends_where_it_ends():
+    many = " ".join(["word"] * LONGEST)
+    assert too_long(f"{many} end.") == [f"{many} end."]
+    assert too_long(f"{many}.\n\n- {many}\n- {many}\n\n| {many}{many} |\n\n```\n{many}{many}\n```\n") == []
