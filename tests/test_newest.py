@@ -39,7 +39,9 @@ def made(
 ) -> None:
     """Leave a run of the matrix among the results: `name` is the folder it lies in."""
     run_id = Path(name).name
-    plan = {"suite": "matrix", "size": "default", "select": "*", "passes": 3, "experiments": [MATRIX]} | facts.pop("plan", {})
+    plan = {"suite": "matrix", "size": "default", "select": "*", "passes": 3, "experiments": [MATRIX]} | facts.pop(
+        "plan", {}
+    )
     about = {
         "experiment": facts.pop("experiment", "matrix"),
         "run_id": run_id,

@@ -75,9 +75,7 @@ def _installed(settings: Settings) -> Iterator[Diagnosis]:
             said = SYSTEMS[name].installed.build(place) or "a server"
         except ServiceError as error:
             said = str(error)
-        yield Diagnosis(
-            f"installed {name}", None, f"not used: {said}; {variable}={place} starts it"
-        )
+        yield Diagnosis(f"installed {name}", None, f"not used: {said}; {variable}={place} starts it")
 
 
 def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:
