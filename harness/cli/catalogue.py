@@ -33,10 +33,10 @@ def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as la
 
     Standard error says what it is known to lose.
     """
+    entry = registry.one(transport)
     from harness.report.fidelity import loses
     from harness.show import script
 
-    entry = registry.one(transport)
     sys.stdout.write(script(entry))
     if entry.lossy:
         echo(f"known losses: {loses(entry.lossy)}", err=True)
