@@ -97,14 +97,12 @@ GRID = Picture("grid", "Seconds by files", "grid", y="seconds", x="parameter:fil
 
 @pytest.mark.parametrize("picture", [*PICTURES, GRID], ids=lambda picture: picture.form)
 def test_a_telephone_has_room_for_every_picture(picture):
-    rows = [scan(client, files, seconds=1.0) for client in ("quick", LONG_NAME) for files in range(1, 13)]
+    rows = [one for client in ("quick", LONG_NAME) for files in range(1, 13) for one in three(scan, client, files)]
     root = composed(picture, rows)
     assert float(root.get("width")) < 520
     if picture is GRID:  # its columns are in several tables, one below the other
-        assert [word for word in words(root) if word.endswith(("file", "files"))] == [
-            "1 file",
-            *(f"{files} files" for files in range(2, 13)),
-        ]
+        heads = [word for word in words(root) if word.endswith(("file", "files")) and word[0].isdigit()]
+        assert heads == ["1 file", *(f"{files} files" for files in range(2, 13))]
 
 
 def test_a_rate_of_0_is_unlimited_on_the_axis():
