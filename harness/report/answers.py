@@ -15,12 +15,12 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
-from harness.registry import FRAMES
 from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, times, titled
 from harness.report.intervals import Interval, around, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
     EXACT,
+    FRAMES,
     Summary,
     case_name,
     is_bound,

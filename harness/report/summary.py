@@ -22,7 +22,6 @@ from typing import Any
 import polars as pl
 
 from harness.model import CONTROL, Operation, Origin, Status, label
-from harness.registry import FRAMES
 from harness.report.figures import described, in_order, marked, significant, span, volume
 from harness.report.intervals import Estimate, Interval, RunSpread, around, estimate, interval, slower, spread_of
 from harness.results.row import Row
@@ -468,6 +467,7 @@ def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[
     return {}
 
 
+FRAMES = ("pandas", "polars")
 EXACT = "exact"
 COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 
