@@ -14,7 +14,7 @@ from harness.model import Origin
 @app.command("list")
 @explained
 def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*.write_polars_*'")] = "*") -> None:
-    """Print the catalogue of transports, or a part of it: two lines each on a terminal."""
+    """Print the catalogue of transports, or a part of it."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
