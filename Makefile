@@ -189,7 +189,7 @@ lock: $(STAMP) ## Resolve pyproject.toml into the locks again
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
 
-clean: ## Remove all but results: containers, .venv, data
+clean: ## Remove containers, .venv, data; results stay
 	compose/lab clean
 	rm -rf $(VENV) .venv-* site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete

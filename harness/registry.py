@@ -19,6 +19,7 @@ from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transpor
 from harness.phases import phase
 
 __all__ = [
+    "FRAMES",
     "Unsupported",
     "catalogue",
     "client_of",
@@ -46,8 +47,8 @@ def is_unsupported(error: BaseException) -> bool:
 
 
 _PACKAGE = "harness.transports"
-_FRAMES = ("pandas", "polars")
-_LIBRARIES = (*_FRAMES, "pyarrow")
+FRAMES = ("pandas", "polars")
+_LIBRARIES = (*FRAMES, "pyarrow")
 _CATALOGUE: dict[str, Callable[[], Transport]] = {}
 
 
@@ -106,7 +107,7 @@ def transport(
         system, client = function.__module__.removeprefix(f"{_PACKAGE}.").split(".")[:2]
         first, second, *_ = f"{function.__name__}_".split("_")
         does = Operation(operation or first)
-        named = second if does in (Operation.READ, Operation.WRITE) and second in _FRAMES else ""
+        named = second if does in (Operation.READ, Operation.WRITE) and second in FRAMES else ""
         entry = Transport(
             id=f"{system}.{client}.{function.__name__}",
             system=system,

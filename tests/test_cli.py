@@ -349,6 +349,18 @@ def test_an_output_that_takes_nothing_is_one_line(command, stream, environment: 
 
 @pytest.mark.process
 @pytest.mark.long
+@pytest.mark.parametrize("typed", ["run matrix --size medium", "recommend --data x.parquet --to postgress", "report x"])
+def test_a_wrong_word_is_found_before_anything_large_is_imported(typed, environment: dict[str, str]) -> None:
+    command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed.split())
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "harness.cli.app" in imported
+    assert imported & {"polars", "pandas", "pyarrow", "scipy", "jinja2", "psycopg", "clickhouse_driver"} == set()
+
+
+@pytest.mark.process
+@pytest.mark.long
 def test_an_error_whose_output_is_closed_still_has_its_exit_code(environment: dict[str, str]) -> None:
     for to in ("exec 2>&-; ", "exec 2>/dev/full; ", "exec 0>&-; exec 2>&-; "):
         command = ("bash", "-c", f'{to}exec "$@"', "bash", *LAB, "report", "x")

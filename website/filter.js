@@ -26,3 +26,14 @@ document.addEventListener("DOMContentLoaded", () => {
     whole.before(choices)
   }
 })
+
+// What the theme gives no name: its search, and the buttons of each block of code, which it adds later.
+document.addEventListener("DOMContentLoaded", () => {
+  const name = () => {
+    document.querySelector(".md-search")?.setAttribute("aria-label", "Search")
+    for (const [place, buttons] of document.querySelectorAll(".md-code__nav").entries())
+      buttons.setAttribute("aria-label", `Code ${place + 1}`)
+  }
+  name()
+  new MutationObserver(name).observe(document.body, { childList: true, subtree: true })
+})

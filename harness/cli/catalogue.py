@@ -14,7 +14,7 @@ from harness.model import Origin
 @app.command("list")
 @explained
 def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*.write_polars_*'")] = "*") -> None:
-    """Print the catalogue of transports, or a part of it: two lines each on a terminal."""
+    """Print the catalogue of transports, or a part of it."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
@@ -33,10 +33,10 @@ def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as la
 
     Standard error says what it is known to lose.
     """
+    entry = registry.one(transport)
     from harness.report.fidelity import loses
     from harness.show import script
 
-    entry = registry.one(transport)
     sys.stdout.write(script(entry))
     if entry.lossy:
         echo(f"known losses: {loses(entry.lossy)}", err=True)

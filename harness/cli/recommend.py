@@ -17,6 +17,7 @@ from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say
 from harness.model import LabError
+from harness.recommend import direction
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
 
@@ -84,17 +85,19 @@ def recommend(
             "--network with data: leave one out, because a race runs over loopback, or to the servers as they are"
         )
     from harness.datasets.user_data import options
-    from harness.recommend import asking
-    from harness.recommend.eligible import Asked
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
-    system, operation = asking.direction(to, of, frame)
+    system, operation = direction(to, of, frame)
     scripts = {"--script": script, "--script-fastest": script_fastest}
     for option, file in scripts.items():
         if file is not None:
             _require_writable(option, file, data, query, of, table)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
+    # What takes longer to import than to find a wrong word in what was typed.
+    from harness.recommend import asking
+    from harness.recommend.eligible import Asked
+
     asked = Asked(
         data=user_data,
         system=system,
@@ -132,10 +135,8 @@ def recommend(
 def _without_data(
     chosen: settings.Settings, console: Console, rows: int | None, to: str, of: str, frame: str, over: str
 ) -> None:
-    from harness.recommend import asking
-
     if over or rows is not None:  # before anything is run: all databases where none is named
-        asking.direction(to if to or of else next(iter(SYSTEMS)), of, frame)
+        direction(to if to or of else next(iter(SYSTEMS)), of, frame)
     if over:
         network.show(chosen, console, over, rows, to, of, frame)
     elif rows is not None:

@@ -16,14 +16,15 @@ def report(
     tables: Annotated[bool, typer.Option("--tables", help="Print all tables as well")] = False,
 ) -> None:
     """Print the answers of a run, and write its report again."""
-    from harness.cli import recommend, runs
-    from harness.report import recommendation
-    from harness.report.sections import write
     from harness.results import folder as folders
-    from harness.suites import suite_files
 
     chosen = settings.load()
     folder = folders.find(chosen.results_dir, run)
+    from harness.cli import recommend, runs
+    from harness.report import recommendation
+    from harness.report.sections import write
+    from harness.suites import suite_files
+
     suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
     recommended, _ = recommendation.kept(folder)
     if recommended:

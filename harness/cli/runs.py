@@ -74,10 +74,7 @@ def run(
 ) -> None:
     """Run a suite and leave its results in results/."""
     from harness.datasets.user_data import options
-    from harness.datasets.user_data.data import NAME
     from harness.run import plan as plans
-    from harness.run.rigs.rig import RunRequest
-    from harness.run.suite_run import resume_request
     from harness.suites import suite_files
 
     chosen = settings.load()
@@ -90,6 +87,8 @@ def run(
     elif given := csv.given():
         raise LabError(f"{', '.join(given)}: only with --data FILE")
     if resume is not None:
+        from harness.run.suite_run import resume_request
+
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
@@ -97,6 +96,10 @@ def run(
         if user_data:
             origin = plans.origins_on_user_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
+        # What takes longer to import than to find a wrong word in what was typed.
+        from harness.datasets.user_data.data import NAME
+        from harness.run.rigs.rig import RunRequest
+
         plan = plans.on_user_data(plan, NAME) if user_data else plan
         lab = "external" if external else chosen.name
         request = RunRequest(settings=chosen, plan=plan, rig=known.rig, lab=lab)

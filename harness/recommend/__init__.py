@@ -11,13 +11,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.model import LabError, Operation
 from harness.recommend.budget import BUDGET
+from harness.registry import FRAMES
+from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.model import Frame
     from harness.report.recommendation import Recommendation
 
-__all__ = ["recommend"]
+__all__ = ["direction", "recommend"]
+
+
+def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
+    """Return the database and the operation, `to` a database or out `of` one.
+
+    Raises LabError for neither, both, an unknown one, or an unknown library of the frame.
+    """
+    known = " or ".join(SYSTEMS)
+    if bool(to) == bool(of):
+        raise LabError(f"choose one direction: --to or --from, with {known}{'; not both' if to else ''}")
+    if (to or of) not in SYSTEMS:
+        raise LabError(f'"{to or of}" is no database of the lab; choose {known}')
+    if frame not in FRAMES:
+        raise LabError(f'--frame "{frame}": choose pandas or polars')
+    return to or of, Operation.WRITE if to else Operation.READ
 
 
 def recommend(
@@ -52,7 +70,7 @@ def recommend(
 
     started, chosen = time.monotonic(), settings.load()
     library = "pandas" if type(frame).__module__.partition(".")[0] == "pandas" else "polars"
-    system, operation = asking.direction(to, of, library)
+    system, operation = direction(to, of, library)
     asked = Asked(
         data=data.from_memory(frame, key, names=names),
         system=system,

@@ -8,19 +8,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.model import LabError, Operation
+from harness.model import LabError
 from harness.recommend import judging, racing
 from harness.recommend.eligible import Asked
 from harness.recommend.racing import Racing
 from harness.report import recommendation
 from harness.report.recommendation import Recommendation
 from harness.report.sections import write
-from harness.report.summary import FRAMES
 from harness.results import folder as folders
 from harness.results.row import Row
 from harness.settings import LONGEST_SECONDS, Settings
 from harness.suites import suite_files
-from harness.systems import SYSTEMS
 
 Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
 
@@ -30,21 +28,6 @@ class Stopped(KeyboardInterrupt):
 
     def __init__(self, found: Recommendation, folder: Path) -> None:
         self.found, self.folder = found, folder
-
-
-def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
-    """Return the database and the operation, `to` a database or out `of` one.
-
-    Raises LabError for neither, both, an unknown one, or an unknown library of the frame.
-    """
-    known = " or ".join(SYSTEMS)
-    if bool(to) == bool(of):
-        raise LabError(f"choose one direction: --to or --from, with {known}{'; not both' if to else ''}")
-    if (to or of) not in SYSTEMS:
-        raise LabError(f'"{to or of}" is no database of the lab; choose {known}')
-    if frame not in FRAMES:
-        raise LabError(f'--frame "{frame}": choose pandas or polars')
-    return to or of, Operation.WRITE if to else Operation.READ
 
 
 def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:

@@ -6,6 +6,7 @@ A specification is data: the marks with what each says when it is pointed at (th
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import statistics
@@ -141,7 +142,7 @@ class Chart:
 
 _WORD = re.compile(r"(?:[^\s._]|[._](?![A-Za-z]))+[._]?")  # a cell is as wide as the longest
 # A layer without a mark says nothing.
-_EMPTY = re.compile(r' role="graphics-\w+" aria-roledescription="[^"]*"(?=></g>)')
+_EMPTY = re.compile(r' role="graphics-\w+" aria-roledescription="[^"]*"(?=/>|></g>)')
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
 
 
@@ -366,12 +367,13 @@ def _bars(
     along = _axis(what, [*values[: len(drawn)], *(one for one in values[len(drawn) :] if one), *lows], picture.log)
     along["axis"]["title"] += ": more is better" if what.more_is_better else ": less is better"
     colour = _looking(names, looks, "colour", 0)
+    edge = colour | {"scale": {"domain": names, "range": [_edge(looks[name]) for name in names]}}
     bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": _BAR}
     words = _LINE | {"align": "right", "dy": above}
     quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
     layers = [
         _named(labels, up, [not case.y for case in ordered], above),
-        _layer(drawn, bar | low, True, y=up, x={"field": "middle"} | along, color=colour),
+        _layer(drawn, bar | low, True, y=up, x={"field": "middle"} | along, color=colour, stroke=edge),
         *_whiskers(
             [mark for mark in drawn if "low" in mark], low, y=up, x={"field": "low"} | along, x2={"field": "high"}
         ),
@@ -388,6 +390,11 @@ def _bars(
         ),
     ]
     return {"width": _WIDTH, "height": {"step": high}, "layer": layers}, bool(authors)
+
+
+def _edge(looks: tuple[str, str, Sequence[int]]) -> str:
+    """Return the colour of the edge of a bar: dark where another value has its colour, as lines are then dashed."""
+    return looks[0] if looks[2] == DASHES[0] else INK
 
 
 _DOT = {"type": "point", "filled": True, "size": 55, "opacity": 1}
@@ -497,21 +504,12 @@ def _lines(
     dashed = _looking(list(dashes), dashes, "dash", 2) if picture.dash else _looking(names, looks, "colour", 2)
     colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
     changes = _changes(picture, about)
+    places = {case.place for case in drawable if case.place is not None}
 
     def panel(log: bool) -> Spec:
         heights = [mark[end] for mark in (*marks, *authors, *bounds) for end in ("y", "low", "high") if end in mark]
         y = _axis(what, [one for one in heights if one >= 0], log)
-        places = sorted({case.place for case in drawable if case.place is not None}, key=_sorted_place)
-        x: Spec = {
-            "type": "ordinal",
-            "axis": {"title": along.name, "labelAngle": 0},
-            "scale": {"domain": [_category(place) for place in places]},
-        }
-        if numeric:
-            x = _axis(along, [mark["x"] for mark in (*marks, *authors)], log, sorted({mark["x"] for mark in marks}))
-            x["scale"] |= {} if log else {"zero": False}
-            if along.column.endswith("mbit_per_s"):  # as in the tables, 0 is no limit
-                x["axis"]["labelExpr"] = f"datum.value ? {x['axis']['labelExpr']} : 'unlimited'"
+        x = _along(along, places, [mark["x"] for mark in (*marks, *authors)], log)
         floor = y["scale"].get("domain", [-math.inf])[0]
         reaches = [
             mark | {"low": max(mark["low"], floor)} for mark in marks if mark.get("high", 0) > mark.get("low", 0)
@@ -538,6 +536,22 @@ def _lines(
         small = panel(True) | {"title": {"text": "the same, both axes logarithmic", "fontSize": 11}}
         return {"vconcat": [panel(False), small]}, bool(authors)
     return panel(picture.log), bool(authors)
+
+
+def _along(what: Quantity, places: Collection[str | float], found: Sequence[float], log: bool) -> Spec:
+    """Return the axis of conditions: numbers, or names that are broken where they would run into each other."""
+    numbers = sorted(place for place in places if isinstance(place, float))
+    if len(numbers) < len(places):
+        names = [_category(place) for place in sorted(places, key=_sorted_place)]
+        room = int(_PANEL / len(names) / _LETTER)
+        label = f"{json.dumps({name: _broken(name, room).split(chr(10)) for name in names})}[datum.label]"
+        axis = {"title": what.name, "labelAngle": 0, "labelExpr": label}
+        return {"type": "ordinal", "axis": axis, "scale": {"domain": names}}
+    x = _axis(what, found, log, numbers)
+    x["scale"] |= {} if log else {"zero": False}
+    if what.column.endswith("mbit_per_s"):  # as in the tables, 0 is no limit
+        x["axis"]["labelExpr"] = f"datum.value ? {x['axis']['labelExpr']} : 'unlimited'"
+    return x
 
 
 def _sorted_place(place: str | float) -> tuple[bool, str | float]:
@@ -799,8 +813,25 @@ def _winner_ink(cell: WinnerCell, colours: Mapping[str, str]) -> tuple[str, str,
 def _cells(
     cells: Sequence[tuple[int, int, str, str, tuple[str, str, str, bool]]], columns: Sequence[str], lines: Sequence[str]
 ) -> Spec:
-    """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words."""
+    """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words.
+
+    Columns that have no room next to each other are drawn in several tables, one below the other.
+    """
     longest = max(map(len, _WORD.findall(" ".join([*columns, *(words for _, _, words, *_ in cells)]))), default=0)
+    parts = math.ceil(len(columns) / max(1, _WIDTH // (longest * _LETTER + 8)))
+    if parts > 1:
+        few = math.ceil(len(columns) / parts)
+        of = [range(first, min(first + few, len(columns))) for first in range(0, len(columns), few)]
+        return {
+            "vconcat": [
+                _cells(
+                    [(one[0] - part.start, *one[1:]) for one in cells if one[0] in part],
+                    [columns[p] for p in part],
+                    lines,
+                )
+                for part in of
+            ]
+        }
     wide = max(_WIDTH / len(columns), longest * _LETTER + 8)
     room = int(wide / _LETTER) - 1
     texts = {(column, line): _broken(words, room) for column, line, words, *_ in cells}

@@ -113,8 +113,9 @@ def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
     wanted = (picture.where or {}).get(picture.x) or sorted(found, key=natural)
     values = tuple(one for one in wanted if one in found)
     lines: dict[tuple[str, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    aside = {parameter, "rows"} if picture.x == "dataset" else {parameter}  # a dataset has its own rows
     for row in sorted(about, key=_line_order):
-        rest = {name: text for name, text in row.parameters.items() if name != parameter}
+        rest = {name: text for name, text in row.parameters.items() if name not in aside}
         lines[row.transport, *(described(*one) for one in rest.items())][value(row, picture.x)].append(row)
     names = _line_names(lines)
     return Outcomes(

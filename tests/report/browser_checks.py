@@ -136,7 +136,7 @@ def tables_are_complete(page, seen):
 def hover_shows_the_value(page, seen):
     mark = page.locator("svg[aria-label=Rates] .mark").first
     mark.scroll_into_view_if_needed()
-    mark.hover(position={"x": 5, "y": 5})
+    mark.hover(position={"x": 10, "y": 10})  # its box is larger than it is, by what its edge may be
     assert page.locator("#tip").is_visible()
     said = page.locator("#tip").inner_text()
     assert "median rate: 1 k rows/s (909 rows/s to 1.11 k rows/s, n = 3)" in said
@@ -167,6 +167,23 @@ def keys_begin_at_the_first_mark(page, seen):
     every = page.locator("svg[aria-label=Rates] .mark").evaluate_all(tops)
     first = page.locator("svg[aria-label=Rates] .mark[tabindex='0']").evaluate_all(tops)
     assert first == pytest.approx([min(every)], abs=4)
+
+
+def pictures_fit_and_can_be_read(page, seen):
+    """No picture is wider than its card, and its smallest letters have 7 pixels, on a telephone too."""
+    found = page.evaluate("""() => [...document.querySelectorAll(".card svg")].map((svg) => {
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      const letters = [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize));
+      return [svg.closest(".card").clientWidth - svg.getBoundingClientRect().width, scale * Math.min(...letters)];
+    })""")
+    assert found
+    assert min(room for room, _ in found) >= 0
+    assert min(letters for _, letters in found) >= 7
+
+
+def what_skips_shows_nothing_without_focus(page, seen):
+    boxes = page.locator(".skip").evaluate_all("skips => skips.map((skip) => skip.getBoundingClientRect().width)")
+    assert max(boxes) <= 1
 
 
 def a_picture_can_be_skipped(page, seen):
@@ -239,6 +256,8 @@ CHECKS = [
     hover_shows_the_value,
     keys_begin_at_the_first_mark,
     keys_walk_through_the_marks,
+    pictures_fit_and_can_be_read,
+    what_skips_shows_nothing_without_focus,
     a_picture_can_be_skipped,
     a_word_filters_the_rows,
     in_the_light,

@@ -27,10 +27,12 @@ from tests.report.browser_checks import (
     keys_walk_through_the_marks,
     no_letter_of_a_picture_is_cut_off,
     nothing_sticks_out,
+    pictures_fit_and_can_be_read,
     says_nothing,
     sorts_by_click,
     sorts_by_key,
     tables_are_complete,
+    what_skips_shows_nothing_without_focus,
 )
 from tests.report.cases import environment, run_folder, suite
 from tests.report.whole_run import ENDLESS, FIGURES, PICTURES, ROWS
@@ -191,6 +193,13 @@ BROKEN = {
         a_picture_can_be_skipped,
         'class="skip" href="#caption',
         'class="x" href="#caption',
+    ),
+    "a picture as wide as a desk": (pictures_fit_and_can_be_read, ".card svg {", ".card svg { min-width: 60rem;"),
+    "letters for eagles": (pictures_fit_and_can_be_read, ".card svg {", ".card svg { max-width: 15rem !important;"),
+    "a way past a picture that covers it": (
+        what_skips_shows_nothing_without_focus,
+        ".skip:not(:focus)",
+        ".skip:not(a)",
     ),
     "a filter that hides nothing": (a_word_filters_the_rows, "row.hidden = !words", "row.title = !words"),
     "grey on white": (in_the_light, "--quiet: #59636e", "--quiet: #aaaaaa"),

@@ -91,6 +91,32 @@ def test_every_case_has_its_own_mark():
         assert len(said) == 6, picture.form
 
 
+LONG_NAME = "a_client_that_has_a_name_of_sixty_letters_at_the_very_least"
+GRID = Picture("grid", "Seconds by files", "grid", y="seconds", x="parameter:files")
+
+
+@pytest.mark.parametrize("picture", [*PICTURES, GRID], ids=lambda picture: picture.form)
+def test_a_telephone_has_room_for_every_picture(picture):
+    rows = [one for client in ("quick", LONG_NAME) for files in range(1, 13) for one in three(scan, client, files)]
+    root = composed(picture, rows)
+    assert float(root.get("width")) < 520
+    if picture is GRID:  # its columns are in several tables, one below the other
+        heads = [word for word in words(root) if word.endswith(("file", "files")) and word[0].isdigit()]
+        assert heads == ["1 file", *(f"{files} files" for files in range(2, 13))]
+
+
+def test_a_rate_of_0_is_unlimited_on_the_axis():
+    rows = [row("a", seconds=1.0, parameters=f"mbit_per_s={rate}") for rate in (0, 100)]
+    assert "unlimited" in words(composed(replace(LINES, x="parameter:mbit_per_s", log=True), rows))
+
+
+def test_bars_of_one_colour_differ_by_their_edge():
+    rows = [scan(f"c{place}", 1, seconds=1.0 + place, payload=f"payload {place}") for place in range(8)]
+    bars = [mark for mark in composed(BARS, rows).iter(f"{SVG}path") if mark.get("class") == "mark"]
+    assert len({mark.get("fill") for mark in bars}) == 7
+    assert len({(mark.get("fill"), mark.get("stroke")) for mark in bars}) == 8
+
+
 def test_an_inset_shows_the_same_points_again():
     plain, inset = (composed(replace(LINES, inset=it), ladder("quick")) for it in (False, True))
     assert "the same, both axes logarithmic" in words(inset)

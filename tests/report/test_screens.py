@@ -13,9 +13,11 @@ from rich.console import Console
 from harness import registry
 from harness.cli import catalogue, labs, newest
 from harness.cli.app import echo, end, say
+from harness.cli.commands import app
 from harness.lab import doctor
 from harness.lab import labs as opened
 from harness.lab.doctor import Diagnosis
+from harness.report import comparing
 from harness.report.answers import answers, opening
 from harness.report.figures import route
 from harness.report.rankings import rankings
@@ -28,6 +30,7 @@ from harness.settings import ROOT, Settings
 from harness.suites import suite_files
 
 WIDTHS = pytest.mark.parametrize("width", [80, 200])
+GROUP = typer.main.get_command(app)
 NAMES = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
 LONG = f"/home/somebody/{'folder/' * 20}report.html"
 
@@ -61,7 +64,8 @@ def test_no_table_of_a_reference_run_is_wider_and_none_has_a_broken_word(name: s
     known = suite_files.load(ROOT / "suites", name)
     run = folders.read(ROOT / "results" / "reference" / name)
     summaries = summarise(run.rows, known.published)
-    for table in (*rankings(summaries), *opening(known, summaries)):
+    compared = comparing.table(comparing.compared(known, run, run, anyway=False))
+    for table in (*rankings(summaries), *opening(known, summaries), compared):
         console = terminal(width)
         console.print(printable(table, width), crop=False)
         assert parts(table, width) <= set(re.findall(r"[^\s._]+", read(console, width)))
@@ -112,6 +116,19 @@ def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, mo
     with pytest.raises(typer.Exit):
         labs.doctor()
     assert LONG in read(console, width, [f"FAIL s3: {found[0].found}", "ok x: 18.4"])
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", ["", *GROUP.commands])
+def test_the_help_of_a_command_is_whole(name: str, width: int) -> None:
+    command = GROUP.commands[name] if name else GROUP
+    context = command.make_context(f"lab {name}".strip(), [], resilient_parsing=True, terminal_width=width)
+    text = command.get_help(context)
+    assert [line for line in text.splitlines() if len(line) > width or re.search(r"[a-z]\.\.\.$", line)] == []
+    words = " ".join(text.split())
+    every = [*command.params, *(GROUP.commands.values() if not name else ())]
+    for said in (one.help for one in every if not getattr(one, "hidden", False)):
+        assert " ".join((said or "").split("\n\n")[0].split()) in words
 
 
 @WIDTHS

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+from itertools import pairwise
 
 import pytest
 import typer
@@ -91,6 +93,14 @@ def test_a_target_of_make_in_prose_is_one_of_the_makefile(name):
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = [" ".join(found.split()) for found in re.findall(r"(?:^ {4}\S.*\n(?:\n(?= {4}))?)+", README, re.MULTILINE)]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_make_alone_prints_four_groups_of_at_most_70_columns():
+    done = subprocess.run(["make", "--silent", "-C", ROOT, "help"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if len(line) > 70] == []
+    heads = [line for line, below in pairwise(lines) if below.startswith("  make ") and not line.startswith(" ")]
+    assert heads == ["Measure, without Docker", "Compose lab", "Tests", "Maintenance"]
 
 
 @pytest.mark.parametrize("command", ["make install", "make bench", "make up && make bench && make down", "make test"])
