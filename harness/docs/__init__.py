@@ -50,7 +50,7 @@ def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
     yield docs / "reference" / "runs.md", reference.results()
     yield suite_files.left_out_path(ROOT / "suites", "matrix"), reference.left_out("matrix")
     yield ROOT / "README.md", readme.page()
-    yield excerpts.GATEWAY, excerpts.differences()
+    yield excerpts.differences()
     for name in excerpts.PAGES:
         yield ROOT / name, excerpts.page(ROOT / name)
 

@@ -1,6 +1,6 @@
 """What is copied between two marks of files that are otherwise written by hand.
 
-Tables of the reports of reference runs, and the differences that the tests of the ClickHouse gateway show.
+Tables of the reports of reference runs, and the differences from a server that the tests of the gateway show.
 """
 
 import ast
@@ -14,8 +14,8 @@ from harness.report import markdown
 from harness.settings import ROOT
 
 PAGES = ("docs/findings.md", "docs/how-to/choose-by-hand.md")
-GATEWAY = ROOT / "harness" / "systems" / "clickhouse" / "gateway" / "__init__.py"
-_SHOWN = "tests/systems/clickhouse/gateway/test_gateway_differences.py"
+_GATEWAY = "harness/systems/*/gateway/__init__.py"
+_SHOWN = "tests/systems/*/gateway/test_gateway_differences.py"
 _LISTED = re.compile(r"(\(the list is made of its docstrings\):\n\n).*?(?=\"\"\")", re.DOTALL)
 _WIDTH = 120
 _MARKED = re.compile(r"(<!-- table of (\w+): (.+?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
@@ -35,10 +35,11 @@ def _copied(found: re.Match[str]) -> str:
     return "\n".join([begin, *lines, "", end])
 
 
-def differences() -> str:
-    """Return the gateway's description with the docstrings of the tests that show a difference from a server."""
-    tests = ast.parse((ROOT / _SHOWN).read_text(encoding="utf-8"))
+def differences() -> tuple[Path, str]:
+    """Return the gateway's file and its text, with the docstrings of the tests that show a difference from a server."""
+    (gateway,), (shown,) = ROOT.glob(_GATEWAY), ROOT.glob(_SHOWN)
+    tests = ast.parse(shown.read_text(encoding="utf-8"))
     told = (ast.get_docstring(one) for one in tests.body if isinstance(one, ast.FunctionDef))
     wrap = textwrap.TextWrapper(_WIDTH, "- ", "  ", break_long_words=False, break_on_hyphens=False)
     items = "".join(wrap.fill(" ".join(text.split())) + "\n" for text in told if text)
-    return _LISTED.sub(lambda found: found[1] + items, GATEWAY.read_text(encoding="utf-8"))
+    return gateway, _LISTED.sub(lambda found: found[1] + items, gateway.read_text(encoding="utf-8"))

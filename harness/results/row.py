@@ -101,7 +101,7 @@ class Row:
         str,
         "whether a write of a frame leaves all rows or none when a connection breaks: yes; no: the rows sent by then "
         "stay; per connection: the rows of its other connections stay. By a test of 100,000 rows, but for transports "
-        "of pg_parquet and S3: where a database keeps rows by blocks (a million or so), those before stay, except of "
+        "through files or S3: where a database keeps rows by blocks (a million or so), those before stay, except of "
         "tuned writes. Empty for other operations",
     )
     seconds: float | None = _column(float, "wall time of the measured call", "s")
