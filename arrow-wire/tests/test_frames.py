@@ -59,7 +59,11 @@ def test_every_column_of_several_pieces_keeps_its_values(column):
 
 def test_names_are_strings_and_each_is_there_once():
     require_names(["a", "b"])
-    for names, found in (([], "found none"), ([1], "found int"), (["a", "a"], "found 2")):
+    for names, found in (
+        ([], "the frame has no columns"),
+        ([1], "its name is of int"),
+        (["a", "a"], "2 columns have this name"),
+    ):
         with pytest.raises(ValueError, match=found):
             require_names(names)
 

@@ -15,16 +15,16 @@ def words(steps):
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
-        ((1.5, 2, 0, 1), "a whole number above, found 1.5"),
-        ((0.0005, 1, 0, 1), "a scale factor from 0.001"),
-        ((-1, 1, 0, 1), "a scale factor from 0.001"),
-        ((24, 23, 0, 1), "at least 24 parts at scale factor 24, found 23"),
-        ((4, 4, 4, 1), "parts from 0 to 3, found 4 to 4"),
-        ((4, 4, 2, 3), "parts from 0 to 3, found 2 to 4"),
-        ((4, 4, -1, 2), "parts from 0 to 3, found -1 to 0"),
-        ((4, 4, 1, 0), "parts from 0 to 3, found 1 to 0"),
-        ((4, 4, 0, 1, 2_047), "row groups of 2,048 to 1,048,576 rows, found 2,047"),
-        ((4, 4, 0, 1, 1_048_577), "row groups of 2,048 to 1,048,576 rows, found 1,048,577"),
+        ((1.5, 2, 0, 1), "scale factor 1.5: choose 0.001 to 1, or a whole number above"),
+        ((0.0005, 1, 0, 1), "scale factor 0.0005: choose 0.001 to 1"),
+        ((-1, 1, 0, 1), "scale factor -1: choose 0.001 to 1"),
+        ((24, 23, 0, 1), "23 parts at scale factor 24: choose at least 24"),
+        ((4, 4, 4, 1), "parts 4 to 4: choose from 0 to 3"),
+        ((4, 4, 2, 3), "parts 2 to 4: choose from 0 to 3"),
+        ((4, 4, -1, 2), "parts -1 to 0: choose from 0 to 3"),
+        ((4, 4, 1, 0), "parts 1 to 0: choose from 0 to 3"),
+        ((4, 4, 0, 1, 2_047), "row groups of 2,047 rows: choose 2,048 to 1,048,576"),
+        ((4, 4, 0, 1, 1_048_577), "row groups of 1,048,577 rows: choose 2,048 to 1,048,576"),
     ],
 )
 def test_a_layout_that_cannot_be_made_as_asked_is_refused_in_one_line(layout, expected):

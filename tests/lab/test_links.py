@@ -23,6 +23,7 @@ from harness.lab.limits import Limits, Off, Probe
 from harness.lab.links import Links, OverToxiproxy, OverWire
 from harness.model import LabError
 from harness.report.conclusions import slope
+from harness.report.intervals import UNKNOWN
 from harness.settings import Settings
 from tests.waiting import until
 
@@ -78,7 +79,7 @@ def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_foun
 @pytest.mark.alone(times=True)
 def test_the_slope_counts_the_round_trips_that_a_client_is_known_to_wait_for(made: Links, embedded_lab) -> None:
     """psycopg waits for BEGIN before the first statement of a transaction: two; with autocommit there is one."""
-    taken: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    taken: dict[int, dict[float, list[float]]] = {1: {}, 2: {}}
     for rtt_ms in _TRIPS_MS[bool(made.wire)]:
         limits = Limits(rtt_ms, 0)
         made.measured(limits)
@@ -86,9 +87,9 @@ def test_the_slope_counts_the_round_trips_that_a_client_is_known_to_wait_for(mad
         for trips, points in taken.items():
             connect = partial(psycopg.connect, uri, autocommit=trips == 1)
             with at_the_far_end(made, connect) as connection:
-                points.append((rtt_ms / 1e3, min(seconds_of_a_statement(connection) for _ in range(5))))
+                points[rtt_ms / 1e3] = [min(seconds_of_a_statement(connection) for _ in range(5))]
     for trips, points in taken.items():
-        assert slope(points).value == pytest.approx(trips, abs=0.3)
+        assert slope(points, UNKNOWN, "a").value == pytest.approx(trips, abs=0.3)
 
 
 def seconds_of_a_statement(connection: psycopg.Connection, statement: str = "SELECT 1") -> float:
@@ -189,7 +190,7 @@ def test_no_link_is_made_to_an_address_without_a_port(made: Links, uri: str) -> 
 def test_toxiproxy_makes_no_link_to_an_address_with_tls(made: Links) -> None:
     if made.wire:
         pytest.skip("it does not look at what it carries")
-    with pytest.raises(LabError, match="with a port and without TLS"):
+    with pytest.raises(LabError, match="an address without TLS and with a port"):
         made.over("https://here:1", Limits(0, 0))
 
 
