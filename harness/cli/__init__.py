@@ -1,12 +1,12 @@
 """The command `lab`: the only room that prints or exits; its exit codes are in `app.py`.
 
-Nothing is imported before `main` has taken Ctrl-C: the imports of the commands take some tenths of a second.
+Nothing that takes time is imported before `main` has taken Ctrl-C: what the commands need takes some tenths of a
+second, and even `signal` imports `enum`.
 """
 
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
-from contextlib import suppress
 
 __all__ = ["call", "main"]
 
@@ -21,9 +21,7 @@ def main() -> None:
         output.open_streams()
         _leave(call())
     except output.CannotWrite as error:
-        with suppress(OSError):
-            os.write(2, f"lab: {error}\n".encode(errors="replace"))
-        os._exit(2)
+        _leave_with(2, f"lab: {error}\n")
     except KeyboardInterrupt:
         _stop_at_once(signal.SIGINT, None)
 
@@ -46,9 +44,14 @@ def call() -> int:
 
 def _stop_at_once(number: int, frame: object) -> None:
     """Stop where nothing was begun yet that would have to be ended."""
-    with suppress(OSError):
-        os.write(2, b"lab: stopped\n")
-    os._exit(128 + number)
+    _leave_with(128 + number, "lab: stopped\n")
+
+
+def _leave_with(code: int, said: str) -> None:
+    try:
+        os.write(2, said.encode(errors="replace"))
+    finally:
+        os._exit(code)
 
 
 def _leave(code: int) -> None:
