@@ -69,11 +69,13 @@ $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 	.venv-$*/bin/python environments/uv.py .venv-$* pip install --quiet --python .venv-$*/bin/python --require-hashes --requirement $<
 	@touch $@
 
-# The Compose lab when it is up, else the embedded one; the first line of a run says which.
+# The Compose lab when it is up, else the embedded one; the first line of a run says which. A recipe that names $(MAKE)
+# itself would be run by `make -n` too.
+AGAIN := $(MAKE)
 bench: ## Run a suite; settings are below
 	@if compose/lab is-up; then compose/lab run $(RUN); else \
-	  $(MAKE) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
-	  $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
+	  $(AGAIN) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
+	  $(AGAIN) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 serve: $(STAMP) ## Keep embedded servers up until Ctrl-C
 	@$(LAB) serve
