@@ -74,7 +74,7 @@ $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 AGAIN := $(MAKE)
 bench: ## Run a suite; settings are below
 	@if compose/lab is-up; then compose/lab run $(RUN); else \
-	  $(AGAIN) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
+	  $(AGAIN) --question --no-print-directory install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
 	  $(AGAIN) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 serve: $(STAMP) ## Keep embedded servers up until Ctrl-C
