@@ -5,7 +5,7 @@
 Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 
 Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
-the answer, which is dropped as it comes. So other work beside it matters little. What it says: arrow-wire/NOTES.md.
+the answer, which is dropped as it comes. So other work meanwhile matters little. What it says: arrow-wire/NOTES.md.
 """
 
 import os

@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.upstream [rows] [passes]
 
 Prints CPU seconds of this process, in which the client is: medians, with the least and the most. They count all of its
-threads and none of the servers', so that other work beside it matters little. What is behind them: docs/upstream/.
+threads and none of the servers', so that other work meanwhile matters little. What is behind them: docs/upstream/.
 """
 
 import os

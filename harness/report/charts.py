@@ -81,7 +81,7 @@ FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, o
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
 _WIDTH, _HEIGHT = 430, 320  # pixels: a telephone has room for as many
-_LETTER = 6.2  # pixels of a letter, about
+_LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and from one line of a text to the next
 _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
@@ -355,7 +355,7 @@ def _bars(
     drawn = [mark for mark in marks if "middle" in mark]
     names = [name for name in looks if any(mark["colour"] == name for mark in drawn)]
     labels = [_broken(label) for label in _labels(ordered)]
-    high = max(label.count("\n") + 1 for label in labels) * 13 + _BAR + 12  # names are above their bars
+    high = max(map(_height, labels)) + _BAR + 12  # names are above their bars
     low, above = {"yOffset": high / 2 - 11}, high / 2 - 25
     up = {"field": "y", "type": "ordinal", "axis": None, "scale": {"domain": list(range(len(ordered)))}}
     values = [
@@ -455,6 +455,11 @@ def _broken(label: str, longest: int = _LABEL) -> str:
     return "\n".join(part for line in lines for part in textwrap.wrap(line, longest) or [""])
 
 
+def _height(label: str) -> int:
+    """Return the pixels from the top to the bottom of a text of one line or several."""
+    return _LEADING * (label.count("\n") + 1)
+
+
 def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: float) -> Spec:
     """Return the names of bars, the last line of each so many pixels below the middle of its place."""
     names = [
@@ -462,7 +467,7 @@ def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: floa
         for number, (label, one) in enumerate(zip(labels, quiet, strict=True))
     ]
     colour = {"condition": {"test": "datum.quiet", "value": QUIET}, "value": INK}
-    last = {"expr": f"{above} - 13 * (length(split(datum.text, '\\n')) - 1)"}
+    last = {"expr": f"{above} - {_LEADING} * (length(split(datum.text, '\\n')) - 1)"}
     words = _LINE | {"dy": last}
     return _layer(names, words, y=axis, x={"value": 0}, text={"field": "text"}, color=colour)
 
@@ -835,23 +840,22 @@ def _cells(
     wide = max(_WIDTH / len(columns), longest * _LETTER + 8)
     room = int(wide / _LETTER) - 1
     texts = {(column, line): _broken(words, room) for column, line, words, *_ in cells}
-    high = max(text.count("\n") + 1 for text in texts.values()) * 13 + 12
+    high = max(map(_height, texts.values())) + 12
     heads = [{"x": place, "text": _broken(head, room)} for place, head in enumerate(columns)]
     names = ("face", "edge", "ink", "dashed")
     labels: list[_Mark] = []
-    marks: list[_Mark] = []
+    ends: list[_Mark] = []
     bottom = 0
-    for line, name in enumerate(lines):  # its name is above its cells
+    for name in lines:  # it is above its cells
         label = _broken(name, int(wide * len(columns) / _LETTER))
         labels.append({"y": bottom + 10, "text": label})
-        top = bottom + 13 * (label.count("\n") + 1) + 6
+        top = bottom + _height(label) + 6
         bottom = top + high
-        marks += [
-            {"x": column, "top": top, "y": (top + bottom) / 2, "bottom": bottom, "text": texts[column, line]}
-            | {"says": says, **dict(zip(names, ink, strict=True))}
-            for column, of, _, says, ink in cells
-            if of == line
-        ]
+        ends.append({"top": top, "y": (top + bottom) / 2, "bottom": bottom})
+    marks = [
+        {"x": column, "text": texts[column, line], "says": says, **ends[line], **dict(zip(names, ink, strict=True))}
+        for column, line, _, says, ink in cells
+    ]
     x = {"field": "x", "type": "ordinal", "axis": None, "scale": {"padding": 0.03, "domain": list(range(len(columns)))}}
     upper, y = ({"field": end, "type": "quantitative", "axis": None, "scale": None} for end in ("top", "y"))
     plain = {name: {"field": name, "type": "nominal", "scale": None} for name in names}
@@ -860,7 +864,7 @@ def _cells(
         "type": "text",
         "baseline": "bottom",
         "fontWeight": "bold",
-        "dy": {"expr": "8 - 13 * length(split(datum.text, '\\n'))"},
+        "dy": {"expr": f"8 - {_LEADING} * length(split(datum.text, '\\n'))"},
     }
     layers = [
         _layer(labels, _LINE, x={"value": 0}, y=y, text={"field": "text"}),

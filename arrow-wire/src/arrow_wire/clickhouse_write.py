@@ -29,7 +29,7 @@ STREAM_ROWS = 262_144  # of a file: more parts, less memory
 ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: NOTES.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_ROW_BYTES = 1 << 32
-COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: NOTES.md
+COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, instead of two a column: NOTES.md
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
