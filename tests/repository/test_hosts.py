@@ -17,11 +17,8 @@ REGISTRIES = (
     *("registry npmjs org", "crates io", "rubygems org", "extensions duckdb org"),
     *("packages clickhouse com", "apt postgresql org", "repo pigsty io"),
 )
-# No tool has a default for these: where a fork publishes its images, and the one archive that has pg_parquet.
-KEPT = {
-    "ghcr io": {".github/workflows/images.yml", ".github/workflows/services.yml", "docs/how-to/ci.md"},
-    "repo pigsty io": {"images/postgres/Dockerfile"},
-}
+# No tool has a default for the one archive that has pg_parquet.
+KEPT = {"repo pigsty io": {"images/postgres/Dockerfile"}}
 
 
 def named(text: str) -> set[str]:
