@@ -150,7 +150,11 @@ def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
         raise LabError(f"rows {rows}: give a whole number of at least 1")
     if "rows" not in experiment.parameters:
         raise LabError(f"experiment {experiment.name} has no parameter rows; choose its amount of data with --size")
-    return replace(experiment, parameters=experiment.parameters | {"rows": [rows]})
+    parameters = experiment.parameters | {"rows": [rows]}
+    if "rows_before" in parameters:  # the table keeps its size relative to the frame
+        most = max(int(number) for number in experiment.parameters["rows"])
+        parameters["rows_before"] = [max(1, int(number) * rows // most) for number in parameters["rows_before"]]
+    return replace(experiment, parameters=parameters)
 
 
 def _with_origins(experiment: Experiment, origins: str | None) -> Experiment:

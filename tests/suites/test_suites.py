@@ -316,6 +316,13 @@ def test_what_the_person_wants_comes_before_what_the_suite_says(small):
     assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
 
 
+@pytest.mark.parametrize(("rows", "before"), [(1, 1), (2_000, 2_000), (1_000_000, 1_000_000)])
+def test_a_table_with_rows_keeps_its_size_relative_to_the_frame(rows, before):
+    matrix = suite_files.load(ROOT / "suites", "matrix")
+    (existing,) = plan(matrix, experiments="existing", rows=rows).experiments
+    assert existing.parameters == {"rows": [rows], "rows_before": [before]}
+
+
 @pytest.fixture
 def contested(folder):
     """The small suite, whose first experiment leaves out a transport where nothing is asked for, its second all."""
