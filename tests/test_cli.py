@@ -228,7 +228,7 @@ def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_a
     plain = environment | {"LAB_PICTURES": "false"}
     short = succeeded(lab("report", str(folder), env=plain))
     assert len(short.stdout.splitlines()) <= LINES
-    assert "The fastest transport whose values came back exact" in short.stdout
+    assert "The fastest exact transport" in short.stdout
     assert "Postgres write: 100,000 rows" not in short.stdout
     whole = lab("report", str(folder), "--tables", env=plain)
     assert "Postgres write: 100,000 rows" in whole.stdout

@@ -158,7 +158,7 @@ def test_the_output_says_which_lab_what_is_skipped_and_why(run_folder: Path) -> 
     assert "skipped: 4 transports: the postgres 18.4 server does not offer pg_parquet; make up starts" in output
     assert f"\n{len(begun)} runs of " in output
     assert f"\n[{len(begun)}/{len(begun)}, ETA 0:00] " in output
-    answers = output[output.index("The fastest transport whose values came back exact") :]
+    answers = output[output.index("The fastest exact transport") :]
     assert len(answers.splitlines()) < LINES
     assert all(f"{frame} to {system}" in answers for frame in ("pandas", "polars") for system in SERVERS)
     assert "ClickHouse read: 2,000 rows" not in output

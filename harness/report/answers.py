@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
-from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, times, titled
+from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, titled
 from harness.report.intervals import Interval, around, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
@@ -147,18 +147,18 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
     return Rival(case, factor, around(factor, ratio(case.estimate, fastest.estimate, among)))
 
 
-FASTEST, WHOLE, PYPI, USUAL = "fastest", "loses none", "from PyPI", "usual"
-ALSO, LEANEST = "also usual", "leanest"
+FASTEST, WHOLE, PYPI, USUAL = "fastest", "loses none", "from PyPI", "default"
+ALSO, LEANEST = "also default", "lowest memory"
 ROLES = (FASTEST, WHOLE, PYPI, USUAL, ALSO, LEANEST)
 NO_DIFFERENCE = "no difference shown"
-_TITLE = "the fastest transport whose values came back exact, and the usual one"
+_TITLE = "the fastest exact transport, and the default"
 _HEAD = (
-    "from, to",
-    "which",
+    "direction",
+    "choice",
     "transport",
     "median s",
     "95 %",
-    "times as long",
+    "slower",
     "interval",
     "peak MB",
     "of limit",
@@ -166,7 +166,7 @@ _HEAD = (
 )
 _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
-_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its 95 % interval for so many rivals"
+_EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % interval for so many rivals"
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
@@ -230,9 +230,10 @@ def factor(rival: Rival) -> tuple[str, str]:
     """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
     if rival.factor is None:
         return "", ""
+    slower = f"{significant(rival.factor, 2)}×"
     if rival.interval is None:
-        return times(rival.factor), "too few runs to tell"
-    return times(rival.factor), span(rival.interval, digits=2) + ("" if rival.differs else f", {NO_DIFFERENCE}")
+        return slower, "too few runs to tell"
+    return slower, span(rival.interval, digits=2) + ("" if rival.differs else f", {NO_DIFFERENCE}")
 
 
 def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
@@ -370,7 +371,7 @@ def _at_least(one: Leaders, case: Summary, among: int) -> float | None:
 
 
 def leaders(summaries: Sequence[Summary]) -> Table | None:
-    """Return the fastest and the leanest transport of each experiment, system and operation at its largest point."""
+    """Return the fastest and the lowest memory of each experiment, system and operation at its largest point."""
     several = len({case.experiment for case in summaries}) > 1
     rows = []
     for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
@@ -392,7 +393,7 @@ def leaders(summaries: Sequence[Summary]) -> Table | None:
         "least memory",
         "peak MB",
     )
-    title, words, names = "The fastest and the leanest", frozenset({0, 1, 2, 4, 6}), frozenset({2, 4, 6})
+    title, words, names = "The fastest, and the lowest memory", frozenset({0, 1, 2, 4, 6}), frozenset({2, 4, 6})
     return Table(title, head, tuple(rows), wide=words, names=names, droppable=((6, 7), (4, 5))) if rows else None
 
 

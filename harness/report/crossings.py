@@ -451,7 +451,7 @@ def _fastest(found: Curves) -> Table:
             rows.append((subject(one.direction, found.directions), _sizes(part.sizes), name, at, between, ties))
     unsure = any(part.unsure for one in found.winners for part in one.spans)
     notes = (*_SPANS, *(["? so few runs of a size show nothing: by the medians alone"] if unsure else []))
-    head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
+    head = ("direction", "run at", "fastest", "faster from", "interval", "not shown slower")
     title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
     return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
@@ -470,7 +470,7 @@ def _cost_table(found: Curves) -> Table:
         )
         for one in found.costs
     )
-    head = ("from, to", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
+    head = ("direction", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
     return Table(
         *(title, head, rows, _COSTS),
@@ -480,7 +480,7 @@ def _cost_table(found: Curves) -> Table:
     )
 
 
-_AT_ROWS = ("from, to", "fastest", "seconds", "from runs of", "could be as fast")
+_AT_ROWS = ("direction", "fastest", "seconds", "from runs of", "could be as fast")
 _LINE = "up to {:,} rows, EXTRAPOLATED"
 _MOST = "{:,} rows, the most; no transport follows a line"
 _NOTE = "the fastest transport whose values all came back exact; could be as fast: at the sizes of these runs"

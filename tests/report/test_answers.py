@@ -1,4 +1,4 @@
-"""The answers of a run: the fastest exact transport of a system, operation and frame, and the usual one beside it."""
+"""The answers of a run: the fastest exact transport of a system, operation and frame, and the default next to it."""
 
 from dataclasses import replace
 
@@ -118,15 +118,15 @@ def test_a_usual_transport_without_figures_has_its_status():
     failed = [row("postgres.usual.write_pandas", Status.ERROR, frame="pandas", origin=Origin.PUBLISHED)]
     (one,) = answered([*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *failed])
     (table,) = by_frame([one])
-    assert table.rows[-1][1:] == ("usual", "postgres.usual.write_pandas", "", "", "", "", "", "", "error")
+    assert table.rows[-1][1:] == ("default", "postgres.usual.write_pandas", "", "", "", "", "", "", "error")
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        ((1.15, 1.3, 1.4), ("×1.2", "0.83-1.6, no difference shown")),
-        ((2.4, 2.4, 2.4), ("×2.2", "1.7-2.7")),
-        ((2.4,), ("×2.2", "too few runs to tell")),
+        ((1.15, 1.3, 1.4), ("1.2×", "0.83-1.6, no difference shown")),
+        ((2.4, 2.4, 2.4), ("2.2×", "1.7-2.7")),
+        ((2.4,), ("2.2×", "too few runs to tell")),
     ],
 )
 def test_a_factor_says_what_is_not_shown(seconds, said):
@@ -138,13 +138,13 @@ def test_a_factor_says_what_is_not_shown(seconds, said):
 def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     rows = every(lossy="nulls=changed")
     (table,) = by_frame(answered(rows))
-    assert [line[1] for line in table.rows] == ["fastest, leanest", "usual", "also usual"]
+    assert [line[1] for line in table.rows] == ["fastest, lowest memory", "default", "also default"]
     assert table.rows[0][2] == "postgres.quick.write_pandas †"
     assert table.rows[0][5:7] == ("", "1 not shown slower")
-    assert table.rows[1][5:7] == ("×4.0", "3.0-6.1")
+    assert table.rows[1][5:7] == ("4.0×", "3.0-6.1")
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
     (fewer,) = [in_one(answered(rows), (FASTEST, USUAL))]
-    assert [line[1] for line in fewer.rows] == ["fastest", "usual"]
+    assert [line[1] for line in fewer.rows] == ["fastest", "default"]
 
 
 def test_reports_open_with_the_answers_frame_by_frame():
@@ -153,10 +153,10 @@ def test_reports_open_with_the_answers_frame_by_frame():
     summaries = summarise(rows, ())
     found = sections(asked, environment(), rows, summaries)
     text = markdown.report(asked, environment(), found)
-    assert text.startswith("# An example\n\n**pandas: the fastest transport")
-    assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
+    assert text.startswith("# An example\n\n**pandas: the fastest exact transport")
+    assert text.index("**polars: the fastest exact transport") < text.index("8 cases in 3 passes")
     html = page(asked, environment(), rows, found, [])
-    opening = html.index("pandas: the fastest transport")
+    opening = html.index("pandas: the fastest exact transport")
     assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
     assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is
 
@@ -164,7 +164,7 @@ def test_reports_open_with_the_answers_frame_by_frame():
 def test_a_suite_about_something_else_opens_as_ever():
     rows = every()
     text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
-    assert text.startswith("# An example\n\n**The fastest and the leanest**")
+    assert text.startswith("# An example\n\n**The fastest, and the lowest memory**")
 
 
 def opened(rows):
@@ -175,7 +175,7 @@ def opened(rows):
 def test_the_picture_of_a_direction_has_the_usual_the_fastest_from_pypi_the_fastest_and_the_server_alone():
     bound = runs("postgres.alone.write", (0.5, 0.5, 0.5), origin=Origin.LIMIT, frame="")
     (lane,) = opened([*every(), *bound])
-    assert [(dot.role, dot.seconds) for dot in lane.dots] == [("usual", 4.4), ("from PyPI", 1.2), ("fastest", 1.1)]
+    assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 4.4), ("from PyPI", 1.2), ("fastest", 1.1)]
     assert lane.alone == pytest.approx(0.5)
     assert lane.factors == "3.7× · 4.0×"
     svg = directions_chart([lane]).svg()

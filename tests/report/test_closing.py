@@ -37,17 +37,17 @@ def test_a_reference_run_ends_on_one_screen(name):
         found = closing(known, run.rows, summaries, width, 36)
         text = printed(found.tables, width)
         assert len(text.splitlines()) + lines_of(found.sentences, width) <= 36
-        assert ("The fastest transport whose values came back exact" in text.replace("\n", " ")) == (name == "matrix")
+        assert ("The fastest exact transport" in text.replace("\n", " ")) == (name == "matrix")
 
 
 def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():
     rows = every()
     summaries = summarise(rows, ())
     text = printed(closing(ANSWERED, rows, summaries, 200).tables, 200)
-    assert text.index("Postgres write: 1,000 rows") < text.index("The fastest transport")
+    assert text.index("Postgres write: 1,000 rows") < text.index("The fastest exact transport")
     short = printed(closing(ANSWERED, rows, summaries, 200, short=True).tables, 200)
     assert "Postgres write" not in short
-    assert "The fastest transport" in short
+    assert "The fastest exact transport" in short
 
 
 def test_what_is_left_out_is_counted():

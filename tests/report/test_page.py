@@ -154,7 +154,7 @@ def test_every_run_that_is_not_ok_is_listed_with_its_reason(tmp_path):
 
 
 def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
-    lines = table(made(tmp_path), "The fastest and the leanest")
+    lines = table(made(tmp_path), "The fastest, and the lowest memory")
     by_name = {line[0]: line[1:] for line in lines}
     assert by_name["Many files: Parquet scan"] == [
         "2 files, 200 MB",

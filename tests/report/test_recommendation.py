@@ -305,7 +305,7 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
 
 def test_the_picture_has_the_default_the_one_from_pypi_the_fastest_and_the_server_alone() -> None:
     lane = recommendation.picture(replace(FOUND, bound=BOUND))
-    assert [(dot.role, dot.seconds) for dot in lane.dots] == [("usual", 0.9), ("from PyPI", 0.125), ("fastest", 0.1)]
+    assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 0.9), ("from PyPI", 0.125), ("fastest", 0.1)]
     assert (lane.name, lane.alone, lane.factors) == ("polars to Postgres", 0.2, "7.2× · 9.0×")
     lane = recommendation.picture(replace(FOUND, usual=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
     assert ([dot.role for dot in lane.dots], lane.factors) == (["from PyPI", "fastest"], "")
