@@ -4,7 +4,7 @@ import re
 
 from tests.repository.checkout import ROOT
 
-LINES = [line for line in (ROOT / "docs/dev/assumptions.md").read_text().splitlines() if line.startswith("| `")]
+LINES = [line for line in (ROOT / "docs/assumptions.md").read_text().splitlines() if line.startswith("| `")]
 ROWS = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in LINES]
 
 
