@@ -349,7 +349,19 @@ def test_an_output_that_takes_nothing_is_one_line(command, stream, environment: 
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.parametrize("typed", ["run matrix --size medium", "recommend --data x.parquet --to postgress", "report x"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "run matrix --size medium",
+        "recommend --data x.parquet --to postgress",
+        "recommend --data x.parquet --to postgres",
+        "recommend --data README.md --to postgres",
+        "recommend --data README.md --to postgres --max-memory much",
+        "recommend --data README.md --to postgres --budget 0",
+        "recommend --data README.md --to postgres --script /",
+        "report x",
+    ],
+)
 def test_a_wrong_word_is_found_before_anything_large_is_imported(typed, environment: dict[str, str]) -> None:
     command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed.split())
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

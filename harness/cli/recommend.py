@@ -1,5 +1,6 @@
 """The command recommend: one screen about one frame, and programs of what it recommends."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say
 from harness.model import LabError
 from harness.recommend import direction
-from harness.recommend.budget import BUDGET
+from harness.recommend.budget import BUDGET, require_possible
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def recommend(
     for option, file in scripts.items():
         if file is not None:
             _require_writable(option, file, data, query, of, table)
+    require_possible(budget)
+    most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # What takes longer to import than to find a wrong word in what was typed.
@@ -109,7 +112,7 @@ def recommend(
         program=script_fastest is not None,
         budget=budget,
         started=started,
-        max_memory=_bytes(max_memory),
+        max_memory=most_memory,
     )
     asked = asking.checked(chosen, asked, resume)
     try:
@@ -171,9 +174,11 @@ def _short(path: Path) -> Path:
 
 def _require_writable(option: str, script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:
     """Raise LabError where there would be no script in the end: before the race."""
-    from harness.recommend.script import require_place
-
-    require_place(script)
+    place = script if script.exists() else script.parent
+    if script.is_dir() or not script.parent.is_dir() or not os.access(place, os.W_OK):
+        raise LabError(
+            f"{script}: cannot write the script there; name a file in a folder that exists and that you may write to"
+        )
     if str(data) == "-":
         raise LabError(f"{option} with --data -: a program cannot read standard input again; save it as a file first")
     if query is not None and of and not table:

@@ -134,19 +134,23 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
     chosen = request.settings
     lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
     console, judge = new_console(), _judge(chosen, request.plan)
-    tell = partial(say, console)
+    tell, expected = partial(say, console), None
     if not request.run_id:
-        tell(_intention(request.plan, judge))
+        expected = _expected(request.plan, judge)
+        tell(_intention(request.plan, judge, expected))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             tell(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
     folder, go_on = None, ""
     try:
         with open_run(replace(request, say=tell)) as suite_run:
             _announce(suite_run, tell)
+            if judge and expected and (corrected := judge.corrected(expected, suite_run.calibration)):
+                tell(corrected)
             work = {run.key for run in suite_run.work}
             folder, again = suite_run.folder, " with the same --data or --query" if request.user_data else ""
             go_on = f"go on with: {command_line()} run --resume {suite_run.name}{again}"
-            pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
+            rows, slowdown = (judge.run.rows, judge.slowdown(suite_run.calibration)) if judge else ([], 1.0)
+            pace = estimate.pace(suite_run.work, rows, request.plan.time_limit, slowdown)
             try:
                 with progress.shown(console, work, pace) as on_row:
                     after_pass_1 = partial(_answers_so_far, console, folder, suite, _after_pass_1(request.plan))
@@ -175,14 +179,19 @@ def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
     return estimate.judge(known, reference, describe_machine(), cases(plan, registry.select))
 
 
-def _intention(plan: "Plan", judge: "Judge | None") -> str:
-    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+def _expected(plan: "Plan", judge: "Judge | None") -> float | None:
     from harness.run import estimate
     from harness.run.plan import cases
 
-    first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
     rows = judge.run.rows if judge else []
-    expected = estimate.seconds(cases(plan, registry.select), plan.passes, rows, plan.time_limit)
+    return estimate.seconds(cases(plan, registry.select), plan.passes, rows, plan.time_limit)
+
+
+def _intention(plan: "Plan", judge: "Judge | None", expected: float | None) -> str:
+    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    from harness.run import estimate
+
+    first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
     if judge is None or expected is None:
         return f"{first}; no run that has ended tells how long that takes: the first rows do"
     return f"{first}; {estimate.in_words(expected)}, {judge.whose}"

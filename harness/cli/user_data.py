@@ -49,8 +49,6 @@ def user_data(
     options: "Options",
 ) -> "UserData":
     """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
-    from harness.datasets.user_data import data
-
     if (file is None) == (query is None):
         raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
     require_free(chosen.lock_folder)  # a large file takes a while to read
@@ -60,6 +58,11 @@ def user_data(
             require_utf_8(file, "file")
         except ValueError as error:
             raise LabError(f"--data: {error}") from None
+        from harness.datasets.user_data import places
+
+        places.require(file)
+        from harness.datasets.user_data import data
+
         user_data = data.from_file(file, columns, rows, names, options)
         for note in user_data.notes:
             echo(f"note: {note}", err=True)

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.model import LabError
 from harness.recommend import judging, racing
+from harness.recommend.budget import require_possible
 from harness.recommend.eligible import Asked
 from harness.recommend.racing import Racing
 from harness.report import recommendation
@@ -17,7 +17,7 @@ from harness.report.recommendation import Recommendation
 from harness.report.sections import write
 from harness.results import folder as folders
 from harness.results.row import Row
-from harness.settings import LONGEST_SECONDS, Settings
+from harness.settings import Settings
 from harness.suites import suite_files
 
 Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
@@ -35,8 +35,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
 
     Raises LabError for an impossible budget, or if there is no such race.
     """
-    if not 0 < asked.budget <= LONGEST_SECONDS:
-        raise LabError(f"--budget {asked.budget:g}: give seconds above 0 and up to {LONGEST_SECONDS} (a week)")
+    require_possible(asked.budget)
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
     asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
     if resume is None:

@@ -10,12 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
+from harness.model import LabError
+from harness.settings import LONGEST_SECONDS
+
 BUDGET = 180.0  # seconds, if a person asks for no other
 FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
 OUTLYING = 2.0  # times the median of all: more is not believed of a single run
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
 RESERVE = 0.1  # of what is left: runs scatter
+
+
+def require_possible(budget: float) -> None:
+    """Raise LabError for a budget that no race can have."""
+    if not 0 < budget <= LONGEST_SECONDS:
+        raise LabError(f"--budget {budget:g}: give seconds above 0 and up to {LONGEST_SECONDS} (a week)")
 
 
 @dataclass

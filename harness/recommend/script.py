@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import sys
 from dataclasses import replace
@@ -30,14 +29,6 @@ _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that 
 def needed(entry: Transport) -> str:
     """Say what a program of a transport would need besides addresses; empty if it runs as it is."""
     return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
-
-
-def require_place(path: Path) -> None:
-    """Raise LabError where no script can be written: that is to be known before a race."""
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise LabError(
-            f"{path}: cannot write the script there; name a file in a folder that exists and that you may write to"
-        )
 
 
 def write(path: Path, figure: Figure, data: UserData, source: Source, table: str) -> None:

@@ -67,6 +67,7 @@ SHAPES = (
     *(_HEXAGON, _HOURGLASS),
 )
 DASHES = ((1, 0), (6, 3), (8, 3, 2, 3), (3, 2, 1, 2))
+_FACES = {"filled": 1.0, "hollow": 0.1, "pale": 0.5}  # how opaque the face of a mark is
 DOTTED = (1, 3)  # the author's figures, and where the fastest changes
 INK, QUIET, LINES, GROUND = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"  # as report.css has them, in its light scheme
 DARK = {INK: "#e6edf3", QUIET: "#9aa4af", LINES: "#3d444d", GROUND: "#0d1117"}  # and in its dark one
@@ -83,6 +84,7 @@ MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
 _WIDTH, _HEIGHT = 430, 320  # pixels: a telephone has room for as many
 _LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and from one line of a text to the next
 _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
+_KEY = 14  # pixels: of the shape before a name
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
 _STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
@@ -101,7 +103,10 @@ _CONFIG: Spec = {
     "background": None,
     "aria": True,
     "axis": {**_AXIS, "aria": False, "labelFontSize": 11, "labelLimit": 0, "titleFontWeight": "normal"},
-    "legend": {"aria": False, "labelColor": INK, "labelLimit": 0, "orient": "top", "title": None, "offset": 4},
+    "legend": {
+        **{"aria": False, "labelColor": INK, "labelLimit": 0, "orient": "top", "title": None, "offset": 4},
+        "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},  # one below the other
+    },
     "title": {
         "aria": False,
         "anchor": "start",
@@ -189,6 +194,7 @@ def _of_cases(
         spec, authors = _bars(picture, cases, published, looks)
     elif picture.form == "scatter":
         spec, authors = _scatter(picture, cases, looks), False
+        notes += [f"{face}: {dash}" for dash, face in _faces(cases).items()] if picture.dash else []
     else:
         spec, authors = _lines(picture, cases, published, looks, _bounds(picture, about, rows), about)
         notes += [CHANGES if _changes(picture, about) else NO_CHANGES] if picture.crossings else []
@@ -371,8 +377,13 @@ def _bars(
     bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": _BAR}
     words = _LINE | {"align": "right", "dy": above}
     quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
+    # Greys do not tell colours apart: the shape of each is before the name of a bar.
+    key = _layer(drawn, _DOT | {"yOffset": above}, y=up, x={"value": 5}, color=colour, stroke=edge)
+    key["encoding"]["shape"] = _looking(names, looks, "colour", 1)
+    several = len(names) > 1
     layers = [
-        _named(labels, up, [not case.y for case in ordered], above),
+        _named(labels, up, [not case.y for case in ordered], above, _KEY if several else 0),
+        *([key] if several else []),
         _layer(drawn, bar | low, True, y=up, x={"field": "middle"} | along, color=colour, stroke=edge),
         *_whiskers(
             [mark for mark in drawn if "low" in mark], low, y=up, x={"field": "low"} | along, x2={"field": "high"}
@@ -460,7 +471,7 @@ def _height(label: str) -> int:
     return _LEADING * (label.count("\n") + 1)
 
 
-def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: float) -> Spec:
+def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: float, left: int) -> Spec:
     """Return the names of bars, the last line of each so many pixels below the middle of its place."""
     names = [
         {"y": number, "text": label, "quiet": one}
@@ -469,7 +480,7 @@ def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: floa
     colour = {"condition": {"test": "datum.quiet", "value": QUIET}, "value": INK}
     last = {"expr": f"{above} - {_LEADING} * (length(split(datum.text, '\\n')) - 1)"}
     words = _LINE | {"dy": last}
-    return _layer(names, words, y=axis, x={"value": 0}, text={"field": "text"}, color=colour)
+    return _layer(names, words, y=axis, x={"value": left}, text={"field": "text"}, color=colour)
 
 
 _LINE = {"type": "text", "baseline": "middle", "align": "left"}
@@ -696,9 +707,15 @@ def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: _Looks) -> Spec
         if case.x and case.y:
             says = saying(case, [(case.x, across), (case.y, up)], picture.statistic)
             marks.append(_crossed(case.colour, _reached(case.x), _reached(case.y), says) | {"dash": case.dash})
-    shapes = {dash: ("", SHAPES[place % 10], ()) for place, dash in enumerate(sorted({case.dash for case in cases}))}
-    shape = _looking(list(shapes), shapes, "dash", 1) if picture.dash else None
-    return _crosses(marks, looks, across, up, picture.log, shape)
+    faces = _faces(cases)
+    opaque = {"domain": list(faces), "range": [_FACES[name] for name in faces.values()]}
+    face = {"field": "dash", "type": "nominal", "scale": opaque, "legend": None} if picture.dash else None
+    return _crosses(marks, looks, across, up, picture.log, face)
+
+
+def _faces(cases: Sequence[CaseMark]) -> dict[str, str]:
+    names = list(_FACES)
+    return {dash: names[place % len(names)] for place, dash in enumerate(sorted({case.dash for case in cases}))}
 
 
 def _reached(spread: Spread) -> tuple[float, Interval]:
@@ -713,7 +730,7 @@ def _crossed(colour: str, x: tuple[float, Interval | None], y: tuple[float, Inte
 
 
 def _crosses(
-    marks: Sequence[_Mark], looks: _Looks, across: Quantity, up: Quantity, log: bool, shape: Spec | None
+    marks: Sequence[_Mark], looks: _Looks, across: Quantity, up: Quantity, log: bool, face: Spec | None
 ) -> Spec:
     """Draw marks at two figures, and thin bars from end to end of both where they have ends."""
     x, y = (
@@ -724,12 +741,12 @@ def _crosses(
     ranges = [mark | {end: max(mark[end], floor) for end, floor in floors.items()} for mark in marks if "low" in mark]
     names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
     colour = _looking(names, looks, "colour", 0)
-    shape = shape or _looking(names, looks, "colour", 1)
+    shape = _looking(names, looks, "colour", 1)
     at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y, "color": colour}
     layers = [
         _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"y": {"field": "low"} | y, "y2": {"field": "high"}}),
         _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"x": {"field": "left"} | x, "x2": {"field": "right"}}),
-        _layer(marks, _DOT, True, **at, shape=shape),
+        _layer(marks, _DOT, True, **at, shape=shape, **({"stroke": colour, "fillOpacity": face} if face else {})),
     ]
     return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 

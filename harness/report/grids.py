@@ -392,11 +392,11 @@ def by_winner(found: WinnersMap) -> Mapping[str, int]:
 
 def winner_tables(suite: Suite, rows: Sequence[Row]) -> list[Table]:
     """Return a table for each map of winners among the pictures of a suite that has rows."""
-    found = [(picture.title, map_of(picture, rows)) for picture in suite.pictures if picture.form == "winners"]
-    return [_winner_table(title, one) for title, one in found if one.cells]
+    found = [(picture, map_of(picture, rows)) for picture in suite.pictures if picture.form == "winners"]
+    return [_winner_table(picture, one) for picture, one in found if one.cells]
 
 
-def _winner_table(title: str, found: WinnersMap) -> Table:
+def _winner_table(picture: Picture, found: WinnersMap) -> Table:
     rows = tuple(
         (name, *(f"{cell.name}: {cell.figure}".removesuffix(": ") if cell else "" for cell in line))
         for name, line in zip(found.lines, found.cells, strict=True)
@@ -412,6 +412,5 @@ def _winner_table(title: str, found: WinnersMap) -> Table:
         notes.append("alone: no other transport there is exact, so that nothing shows how fast it is")
     if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
         notes.append(f"{UNSURE} too few runs, or the fastest of a neighbouring cell has no figure there")
-    return Table(
-        title, ("", *found.columns), rows, tuple(notes), wide=frozenset(range(len(found.columns) + 1)), best=best
-    )
+    head = (picture.y.replace("parameter:", "").replace(" + ", ", "), *found.columns)
+    return Table(picture.title, head, rows, tuple(notes), wide=frozenset(range(len(head))), best=best)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -280,9 +280,15 @@ def without_time(found: Recommendation) -> str:
     return "cannot" if out.partition(":")[0] in {*Status, *Fate} else "left out"
 
 
-def needs(figure: Figure) -> str:
-    """Return what a transport takes: what pip installs, and what PyPI does not have."""
-    return ", ".join((*figure.installs, *figure.beyond)) or "nothing else"
+def needs(figure: Figure, versions: Mapping[str, str] | None = None) -> str:
+    """Return what a transport takes: what pip installs, with known versions, and what PyPI does not have."""
+    versions = versions or {}
+    pinned = (
+        f"{one}=={versions[name]}" if (name := one.partition("[")[0]) in versions else one for one in figure.installs
+    )
+    # How to make it is in the sentence above the table.
+    beyond = (re.sub(r"\(not on PyPI: .*\)", "(not on PyPI)", one) for one in figure.beyond)
+    return ", ".join((*pinned, *beyond)) or "nothing else"
 
 
 def sentences(found: Recommendation) -> list[str]:
@@ -388,30 +394,29 @@ def _many(number: int, one: str = "is", several: str = "are") -> str:
 
 def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     """Return a table of what to take and what it is set against; below it machine, versions and command."""
-    one, other = found.taken, found.beside
-    rows = [_share_row(one)]
-    if other or one.transport != found.fastest.transport:
-        rows.append(_share_row(other or found.fastest))
+    one, other = found.taken, found.beside or found.of_default
+    versions = environment.get("packages", {})
+    rows = [_share_row(found, one, versions)]
+    if other and other.transport != one.transport:
+        rows.append(_share_row(found, other, versions))
+    elif one.transport != found.fastest.transport:
+        rows.append(_share_row(found, found.fastest, versions))
     elif found.default and found.default != one.transport:
         rows.append((short_name(found.default), without_time(found), "", ""))
     head = (f"{route(found)}, {found.rows:,} rows × {len(found.columns)} columns", "median", "peak", "pip install")
     command = f"lab recommend --data FILE --{'to' if found.operation == Operation.WRITE else 'from'} {found.system}"
-    said = (
-        f"Every value compared; {markdown.machine(environment['machine'])}; {', '.join(_versions(found, environment))}"
-    )
+    machine, server = environment["machine"], environment.get("servers", {}).get(found.system)
+    said = [f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}"]
+    said += [f"{found.system} {server_in_words(server)} ({found.lab})"] if server else []
+    said += [f"{found.frame} {versions[found.frame]}"] if found.frame in versions else []
     table = markdown.table(head, rows, right=(1, 2)).splitlines()
-    return [*table, f"> {said}; `{command} --frame {found.frame}`"]
+    return [
+        *table,
+        f"> Every value compared; {', '.join(said)}: `{command}{'' if found.frame == 'polars' else ' --frame pandas'}`",
+    ]
 
 
-def _share_row(figure: Figure) -> tuple[str, ...]:
-    peak = megabytes(figure.peak_rss_bytes)
-    return figure.name, f"{significant(figure.seconds)} s", f"{peak} MB" if peak else "", needs(figure)
-
-
-def _versions(found: Recommendation, environment: Facts) -> list[str]:
-    packages, servers = environment.get("packages", {}), environment.get("servers", {})
-    names = [found.frame, *(re.split(r"\[", package)[0] for package in found.taken.installs)]
-    versions = [f"{name} {packages[name]}" for name in dict.fromkeys(names) if name in packages]
-    if server := servers.get(found.system):
-        versions.insert(0, f"{found.system} {server_in_words(server)} ({found.lab})")
-    return versions
+def _share_row(found: Recommendation, figure: Figure, versions: Mapping[str, str]) -> tuple[str, ...]:
+    peak, of_rows = megabytes(figure.peak_rss_bytes), f" ({figure.rows:,} rows)" if figure.rows != found.rows else ""
+    seconds, installs = f"{significant(figure.seconds)} s{of_rows}", needs(figure, versions)
+    return figure.name, seconds, f"{peak} MB" if peak else "", installs

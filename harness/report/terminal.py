@@ -35,7 +35,7 @@ def printable(table: Table, width: int) -> Group:
     """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
     shown, widths, breaks = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
-    notes = [*([f"no room here for: {'; '.join(left_out)}"] if left_out else []), *table.notes]
+    notes = [*([f"too narrow to show: {'; '.join(left_out)}"] if left_out else []), *table.notes]
     # Not the table's own title and caption: those would be as narrow as it is.
     titled = [Sentence(f"\n{table.title}", "bold")] if table.title else []
     return Group(*titled, _rich(table, shown, widths, breaks), *(Sentence(note) for note in notes))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
+from harness.machine.calibration import Rates, slower
 from harness.model import Case, Run
 from harness.results.environment import made_on
 from harness.results.folder import Facts, StoredRun
@@ -28,6 +29,31 @@ class Judge:
 
     run: StoredRun
     whose: str
+    here: bool
+
+    def slowdown(self, calibration: Facts) -> float:
+        """Return how many times slower the machine is now than in that run: the median of what is calibrated.
+
+        A run of this machine that was not calibrated counts as one at its best. Where nothing is known it is 1.
+        """
+        then = self._rates or ([calibration["best"]] if self.here and calibration else [])
+        if not (then and calibration):
+            return 1.0
+        return median(median(slower(calibration["now"], rates).values()) for rates in then)
+
+    def corrected(self, expected: float, calibration: Facts) -> str:
+        """Return the estimate for the machine as it is now, and why; empty if its words stay the same."""
+        times = self.slowdown(calibration)
+        now = in_words(expected * times)
+        if now == in_words(expected):
+            return ""
+        how = f"{times:.1f} times slower" if times > 1 else f"{1 / times:.1f} times faster"
+        than = ("in that run" if self._rates else "at its best") if self.here else "the machine of that run"
+        return f"{now}, because this machine is now {how} than {than}"
+
+    @property
+    def _rates(self) -> list[Rates]:
+        return [one["now"] for one in self.run.environment.get("calibrations", ())]
 
 
 def judge(runs: Iterable[StoredRun], reference: Path, machine: Facts, cases: Sequence[Case]) -> Judge | None:
@@ -42,10 +68,10 @@ def judge(runs: Iterable[StoredRun], reference: Path, machine: Facts, cases: Seq
             continue
         name = "the reference run" if is_reference else f"run {run.name}"
         if made_on(run.environment, machine):
-            return Judge(run, f"as {name} took on this machine")
+            return Judge(run, f"as {name} took on this machine", True)
         ran_on = run.environment["machine"]
         cores = f"{ran_on['cores']} cores of {ran_on['cpu'] or ran_on['architecture']}"
-        elsewhere = elsewhere or Judge(run, f"as {name} took on another machine ({cores})")
+        elsewhere = elsewhere or Judge(run, f"as {name} took on another machine ({cores})", False)
     return elsewhere
 
 
@@ -74,12 +100,12 @@ class Pace:
         return max(self._ahead, 0.0) * (elapsed + self._doubt) / (self._behind + self._doubt)
 
 
-def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.inf) -> Pace:
-    """Return the pace of these runs from earlier rows; without any, all runs count the same."""
+def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.inf, slowdown: float = 1.0) -> Pace:
+    """Return the pace of these runs, so many times slower than earlier rows; without any, all runs count the same."""
     of_each = _of_each([run.case for run in runs], earlier, time_limit)
     if of_each is None:
         return Pace({run.key: 1.0 for run in runs}, 0.0)
-    return Pace({run.key: max(one, _LEAST) for run, one in zip(runs, of_each, strict=True)}, _DOUBT)
+    return Pace({run.key: max(one, _LEAST) * slowdown for run, one in zip(runs, of_each, strict=True)}, _DOUBT)
 
 
 def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_limit: float = math.inf) -> float | None:

@@ -26,6 +26,7 @@ from harness.machine.inventory import require_disk
 from harness.model import Case, LabError, Outcome, Run, Status, label
 from harness.results import folder as folders
 from harness.results import runs_csv
+from harness.results.folder import Facts
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import fault_attribution
 from harness.run.estimate import Key
@@ -47,8 +48,8 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have 
 class SuiteRun:
     """A run of a suite that is ready or under way: what is asked, its rig, its folder, and its earlier rows.
 
-    `rules` are those of its data. With `ahead` the next worker starts while a result is verified. At `deadline`
-    (monotonic clock) a running run is ended and must be repeated.
+    `rules` are those of its data. `calibration` is that of its start, empty without one. With `ahead` the next worker
+    starts while a result is verified. At `deadline` (monotonic clock) a running run is ended and must be repeated.
     """
 
     request: RunRequest
@@ -57,6 +58,7 @@ class SuiteRun:
     folder: Path
     earlier: Sequence[Row] = ()
     rules: DataRules = field(default_factory=DataRules)
+    calibration: Facts = field(default_factory=dict)
     ahead: Ahead | None = None
     deadline: float = math.inf
 

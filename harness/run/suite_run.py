@@ -84,22 +84,24 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
             rules=DataRules(
                 ruled_out=ruled_out(described, chosen), columns=user_data.logical_types if user_data else {}
             ),
+            calibration=_calibrate(settings, folder),
             ahead=Ahead() if settings.ahead else None,
         )
-        _calibrate(settings, folder)
         yield suite_run
         _calibrate(settings, folder)
 
 
-def _calibrate(settings: Settings, folder: Path) -> None:
-    """Note in the environment of a run how fast the machine is now, and was at its best. Raises LabError."""
+def _calibrate(settings: Settings, folder: Path) -> Facts:
+    """Note in the environment of a run how fast the machine is now, and was at its best; return it. Raises LabError."""
     if not settings.calibration:
-        return
+        return {}
     try:
         now, best = calibrate(settings.state_dir)
     except OSError as error:
         raise LabError(f"cannot calibrate in {settings.state_dir}: {error.strerror or error}") from None
-    folders.amend(folder, "calibrations", {"now": now, "best": best})
+    calibration = {"now": now, "best": best}
+    folders.amend(folder, "calibrations", calibration)
+    return calibration
 
 
 def _rig(request: RunRequest) -> AbstractContextManager[AnyRig]:

@@ -117,6 +117,22 @@ def test_bars_of_one_colour_differ_by_their_edge():
     assert len({(mark.get("fill"), mark.get("stroke")) for mark in bars}) == 8
 
 
+def test_bars_of_several_colours_have_a_shape_for_each_before_their_names():
+    rows = [scan(f"c{place}", 1, seconds=1.0 + place, payload=f"payload {place}") for place in range(8)]
+    (shape,) = encoding(drawn(BARS, rows)[0].spec, "shape")
+    assert len(set(shape["scale"]["range"])) == 8
+    assert encoding(drawn(BARS, rows[:1])[0].spec, "shape") == []
+
+
+def test_marks_tell_two_columns_apart_by_shape_and_face():
+    rows = [row(name, seconds=1.0, payload=f"payload {name}", peak_rss_bytes=1) for name in "ab"]
+    found, _ = drawn(replace(SCATTER, colour="payload", dash="transport"), rows)
+    (shape,), (face,) = (encoding(found.spec, channel) for channel in ("shape", "fillOpacity"))
+    assert (shape["field"], face["field"]) == ("colour", "dash")
+    assert len(set(face["scale"]["range"])) == 2
+    assert " ".join(found.spec["title"]["subtitle"]).endswith("filled: a · hollow: b")
+
+
 def test_an_inset_shows_the_same_points_again():
     plain, inset = (composed(replace(LINES, inset=it), ladder("quick")) for it in (False, True))
     assert "the same, both axes logarithmic" in words(inset)
@@ -301,7 +317,8 @@ def test_a_value_has_one_colour_in_all_charts_of_a_run():
     rows = [one for name in "abcdef" for one in three(row, name, seconds=1.0, payload=f"payload {name}")]
     found = []
     for picture in (BARS, replace(BARS, where={"transport": ["e"]})):
-        (scale,) = (one["scale"] for one in encoding(drawn(picture, rows)[0].spec, "color"))
+        scale, *others = (one["scale"] for one in encoding(drawn(picture, rows)[0].spec, "color"))
+        assert all(other == scale for other in others)
         found.append(dict(zip(scale["domain"], scale["range"], strict=True))["payload e"])
     assert found[0] == found[1]
 

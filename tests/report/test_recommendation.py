@@ -169,7 +169,7 @@ def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None
     table = recommendation.table(FOUND)
     assert table.head == ("choice", "call", "median s", "range", "peak MB", "lines", "install")
     assert [row[2:] for row in table.rows][:2] == [
-        ("0.100", "0.0900-0.110", "50.0", "90", "psycopg[binary], arrow-wire (not on PyPI: make wheel)"),
+        ("0.100", "0.0900-0.110", "50.0", "90", "psycopg[binary], arrow-wire (not on PyPI)"),
         ("0.125", "0.120-0.150", "<1", "153", "pgpq, psycopg[binary], pyarrow"),
     ]
 

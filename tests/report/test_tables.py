@@ -139,7 +139,7 @@ def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
     assert all(figure in text for figure in ("0.483 (0.461-0.602)", "195,183", "1,257,642", "0.76", "converted"))
     assert ("0.5123" in text) == (width >= 100)
     assert ("180,000" in text) == (width >= 116)
-    assert ("no room here for:" in text) == (width < 116)
+    assert ("too narrow to show:" in text) == (width < 116)
 
 
 def test_each_database_and_operation_has_its_own_table():
@@ -159,7 +159,7 @@ def test_a_grid_fits_the_terminal_and_drops_its_smallest_points_before_it_cuts_a
     assert max(map(len, text.splitlines())) <= width
     assert "320" in text
     assert "256 files" in text
-    assert ("no room here for: 1 file, 100 MB" in text) == (width < 200)
+    assert ("too narrow to show: 1 file, 100 MB" in text) == (width < 200)
 
 
 def test_an_id_that_is_too_long_is_broken_at_its_dots():

@@ -141,6 +141,46 @@ def test_the_rest_takes_as_long_as_expected_and_longer_where_runs_take_longer():
     assert going.left(160) == 0
 
 
+NOW = dict.fromkeys(("cpu", "memory", "disk", "loopback"), 100.0)
+
+
+def calibrated(run, *then):
+    run.environment["calibrations"] = [{"now": one, "best": one} for one in then]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "now", "corrected"),
+    [
+        (calibrated(stored("a"), NOW, NOW), NOW, ""),
+        (calibrated(stored("a"), NOW), NOW | {"disk": 1.0}, ""),  # one part alone is no slow day
+        (calibrated(stored("a"), NOW), dict.fromkeys(NOW, 30.0), "3.3 times slower than in that run"),
+        (calibrated(stored("a"), dict.fromkeys(NOW, 50.0)), NOW, "2.0 times faster than in that run"),
+        (
+            calibrated(stored("a", THERE), NOW),
+            dict.fromkeys(NOW, 25.0),
+            "4.0 times slower than the machine of that run",
+        ),
+        (stored("a"), dict.fromkeys(NOW, 50.0), "2.0 times slower than at its best"),
+        (stored("a", THERE), dict.fromkeys(NOW, 50.0), ""),  # nothing is known of that machine
+    ],
+)
+def test_the_estimate_follows_the_calibration_and_says_against_which_run(run, now, corrected):
+    found = estimate.judge([run], REFERENCE, HERE, [case(WRITE, 1000)])
+    said = found.corrected(600, {"now": now, "best": NOW})
+    assert said.endswith(corrected)
+    assert bool(said) == bool(corrected)
+    if said:
+        assert said.startswith(
+            f"{estimate.in_words(600 * found.slowdown({'now': now, 'best': NOW}))}, because this machine is now "
+        )
+    assert found.corrected(600, {}) == ""  # LAB_CALIBRATION=0
+
+
+def test_the_rest_of_a_run_on_a_slow_day_is_expected_to_take_longer_from_the_start():
+    assert estimate.pace(RUNS, TWO, slowdown=3.0).left(0) == pytest.approx(3 * estimate.pace(RUNS, TWO).left(0))
+
+
 def test_without_an_earlier_run_all_runs_are_taken_to_be_alike():
     going = estimate.pace(RUNS, [])
     going.done(RUNS[0].key)

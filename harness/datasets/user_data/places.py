@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-import pyarrow as pa
-
-from harness.model import LabError
+from harness.model import LabError, printable
 
 STANDARD_INPUT = "-"
 _SUFFIXES = {
@@ -37,6 +35,15 @@ TEXTS = ("csv", "tsv", "ndjson")
 _NONE_OF_HIVE = "__HIVE_DEFAULT_PARTITION__"
 
 
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Raise the error in one line, even if a column name in the message has several."""
+    try:
+        yield
+    except LabError as error:
+        raise LabError(printable(str(error))) from None
+
+
 @dataclass(frozen=True)
 class Part:
     """One file, the columns that its folders give its rows (`year=2024`), and its name in messages."""
@@ -54,6 +61,8 @@ class Part:
 
     def content(self) -> bytes:
         """Return its decompressed content. Raises LabError."""
+        import pyarrow as pa  # here: a wrong name is found sooner
+
         try:
             raw = self.path.read_bytes()
             if self.compression:
@@ -80,6 +89,13 @@ def parts(path: Path) -> Iterator[list[Part]]:
         yield _several(path)
     else:
         yield [_one(path)]
+
+
+def require(path: Path) -> None:
+    """Raise LabError where `parts` does; standard input is not read."""
+    if str(path) != STANDARD_INPUT:
+        with in_one_line(), parts(path):
+            pass
 
 
 def pattern(path: Path, of: Path) -> str:

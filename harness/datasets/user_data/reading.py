@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,19 +12,11 @@ from harness.datasets.user_data import cells, columnar, compared_cells, delimite
 from harness.datasets.user_data.columnar import require_different
 from harness.datasets.user_data.dialect import Cells
 from harness.datasets.user_data.options import Options
+from harness.datasets.user_data.places import in_one_line
 from harness.datasets.user_data.steps import Call, applied
-from harness.model import LabError, printable
+from harness.model import LabError
 
 __all__ = ["Program", "Read", "in_one_line", "of_memory", "read", "require_different"]
-
-
-@contextmanager
-def in_one_line() -> Iterator[None]:
-    """Raise the error in one line, even if a column name in the message has several."""
-    try:
-        yield
-    except LabError as error:
-        raise LabError(printable(str(error))) from None
 
 
 of_memory = in_one_line()(memory.of_memory)
