@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic
@@ -117,6 +117,9 @@ class Worker:
             if listener.ended == "closed" and not ended_itself:
                 listener.ended = "closed its output"
             answer = _no_answer(listener.ended, self._process.returncode, time_limit, self._log)
+        elif isinstance(answer, Failed) and answer.error.startswith("PanicException") and not missing(answer.error):
+            reason = missing(_said(self._log))  # Rust may print it without passing it on
+            answer = replace(answer, error="; ".join(filter(None, (answer.error, reason))))
         return Execution(answer, listener.samples)
 
     def _send(self, text: bytes) -> None:

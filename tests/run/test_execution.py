@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.machine.shortage import missing
 from harness.model import Status
 from harness.run import execution
 from harness.run.execution import Execution, Worker, execute
@@ -213,6 +214,15 @@ def test_each_end_of_a_worker_has_its_name(run, status, error, code):
 def test_what_a_worker_started_ends_with_it_however_it_ends(run, descendant, end):
     run(READ_JOB + descendant.start + end)
     assert descendant.has_ended()
+
+
+@pytest.mark.parametrize(("error", "short"), [("PanicException: unwrap", True), ("ValueError: x", False)])
+def test_a_panic_of_rust_whose_reason_is_in_the_log_alone_has_it(run, error, short):
+    """As polars panics at its import where it cannot start a thread; other errors have their own reasons."""
+    said = "print('Os { code: 11, message: \"Resource temporarily unavailable\" }', file=sys.stderr, flush=True); "
+    answer = run(READ_JOB + said + SAYS_WHY.replace("connection lost", error))
+    assert answer.error.startswith(error)
+    assert (answer.status, bool(missing(answer.error))) == (Status.ERROR, short)
 
 
 def test_the_last_words_may_be_no_text_at_all(run):

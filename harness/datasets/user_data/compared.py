@@ -117,6 +117,8 @@ def _as_integers(of: pa.DataType, known: Callable[[pa.DataType], bool]) -> pa.Da
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         made = pa.list_ if pa.types.is_list(of) else pa.large_list
         return made(of.value_field.with_type(_as_integers(of.value_type, known)))
+    if pa.types.is_fixed_size_list(of):
+        return pa.list_(of.value_field.with_type(_as_integers(of.value_type, known)), of.list_size)
     return _INTEGERS[of.bit_width] if known(of) else of
 
 
