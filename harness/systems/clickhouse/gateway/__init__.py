@@ -19,6 +19,8 @@ from a ClickHouse server (the list is made of its docstrings):
   SELECT (SHOW, DESCRIBE, EXPLAIN) are held in memory.
 - A result's first bytes wait until it has 1 MiB or ends, at most 0.2 s. Errors before then have their own status; a
   server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
+- If a query fails, the engine drops up to two blocks that it has not sent, so the error comes sooner. Over HTTP, a
+  server sends them first.
 - Parquet holds several row groups of ``output_format_parquet_row_group_size`` rows.
 - Scalars that remote() of another engine sends are ignored, so a query that needs one fails.
 - The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server, Log and

@@ -7,6 +7,7 @@ import io
 import json
 import socket
 import struct
+import time
 
 import lz4.frame
 import pyarrow.parquet
@@ -17,6 +18,7 @@ from clickhouse_driver.errors import ServerException
 from harness.systems.clickhouse.gateway.sql import parse_query
 from harness.systems.clickhouse.gateway.wire import string
 from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, NO_MORE_DATA, hello, query_packet
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("wait", [0, 1])
@@ -93,6 +95,25 @@ def test_an_early_error_has_its_status_although_rows_came_before_it(gateway):
     query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON"
     answer = gateway.ask(query, http_write_exception_in_output_format=1)
     assert (answer.status, answer.code) == (500, "395")
+
+
+def test_a_failing_result_loses_the_blocks_that_wait_to_be_sent(gateway):
+    """If a query fails, the engine drops up to two blocks that it has not sent, so the error comes sooner. Over HTTP, a
+    server sends them first.
+    """
+    body = b"SELECT repeat('x', 100), throwIf(number = 150000) FROM numbers(200000)"  # in the third block
+    head = f"POST /?user={gateway.user}&password={gateway.password} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    read = "SELECT max(read_rows) FROM system.processes WHERE query LIKE '%= 150000%' AND query NOT LIKE '%processes%'"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # the first block does not fit
+        connection.connect(("127.0.0.1", gateway.http_port))
+        connection.sendall(head.encode() + body)
+        connection.recv(1, socket.MSG_PEEK)
+        until(lambda: int(gateway.query(read)) in (0, 3 * 65_409))
+        time.sleep(1)
+        answer = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+    assert b"FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" in answer
+    assert answer.count(b"x\t0\n") < 2 * 65_409
 
 
 def test_parquet_holds_several_row_groups(gateway):
