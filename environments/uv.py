@@ -72,7 +72,7 @@ def create(folder: Path) -> None:
     venv.create(folder, clear=True, with_pip=True, symlinks=os.name != "nt")
     locked = re.search(r"^uv==.*(?:\n +.*)*", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     if not locked:
-        raise SystemExit(f"expected uv in {LOCK.name}, found none; run make lock")
+        raise SystemExit(f"{LOCK.name} does not name uv; run make lock")
     wanted = folder / "uv.lock"
     wanted.write_text(locked[0].rstrip(" \\") + "\n", encoding="utf-8")
     command = [_program(folder, "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]

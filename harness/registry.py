@@ -164,7 +164,7 @@ def _control_of(entry: Transport) -> Transport:
 def _atomic(entry: Transport) -> str:
     """Return what a broken-off write of a frame leaves: nothing, unless declared otherwise."""
     if entry.atomic and entry.atomic not in ATOMIC:
-        raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {entry.atomic!r}")
+        raise ValueError(f"atomic={entry.atomic!r}: choose from {', '.join(ATOMIC)}")
     return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")
 
 

@@ -128,9 +128,7 @@ def introduction(entry: Transport) -> str:
         found = importlib.util.find_spec(module) and inspect.getdoc(importlib.import_module(module))
         if found:
             return found
-    raise LabError(
-        f'{package}: expected a docstring that says what the client is, found none; write one into its "__init__.py"'
-    )
+    raise LabError(f'{package}: no docstring describes the client; write one into its "__init__.py"')
 
 
 def _by_client() -> Iterator[list[Transport]]:

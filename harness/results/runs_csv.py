@@ -149,7 +149,7 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
     try:
         for name, text in row.items():
             if _PARSED[name].parse in (int, float) and not _NUMBER.fullmatch(text):
-                raise ValueError(f"{name} is {text!r}, expected a number")
+                raise ValueError(f"{name} is {text!r}, not a number")
         found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None

@@ -159,7 +159,7 @@ class System:
         """Describe what is not possible without this module, one of OPTIONAL; empty if the package has it."""
         if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
             return ""
-        return f"expected harness/systems/{self.name}/{name}.py, found none: {OPTIONAL[name]}"
+        return f"harness/systems/{self.name}/{name}.py is missing: {OPTIONAL[name]}"
 
     def _module(self, name: str) -> ModuleType:
         if name in OPTIONAL and (reason := self.lacks(name)):

@@ -112,7 +112,7 @@ def test_every_kind_of_values_is_on_its_page():
 def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
     empty = SimpleNamespace(__doc__=None, __name__="empty")
     monkeypatch.setattr(catalogue.importlib, "import_module", lambda name: empty)
-    with pytest.raises(LabError, match="expected a docstring that says what the client is, found none"):
+    with pytest.raises(LabError, match="no docstring describes the client"):
         catalogue.introduction(registry.one("postgres.psycopg.write_polars_copy_text"))
 
 

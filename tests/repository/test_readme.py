@@ -224,5 +224,5 @@ def test_a_database_that_came_after_the_reference_run_is_not_in_it(monkeypatch):
 def test_a_readme_without_its_two_marks_is_refused(text, tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text(text)
     monkeypatch.setattr(readme, "ROOT", tmp_path)
-    with pytest.raises(LabError, match="expected the lines <!-- reference:begin --> and"):
+    with pytest.raises(LabError, match="must have the lines <!-- reference:begin --> and"):
         readme.page()

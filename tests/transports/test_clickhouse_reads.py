@@ -240,7 +240,7 @@ def an_arrow_stream(batches):
 )
 @pytest.mark.parametrize("batches", [0, 1])
 def test_an_arrow_stream_that_ends_at_the_end_of_a_batch_is_not_taken_for_the_whole(entry, batches, cut_off):
-    with pytest.raises(RuntimeError, match="expected an Arrow stream with its end"):
+    with pytest.raises(RuntimeError, match=r"the Arrow stream of .* breaks off: it has no end mark"):
         read(entry, cut_off(an_arrow_stream(batches)), "t")
 
 
@@ -264,7 +264,7 @@ CUT = {
     ids=lambda part: getattr(part, "id", ""),
 )
 def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cut_off):
-    with pytest.raises(Exception, match=r"(?i)expected|invalid|magic|footer|file|not an arrow|found the end"):
+    with pytest.raises(Exception, match=r"(?i)breaks off|expected|invalid|magic|footer|file|not an arrow"):
         read(entry, cut_off(answer), "t")
 
 

@@ -227,7 +227,10 @@ def test_a_wrong_answer_is_a_mismatch_and_details_are_in_their_column(perform):
         assert text in rows[name].error
     assert fine([rows["good"], rows["details"]])
     assert rows["details"].details == {"stage_seconds": 0.25, "bytes_per_s": 7.0}
-    assert (rows["words"].status, "details in numbers" in rows["words"].error) == (Status.ERROR, True)
+    assert (rows["words"].status, "return an answer, and numbers as details" in rows["words"].error) == (
+        Status.ERROR,
+        True,
+    )
     assert (rows["unsupported"].status, rows["unsupported"].error) == (Status.UNSUPPORTED, "not on this machine")
 
 

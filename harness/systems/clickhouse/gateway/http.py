@@ -281,7 +281,7 @@ class _Text:
         while len(self._data) <= sql.MAX_QUERY_BYTES and self._more():
             pass
         if len(self._data) > sql.MAX_QUERY_BYTES:
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {sql.MAX_QUERY_BYTES} bytes, found more")
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:
