@@ -41,7 +41,7 @@ def simple(query: str) -> bytes:
 
 
 def messages(connection: psycopg.Connection) -> dict[str, bytes]:
-    """Return by what is asked for the messages that ask for it."""
+    """Return the messages of each request, by its name."""
     names, types = columns_of(connection, SELECT)
     mixed = [reading(one, VIEWS) for one in types]
     integers = [replace(one, as_text=one.as_text or one.decoder == "number4") for one in mixed]

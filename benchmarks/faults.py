@@ -2,9 +2,9 @@
 
 Every case is a `lab run` of two ways, one a database, that is injured once, resumed where it did not come to its end,
 and then looked at: are all rows there, each once; is a process, a table or a folder left; how long did it take to
-react. What is done to a command, a call or a file instead is in tests, which are cases, too. Nothing here is timed for
-its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/dev/reliability.md says what was
-found. Root is needed to fill a disk.
+react. Faults of a command, a call or a file are in tests, which are cases, too. Nothing here is timed for
+its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/dev/reliability.md has the
+findings. Root is needed to fill a disk.
 """
 
 import argparse
@@ -220,7 +220,7 @@ def _counted_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def table(found: list[tuple[Case, Found]]) -> str:
-    """Return what the campaign found: one line for each fault and part, and the sum."""
+    """Return the findings of the campaign: one line for each fault and part, and the sum."""
     head = (
         "fault",
         "part",

@@ -2,8 +2,8 @@
 
 What a run costs is what a recorded one of the same transport and rows cost beside its call (from its start to that of
 the next), and a call. Calls are not those that were recorded: who is truly the fastest would then be judged by the same
-times as it is found by. For each race the times that the transports truly take are drawn from what the recorded runs
-leave open, and its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
+times as it is found by. For each race the transports' true times are drawn from the range that the recorded runs leave
+open, and its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.report.summary import EXACT
 from harness.results import folder as folders
 from harness.results.row import Row
 
-STARTUP = 5.0  # seconds from the start to the first run: servers, data, what is installed
+STARTUP = 5.0  # seconds from the start to the first run: servers, data, installed packages
 WIDEST = 0.6  # spread: of 665 recorded cases none has more, where the tail of a chi-square has no end
 PAUSE = 10.0  # seconds beside a call that are no run's: somebody stopped it and went on
 
@@ -40,9 +40,9 @@ Case = tuple[str, int]  # transport, rows
 
 @dataclass(frozen=True)
 class Record:
-    """The recorded runs of an example by transport and rows, what was asked, and what each cost beside its call.
+    """The recorded runs of an example by transport and rows, the request, and the cost of each apart from its call.
 
-    `first` is what the first run of so many rows cost beside its call: it waits until tables of that size are there.
+    `first` is that cost for the first run of so many rows: it waits until tables of that size are there.
     """
 
     asked: Asked
@@ -84,7 +84,7 @@ def record_of(folder: Path) -> Record:
             first[case[1]] = took
         elif took < PAUSE:
             beside[case].append(took)
-    # A few rows of the example: the race only asks them for what is told of the columns.
+    # A few rows of the example: the race only asks them about the columns.
     few = data.from_frame(examples.example(folder.name, 100, 1))
     of = rows[0]
     asked = Asked(data=few, system=of.system, operation=Operation(of.operation), frame=of.frame)
@@ -92,7 +92,7 @@ def record_of(folder: Path) -> Record:
 
 
 class Replay:
-    """A track for one race over a record: draws what is true and what is measured, and has the clock."""
+    """A track for one race over a record: draws true and measured times, and has the clock."""
 
     def __init__(self, record: Record, seed: int) -> None:
         self.record, self.chance, self.clock = record, random.Random(seed), STARTUP

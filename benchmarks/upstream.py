@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.upstream [rows] [passes]
 
 Prints CPU seconds of this process, in which the client is: medians, with the least and the most. They count all of its
-threads and none of the servers', so that other work meanwhile matters little. What is behind them: docs/upstream/.
+threads and none of the servers', so that other work meanwhile matters little. Background: docs/upstream/.
 """
 
 import os
@@ -36,7 +36,7 @@ from harness.systems import SYSTEMS
 from harness.transports.postgres.binary_copy import as_the_table
 
 DATASET, SEED = "analytics_metrics", 1
-PROFILES = {"postgres": ("unlogged", "heap"), "clickhouse": (PLAIN, PLAIN)}  # of what is written, and of what is read
+PROFILES = {"postgres": ("unlogged", "heap"), "clickhouse": (PLAIN, PLAIN)}  # of the rows written, and of those read
 CLIENTS = ("pgpq", "adbc-driver-postgresql", "psycopg", "connectorx", "polars", "clickhouse-connect", "pyarrow")
 CALLS = (
     "postgres.psycopg.write_polars_tuned",
@@ -151,7 +151,7 @@ def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memor
 
 
 def longest_wait(call: Call) -> tuple[float, float]:
-    """Return the longest time that another thread of this process could not run meanwhile, and what the call took."""
+    """Return the longest time that another thread could not run during the call, and the call's seconds."""
     done, longest = threading.Event(), [0.0]
 
     def look() -> None:

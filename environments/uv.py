@@ -3,7 +3,7 @@
     PYTHON environments/uv.py create FOLDER     make a fresh environment with the uv of requirements-dev.lock in it
     PYTHON environments/uv.py FOLDER WORDS...   run that uv
 
-uv reads no configuration of pip, and pip none of uv. What is set for uv itself wins. Standard library only.
+uv reads no configuration of pip, and pip none of uv. Settings of uv itself win. Standard library only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def listed_by_pip(listed: str) -> dict[str, str]:
 
 
 def for_uv(of_pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for uv that say what is set for pip; what the environment says to uv is left alone."""
+    """Return variables for uv with pip's settings; variables of uv in the environment are left alone."""
     found = {name: value for name, value in of_pip.items() if name in NAMES}
     bundle = environment.get("REQUESTS_CA_BUNDLE") or environment.get("CURL_CA_BUNDLE")
     if bundle and "cert" not in found:

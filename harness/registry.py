@@ -91,8 +91,8 @@ def transport(
     - bounds: `call(connection)`, `copy(connection, data) -> data`, `write(connection, source, table)` from one table
       into another (frame `table`), `read(connection, table) -> number of rows`, which are discarded (no frame)
 
-    What the function, `connect` and all that they call import is imported before the timing, as is the library of the
-    frame. `requires` are further modules, which these packages import only when they are used. `settings` are the
+    Imports of the function, of `connect` and of all that they call run before the timing, as does that of the frame's
+    library. `requires` are further modules, which these packages import only when they are used. `settings` are the
     server settings that the transport pins and that change its result; they are recorded with every run. `atomic` says
     that a write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each
     write. With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A

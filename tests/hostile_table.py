@@ -71,7 +71,7 @@ def run(entry: Transport, uri: str, *arguments: object) -> object:
 
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:
-    """What the table holds, through a client that none of these transports reads with."""
+    """The rows of the table, read by a client that none of these transports uses."""
     names = ", ".join(f'"{name}"' + ("::text" if logical == "uuid" else "") for name, logical in LOGICAL_TYPES.items())
     rows = server.execute(f'SELECT {names} FROM "{TABLE}"', binary=True).fetchall()
     return pl.DataFrame(rows, schema=hostile(0).schema, orient="row")

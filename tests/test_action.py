@@ -13,7 +13,7 @@ from harness.settings import ROOT
 from tests.commands import Command
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-# What is not installed here is: a record of the call.
+# Parts that are not installed here: a record of the call.
 MAKE = '#!/bin/sh\necho "$@" >>"$CALLS"\n'
 
 

@@ -73,12 +73,12 @@ trusted-host = b.invalid c.invalid
                 "SSL_CERT_FILE": "/etc/their's.pem",
             },
         ),
-        (  # the environment wins over files, and what is set for uv over both
+        (  # the environment wins over files, and settings of uv over both
             "[global]\nindex-url = https://a.invalid\ncert = /b.pem",
             {"PIP_INDEX_URL": NOBODY, "PIP_CERT": "/c.pem", "SSL_CERT_FILE": "/d.pem"},
             {"UV_DEFAULT_INDEX": NOBODY, "SSL_CERT_FILE": None},
         ),
-        (  # a command of pip wins over what is set for all
+        (  # a setting of one command of pip wins over one for all
             "[install]\nindex-url = https://a.invalid\n[global]\nindex-url = https://b.invalid\n",
             {},
             {"UV_DEFAULT_INDEX": "https://a.invalid"},
@@ -160,7 +160,7 @@ def test_without_an_index_an_environment_is_refused_in_two_lines(tmp_path: Path)
     assert second == UV.ADVICE
 
 
-# A python that says of itself what is made up here, and does all else as the real one.
+# A python with a made-up version and platform, which does all else as the real one.
 PRETENDING = """#!/usr/bin/env bash
 if [ "$1" = --version ]; then echo "Python {version}.0"; exit; fi
 exec {python} -c 'import platform, sys

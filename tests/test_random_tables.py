@@ -36,7 +36,7 @@ NULLABLE: dict[str, st.SearchStrategy[Any]] = {
     "decimal": st.decimals(Decimal(-(10**27)), Decimal(10**27), places=10),
 }
 ARRAYS = st.lists(st.none() | NULLABLE["int32"], max_size=5)
-# A write and a read over the same server; the read is of what the write left.
+# A write and a read over the same server; the read is of the written table.
 WAYS = [
     ("postgres.asyncpg.write_polars_copy_binary", "postgres.psycopg.read_polars_rows"),
     ("postgres.psycopg.write_polars_copy_text", "postgres.asyncpg.read_polars_prepared_rows"),

@@ -1,4 +1,4 @@
-"""runs.csv: what was appended is read back, damage is one line of explanation, and missing is never 0."""
+"""runs.csv: appended rows are read back, damage is one line of explanation, and missing is never 0."""
 
 import csv
 import os

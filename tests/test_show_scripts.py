@@ -29,7 +29,7 @@ from tests.commands import succeeded
 from tests.scripts import Scripts
 
 IN_DATABASES = registry.select("postgres.*,clickhouse.*")
-WITHOUT = {"pg_parquet", "s3"}  # what the servers of these tests do not have
+WITHOUT = {"pg_parquet", "s3"}  # extensions that the servers of these tests do not have
 RUNNABLE = [
     entry
     for entry in IN_DATABASES

@@ -1,4 +1,4 @@
-"""What `lab recommend` says without data: what the newest run of this machine says, else the reference run."""
+"""What `lab recommend` says without data: the answers of this machine's newest run, else of the reference run."""
 
 from __future__ import annotations
 

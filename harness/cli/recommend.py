@@ -190,7 +190,7 @@ def _bytes(text: str | None) -> int | None:
 
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
-    """Print a recommendation on one screen: the answer, its table, what else to know, and what is said at last."""
+    """Print a recommendation on one screen: the answer, its table, notes, and the last lines."""
     from harness.report.terminal import LINES, lines_of, recommended
 
     last = [f"Code: lab show {found.taken.transport}", *last]

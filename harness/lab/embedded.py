@@ -270,7 +270,7 @@ def _is_free(port: int) -> bool:
 
 
 def _release(folder: Path) -> None:
-    """Free what the killed services of a left-over lab folder still hold outside it."""
+    """Free the resources that killed services of a left-over lab folder still hold outside it."""
     for name, service in SERVICES.items():
         service.release(folder / name)
 

@@ -52,7 +52,7 @@ class LeftOut:
 
 
 def all_of(asked: Asked) -> list[Transport]:
-    """Return every transport that does what is asked, whatever the data."""
+    """Return every transport that fits the request, whatever the data."""
     return [
         entry
         for entry in registry.select(f"{asked.system}.*")
@@ -61,7 +61,7 @@ def all_of(asked: Asked) -> list[Transport]:
 
 
 def bounds_of(asked: Asked) -> list[Transport]:
-    """Return what the server alone can do in this direction: statements over rows that it has, rows thrown away."""
+    """Return the server's bound in this direction: statements over rows that it has, rows thrown away."""
     return [
         entry
         for entry in registry.select(f"{asked.system}.*")

@@ -218,7 +218,7 @@ def built_in(entry: Transport) -> bool:
 
 @cache
 def lines(transport: str) -> int:
-    """Return the lines of code of a transport's script, without comments, docstrings and what is empty."""
+    """Return the lines of code of a transport's script, without comments, docstrings and empty lines."""
     tree = ast.parse(show.script(registry.one(transport)))
     docstrings = {
         node.body[0].lineno

@@ -84,7 +84,7 @@ class Racing:
     waiting: deque[Turn] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        """Tell the race what is left of the budget: from now on it goes by this clock."""
+        """Tell the race how much of the budget is left: from now on it goes by this clock."""
         self.race.left = self._seconds_left
 
     def _seconds_left(self) -> float:
@@ -141,7 +141,7 @@ class Racing:
             self.begun = True
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
-        """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
+        """Do the runs of one pass that are not done yet. Raises _UsedUp if the budget is too short for the next."""
         done = {row.key: row for row in self.track.done} | self.rows
         self.waiting.clear()
         runs: list[Run] = []

@@ -101,7 +101,7 @@ def _brief(source: str) -> str:
 
 
 def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> str:
-    """Say what the program does, what was measured where, what it needs, and how to undo what it does."""
+    """Describe the program: its task, its figures and their machine, its packages, and how to undo its work."""
     writes = entry.operation is Operation.WRITE
     what = f"{source} into the table {table}" if writes else f"the table {table} into a frame"
     runs = f"{figure.runs} run{'s' if figure.runs != 1 else ''}"

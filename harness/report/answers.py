@@ -1,4 +1,4 @@
-"""What a run answers: for each system, operation and frame the fastest transport, and what the usual one costs.
+"""What a run answers: for each system, operation and frame the fastest transport, and the cost of the default.
 
 The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
 transports. How many times as long another one takes is the ratio of the medians, with its interval (see `intervals`):
@@ -75,7 +75,7 @@ class Leaders:
 
     @property
     def name(self) -> str:
-        """Where data come from and go to, and what is there already."""
+        """Where data come from and go to, and the rows that are there already."""
         return f"{route(self)}, table with rows" if self.existing else route(self)
 
     @property

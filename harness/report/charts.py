@@ -422,7 +422,7 @@ def _reach(spread: Spread | None) -> _Mark:
 
 
 def _figure(case: CaseMark, what: Quantity) -> str:
-    """Return what is written next to a bar; the unit of counts is at the axis only."""
+    """Return the label next to a bar; the unit of counts is at the axis only."""
     if case.y is None:
         return case.outcome
     figure = with_unit(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()

@@ -10,7 +10,7 @@ was run nothing is known.
 What a call costs is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
 is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
 with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
-8), by iteratively reweighted least squares: an error counts as a share of what the line says. Neither cost is below
+8), by iteratively reweighted least squares: an error counts as a share of the line's value. Neither cost is below
 zero. Intervals are the middle of the lines through times drawn in the same way. Where a transport does not cost as a
 straight line says, `off` tells how far it is from it.
 """
@@ -46,7 +46,7 @@ Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 class Direction:
     """Where data come from and go to, and the curves (by id) of the transports that compete there.
 
-    `parameters` are what the cases have in common but their rows; `dataset` is what they move.
+    `parameters` are those that all cases share, without rows; `dataset` is what they move.
     """
 
     system: str
@@ -362,7 +362,7 @@ _COSTS = (
 
 @dataclass(frozen=True)
 class Curves:
-    """What the curves of a run come to: the winners of each direction, and the costs of each transport."""
+    """Conclusions from the curves of a run: the winners of each direction, and the costs of each transport."""
 
     winners: tuple[Winners, ...]
     costs: tuple[Cost, ...]
@@ -374,7 +374,7 @@ class Curves:
 
 
 def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
-    """Return what the curves of the experiments come to of which the suite wants crossings; nothing without."""
+    """Return the conclusions from curves, for the experiments of which the suite wants crossings."""
     found = directions(summaries, suite.crossings.experiments) if suite.crossings else []
     return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
 

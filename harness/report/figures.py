@@ -1,4 +1,4 @@
-"""Figures, parameters and directions as people write them: what is missing is an empty string, never 0."""
+"""Figures, parameters and directions as people write them: a missing figure is an empty string, never 0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def marked(name: str, lossy: Mapping[str, str]) -> str:
 
 
 def legend(of: Iterable[Mapping[str, str]]) -> str:
-    """Say what the marks of these transports mean; empty where none has a mark."""
+    """Explain the marks of these transports; empty where none has a mark."""
     found = {mark for lossy in of for mark in loss_marks(lossy)}
     said = ", ".join(f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in found)
     return said and f"{said} some kinds of values"

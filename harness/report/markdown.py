@@ -13,7 +13,7 @@ from harness.suites.suite import Suite
 
 
 def document(title: str, found: Sequence[Section], opening: Sequence[str] = ()) -> str:
-    """Return a document of these sections, below some paragraphs. What is long is in the page alone, and it says so."""
+    """Return a document of these sections, below some paragraphs. Long parts are in the page alone, which it says."""
     shown = [one for one in found if not one.folded and (one.tables or one.sentences or one.charts)]
     links = [f"[{one.title}](#{re.sub('[^a-z0-9]+', '-', one.title.lower())})" for one in shown]
     parts = [f"# {plain(title)}", *opening, *([f"Sections: {' · '.join(links)}."] if len(links) > 2 else [])]

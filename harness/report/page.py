@@ -49,7 +49,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates, in which everything is escaped but what is marked as HTML."""
+    """Return the templates, which escape everything that is not marked as HTML."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -140,7 +140,7 @@ def _plan(plan: Facts) -> str:
 
 
 def _all_data(files: Sequence[Facts]) -> str:
-    """Say what the data are, one by one or, where they are many files, in all."""
+    """Describe the data, one by one or, for many files, as a whole."""
     if len(files) <= _FILES:
         return "; ".join(map(_data, files))
     names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))

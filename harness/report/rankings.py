@@ -1,4 +1,4 @@
-"""Every case of a run in tables: rankings, grids, all figures, what is not ok, losses, and the author's figures.
+"""Every case of a run in tables: rankings, grids, all figures, failures, losses, and the author's figures.
 
 An author's figures at other sizes than ours go with ours at the size nearest to them. Machines and sizes differ, so
 seconds and bytes of the two sides cannot be compared. Multiples of the first transport of the author's list can.
@@ -428,7 +428,7 @@ def not_ok(rows: Iterable[Row]) -> list[Table]:
 
 
 def losses(summaries: Sequence[Summary]) -> list[Table]:
-    """Return the table of what the transports of a run lose, by how it is lost; none where nothing is declared."""
+    """Return the table of the losses of a run's transports, by the kind of loss; none where nothing is declared."""
     lost = {case.transport: case.lossy for case in sorted(summaries, key=attrgetter("transport")) if case.lossy}
     heads = [fate for fate in _FATES if any(fate in fates.values() for fates in lost.values())]
     rows = tuple(

@@ -127,7 +127,8 @@ class Recommendation:
 
     @property
     def beside(self) -> Figure | None:
-        """What the one to take is set against: the default, or else what is built in; None where there is neither."""
+        """The transport that the recommended one is compared with: the default, or else the built-in one; None where
+        there is neither."""
         others = (one for one in (self.of_default, self.built_in) if one and one.rows == self.taken.rows)
         return next((one for one in others if one.transport != self.taken.transport), None)
 
@@ -184,7 +185,7 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
 
 
 def title(found: Recommendation) -> str:
-    """Say what was asked: from where to where, how much, and of which lab."""
+    """Describe the request: from where to where, how much, and of which lab."""
     return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
 
 
@@ -333,7 +334,7 @@ def _runs(number: int) -> str:
 
 
 def details(found: Recommendation) -> list[str]:
-    """Return what the report says below the table: what the fastest does, who may be as fast, who is out and why."""
+    """Return the notes below the report's table: what the fastest does, who may be as fast, who is out and why."""
     return list(_details(found))
 
 

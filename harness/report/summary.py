@@ -1,4 +1,4 @@
-"""What the runs of one case come to: its figures and its rank; one line of summary.csv.
+"""The summary of the runs of one case: its figures and its rank; one line of summary.csv.
 
 The rank of a case is 1 plus the number of other cases of its table that are shown to be faster. Their ratio to it has
 an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
@@ -34,7 +34,7 @@ _PEAKS = ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes")
 
 
 def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Return the results frame: a line for each run, with the place of its case among all and what was measured."""
+    """Return the results frame: a line for each run, with its figures and the place of its case among all."""
     cases: dict[tuple[str, ...], int] = {}
     schema = {"case": pl.Int64, "ok": pl.Boolean} | dict.fromkeys(_SECONDS, pl.Float64)
     schema |= dict.fromkeys(_PEAKS, pl.Int64)
@@ -67,7 +67,7 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
 
 
 def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> dict[str, float]:
-    """Return what the runs of a case say of its time; nothing where nothing is known of their scatter."""
+    """Return the estimate of a case's time from its runs; nothing where nothing is known of their scatter."""
     if (of := estimate(seconds, spread)) is None:
         return {}
     low, high = around(median, interval(of))
@@ -157,7 +157,7 @@ def _column(empty: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the runs of one case come to; figures are None without an ok run."""
+    """The summary of the runs of one case; figures are None without an ok run."""
 
     experiment: str = _column("", "experiment of the suite")
     parameters: dict[str, str] = _column(dict, "parameters of the case: name=value; name=value")

@@ -45,7 +45,7 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteRun:
-    """A run of a suite that is ready or under way: what is asked, its rig, its folder, and its earlier rows.
+    """A run of a suite that is ready or under way: its request, rig, folder and earlier rows.
 
     `rules` are those of its data. With `ahead` the next worker starts while a result is verified. At `deadline`
     (monotonic clock) a running run is ended and must be repeated.

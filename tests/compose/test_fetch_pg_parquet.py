@@ -24,7 +24,7 @@ FIRST, AGAIN, RENAMED = ("0.5.1-1PIGSTY~test", "0.5.1-2PIGSTY~test", "0.5.1-1PGS
 
 @dataclass
 class Repository:
-    """What the script is told, and the folder it fills."""
+    """The script's variables, and the folder it fills."""
 
     url: str
     folder: Path

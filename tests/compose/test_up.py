@@ -41,7 +41,7 @@ def without_docker(tmp_path):
 
 
 def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left on device'; exit 1", answers=""):
-    """A PATH with a docker that looks current, writes down how it is called and what is built, and builds nothing.
+    """A PATH with a docker that looks current, records its calls and the images asked for, and builds nothing.
 
     `built` is what its builds end with; `answers` are cases of its own, which come first.
     """

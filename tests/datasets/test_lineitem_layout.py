@@ -1,4 +1,4 @@
-"""Layouts of lineitem: what the generator would quietly change is refused; a plan makes what is asked for, once."""
+"""Layouts of lineitem: a plan is refused if the generator would silently change it, else it makes all, once."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Somebody's own data: what is read, what columns become, what is found in them, and what is refused."""
+"""Somebody's own data: reading, the types of columns, their values, and refusals."""
 
 import datetime as dt
 from decimal import Decimal

@@ -233,7 +233,7 @@ def test_data_of_clickhouse_on_nfs_are_seen_to_be_in_use(tmp_path, monkeypatch):
 
 
 def left_after(root: Path) -> tuple[list[Path], list[str]]:
-    """Make a lab's folder in a root; return what was released before, and the names that are left of others."""
+    """Make a lab's folder in a root; return the resources released before, and the names left of others."""
     released: list[Path] = []
     folder, lock = made(root, released)
     os.close(lock)

@@ -29,7 +29,7 @@ from tests.made_up import MadeUp
 
 pytestmark = pytest.mark.process
 
-# All, or in .ci/run those that are due: what is left out is not collected (see tests/fidelity/due.py).
+# All, or in .ci/run those that are due: pairs that are left out are not collected (see tests/fidelity/due.py).
 CHOSEN = os.environ.get("LAB_PAIRS", "")
 DUE = None if CHOSEN in ("", "alone") else json.loads(Path(CHOSEN).read_text(encoding="utf-8"))
 ENTRIES = select("*" if DUE is None else ",".join(DUE))

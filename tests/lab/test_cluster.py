@@ -1,4 +1,4 @@
-"""Workers of a cluster and their scheduler, and what the doctor says of every service and transport."""
+"""Workers of a cluster and their scheduler, and the doctor's line on every service and transport."""
 
 import re
 import socket

@@ -70,7 +70,7 @@ def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
 
 
 def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_next_to_it(own: Path) -> None:
-    """Neither the tests of a checkout, nor what is installed where the lab is."""
+    """Neither the tests of a checkout nor the packages installed for the lab."""
     install(own)
     here = own / "here"
     here.mkdir()

@@ -249,7 +249,7 @@ def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scrip
 def run(
     written: dict[Path, Transport], wish: Asked, user_data: UserData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
-    """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
+    """Run programs; return the faults by transport; one that says it cannot cannot win, and has none."""
     wrong = {}
     for path, entry in written.items():
         ended, found = scripts.printed(path, variables(written, wish, made), entry.requires)

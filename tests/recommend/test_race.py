@@ -213,7 +213,7 @@ def test_a_slice_whose_pass_is_no_cheaper_than_one_of_all_rows_has_one_pass_or_n
 
 
 def after_finalists(many: int, budget: float, fails: bool = False) -> tuple[Race, float]:
-    """Hold a race whose leader is soon decided, on slices and all rows; return it and what is left of its budget."""
+    """Hold a race whose leader is soon decided, on slices and all rows; return it and the rest of its budget."""
     left = [budget]
     race = Race([f"t{place:02d}" for place in range(many)], 100_000, 1, left=lambda: left[0])
     for turns in race.passes():

@@ -45,7 +45,7 @@ def printed(*summaries, width=400, published=()):
 
 
 def rows(*summaries, width=400):
-    """The first table as one dict of header and text a row, each also found in what is printed."""
+    """The first table as one dict of header and text a row, each also found in the output."""
     (group,) = tables(list(summaries), width)
     table = group.renderables[1]
     heads = [str(column.header) for column in table.columns]
@@ -56,7 +56,7 @@ def rows(*summaries, width=400):
 
 
 def grid(*points, width):
-    """What is printed of a grid of two transports, the first of which has a long id."""
+    """The output for a grid of two transports, the first of which has a long id."""
     names = ("polars_with_a_name.scan_forced_async", "duckdb")
     scans = [scan(name, files, seconds=files * 1.25) for name in names for files in points]
     return printed(*summarise(scans, ()), width=width)

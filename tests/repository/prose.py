@@ -1,4 +1,4 @@
-"""What the repository says in words: pages written by hand, and docstrings, comments and messages of Python source."""
+"""The words of the repository: pages written by hand, and docstrings, comments and messages of Python source."""
 
 import ast
 import io

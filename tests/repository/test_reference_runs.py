@@ -73,7 +73,7 @@ def test_the_committed_fidelity_matrix_is_what_the_ways_declare():
     catalogue = registry.catalogue()
     for row in found:
         declared = catalogue[row["transport"]].lossy.get(row["kind"])
-        fine = {declared} if declared else {"exact", "converted", "refused"}  # refused: what the server cannot hold
+        fine = {declared} if declared else {"exact", "converted", "refused"}  # refused by the server
         assert row["outcome"] in fine, row
 
 

@@ -120,7 +120,7 @@ def perform(tmp_path, monkeypatch):
 
 @pytest.fixture
 def logs(tmp_path):
-    """What the logs of the run say, by file name."""
+    """The logs of the run, by file name."""
     return lambda: {path.name: path.read_text() for path in (tmp_path / "run" / "logs").glob("*")}
 
 

@@ -27,7 +27,7 @@ PLAN = Plan("stores", "smoke", "*", (Experiment("equal", "*", "integers", {"rows
 
 
 def request(**settings):
-    """What is asked of a run, whose servers are on the disk of this file."""
+    """The request for a run whose servers are on the disk of this file."""
     return RunRequest(settings=Settings(state_dir=HERE, **settings), plan=PLAN, rig="stores", lab="embedded")
 
 

@@ -371,7 +371,7 @@ def tables_of_runs(lab: EmbeddedLab) -> list[str]:
 def ended_by(
     number: signal.Signals, arguments: tuple[str, ...], environment: dict[str, str], rows: int = 4, **more: object
 ) -> tuple[int, str, list[psutil.Process]]:
-    """Send a signal to a run that has some rows; return its exit code, what it said, and what is left of it."""
+    """Send a signal to a run that has some rows; return its exit code, its output, and its remains."""
     command = (sys.executable, "-m", "harness.cli", "run", "--passes", "300", *arguments)
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, **more

@@ -179,7 +179,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def with_lz4(uris):
-    """The HTTP address of a relay that does for every request what the profile of a user does on a server."""
+    """The HTTP address of a relay that adds settings to every request, as a user's profile on a server does."""
     before, _, port = uris["clickhouse_http"].partition("/?")[0].rpartition(":")
     # A process of its own: connectorx holds Python's lock while it waits for the answer.
     relay = subprocess.Popen([sys.executable, "-c", PROFILE, port], stdout=subprocess.PIPE, text=True)
@@ -236,7 +236,7 @@ def an_arrow_stream(batches):
 @every(
     entry
     for entry in registry.select("clickhouse.httpx.read_*_arrow_stream*")
-    if "http_" not in entry.id  # where what is cut off is the compression's own frame
+    if "http_" not in entry.id  # where the compression's own frame is cut off
 )
 @pytest.mark.parametrize("batches", [0, 1])
 def test_an_arrow_stream_that_ends_at_the_end_of_a_batch_is_not_taken_for_the_whole(entry, batches, cut_off):

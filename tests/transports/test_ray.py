@@ -46,7 +46,7 @@ MARK = "LAB_JOB"
 
 @dataclass
 class Database:
-    """A database, its address, the reference client, and what the transports of Ray are called with first."""
+    """A database, its address, the reference client, and the first arguments of Ray's transports."""
 
     system: System
     uri: str

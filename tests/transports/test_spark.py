@@ -42,7 +42,7 @@ REFUSED = "clickhouse.spark.load_jdbc"  # the table has a UUID
 
 @dataclass
 class Spark:
-    """A database, and what the transports of Spark are called with first."""
+    """A database, and the first arguments of Spark's transports."""
 
     system: System
     uri: str

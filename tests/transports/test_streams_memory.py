@@ -61,7 +61,7 @@ SMALLER = {
     },
 }
 FEW, MANY = 300_000, 1_200_000
-MOST_GROWTH = 80 << 20  # half of what the rows take by which they differ
+MOST_GROWTH = 80 << 20  # half of the memory of the rows by which they differ
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
         write = clickhouse_tuned.write_polars_tuned
 
         def good() -> None:
-            server.execute("TRUNCATE TABLE written")  # what was written before a failure stays
+            server.execute("TRUNCATE TABLE written")  # rows written before a failure stay
             write(connection, FRAME, "written")
             assert server.execute("SELECT count(), sum(number) FROM written") == [(ROWS, sum(range(ROWS)))]
 

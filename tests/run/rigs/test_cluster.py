@@ -1,4 +1,4 @@
-"""The rig of loads and unloads: what is done beside a run is done, seen, and gone afterwards."""
+"""The rig of loads and unloads: a fault during a run happens, is seen, and is gone afterwards."""
 
 import pytest
 

@@ -235,7 +235,7 @@ class HttpConnection(BaseHTTPRequestHandler):
 
 
 def _counts(counted: Progress, request: Request, result_bytes: int = 0) -> dict[str, str]:
-    """Return the headers that say what the engine has read and written."""
+    """Return the headers that count the rows and bytes the engine has read and written."""
     numbers = {name: str(getattr(counted, name)) for name in Progress.__slots__}
     summary = numbers | {"result_rows": str(counted.written_rows), "result_bytes": str(result_bytes)}
     headers = {"X-ClickHouse-Summary": json.dumps(summary)}

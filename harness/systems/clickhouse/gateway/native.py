@@ -215,7 +215,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 self._send(*packets.data(data, self.compression_method, packet))
 
     def _report(self, told: Progress) -> Progress:
-        """Tell the client what the engine has counted since the last report; return all that it has counted."""
+        """Send the client the engine's counts since the last report; return all that it has counted."""
         counted = self.session.progress
         self._send(packets.progress(counted.since(told), self.revision))
         return counted

@@ -94,7 +94,7 @@ def test_an_undamaged_conversation_is_understood(gateway, conversations):
 
 
 def failures(gateway):
-    """Return what the gateway has said of failed threads since the last time."""
+    """Return the gateway's messages about failed threads since the last time."""
     os.set_blocking(gateway.process.stderr.fileno(), False)
     with contextlib.suppress(BlockingIOError):
         return os.read(gateway.process.stderr.fileno(), 1 << 20).decode(errors="replace")

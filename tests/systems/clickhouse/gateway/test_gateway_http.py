@@ -246,7 +246,7 @@ def test_a_get_in_a_session_leaves_it_writable(gateway):
     assert gateway.ask("CREATE TEMPORARY TABLE x (a Int8)", **session).status == 200
 
 
-# ---------------------------------------------------------------- what is no HTTP
+# ---------------------------------------------------------------- bytes that are no HTTP
 
 
 @pytest.mark.parametrize(

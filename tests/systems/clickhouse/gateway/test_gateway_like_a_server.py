@@ -1,4 +1,4 @@
-"""What the gateway answers where ClickHouse's own handlers were seen to answer the same, odd cases above all."""
+"""Answers of the gateway that ClickHouse's own handlers gave, too, odd cases above all."""
 
 import base64
 import contextlib
