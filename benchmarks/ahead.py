@@ -1,4 +1,4 @@
-"""Does starting the next worker while a result is verified move figures? Passes with and without it, by turns.
+"""Does starting the next worker while a result is verified move figures? Passes with and without it alternate.
 
     .venv/bin/python -m benchmarks.ahead [passes of each] [rows]
 

@@ -50,7 +50,7 @@ def messages(connection: psycopg.Connection) -> dict[str, bytes]:
     ]
     return {
         "nothing: the rows are counted": simple("SELECT count(*) FROM asked"),
-        "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed, alone=False),
+        "SELECT, strings as text and all else in binary (the tuned read)": _request(SELECT, mixed, alone=False),
         "SELECT, integers as text too": _request(SELECT, integers, alone=False),
         "SELECT, all in binary": _request(SELECT, [replace(one, as_text=False) for one in mixed], alone=False),
         "SELECT, all as text": simple(SELECT),
@@ -89,7 +89,7 @@ def took(address: str, what: str, before: str, passes: int) -> None:
 
 
 def main(rows: int = 1_000_000, passes: int = 5, name: str = "analytics_metrics") -> None:
-    """Ask a server of its own for a dataset."""
+    """Ask a separate server for a dataset."""
     spec, client = store.specification(name), SYSTEMS["postgres"].client
     with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab", services=("postgres",)) as lab:
         dataset, opened = store.ensure(Path(scratch), name, rows, SEED), client.open_connection(lab.endpoints)

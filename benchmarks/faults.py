@@ -46,7 +46,7 @@ class Found:
 
     lost: int = 0
     twice: int = 0
-    charged: int = 0  # rows that blame a transport for what somebody did to its machine or server
+    charged: int = 0  # rows that blame a transport for a fault of its machine or server
     failed: int = 0  # tests
     processes: int = 0
     tables: int = 0

@@ -1,9 +1,9 @@
 """Races over recorded runs: the race of `lab recommend`, its budget and all, on a track whose clock goes by the record.
 
-What a run costs is what a recorded one of the same transport and rows cost beside its call (from its start to that of
-the next), and a call. Calls are not those that were recorded: who is truly the fastest would then be judged by the same
-times as it is found by. For each race the transports' true times are drawn from the range that the recorded runs leave
-open, and its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
+A run costs as much as a recorded one of the same transport and rows: its call, and the rest from its start to that of
+the next. Calls are not those that were recorded: who is truly the fastest would then be judged by the same times as it
+is found by. For each race the transports' true times are drawn from the range that the recorded runs leave open, and
+its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from harness.results.row import Row
 
 STARTUP = 5.0  # seconds from the start to the first run: servers, data, installed packages
 WIDEST = 0.6  # spread: of 665 recorded cases none has more, where the tail of a chi-square has no end
-PAUSE = 10.0  # seconds beside a call that are no run's: somebody stopped it and went on
+PAUSE = 10.0  # a longer rest is no run's: a user stopped the process and resumed it
 
 Case = tuple[str, int]  # transport, rows
 
 
 @dataclass(frozen=True)
 class Record:
-    """The recorded runs of an example by transport and rows, the request, and the cost of each apart from its call.
+    """The recorded runs of an example by transport and rows, the request, and the cost of each without its call.
 
     `first` is that cost for the first run of so many rows: it waits until tables of that size are there.
     """

@@ -118,7 +118,7 @@ def of_polars(frame: pl.DataFrame, passes: int) -> None:
     measured("polars from_arrow, of large_string", lambda: pl.from_arrow(texts), passes)
     measured("polars from_arrow, of string_view", lambda: pl.from_arrow(views), passes)
     digits = pl.col("entity_key").str.replace_all("-", "", literal=True)
-    measured("polars, uuids of texts into 16 bytes", lambda: frame.select(digits.str.decode("hex")), passes)
+    measured("polars, uuids of strings into 16 bytes", lambda: frame.select(digits.str.decode("hex")), passes)
 
 
 def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memoryview]:
@@ -222,7 +222,7 @@ def of_clickhouse_connect(frame: pl.DataFrame, passes: int) -> None:
 def main(rows: int = 1_000_000, passes: int = 3) -> None:
     """Measure all of it in a scratch folder."""
     print(f"{rows:,} rows, {passes} passes; {', '.join(f'{name} {version(name)}' for name in CLIENTS)}")
-    print(f"processes that ran beside at the beginning (load of a minute): {os.getloadavg()[0]:.1f}")
+    print(f"processes that ran meanwhile at the beginning (load of a minute): {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab") as running:
         lab = Lab(running, Path(scratch), rows)
         frame: Any = lab.frames["polars"]

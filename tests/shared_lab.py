@@ -52,7 +52,7 @@ class Owner:
         return *self._listener.address, self._key
 
     def stop(self) -> None:
-        """Stop the lab, if it was started, and answer nobody any more."""
+        """Stop the lab, if it was started, and answer no process any more."""
         with suppress(OSError):
             self._listener.close()
         with self._one_at_a_time:
@@ -65,7 +65,7 @@ class Owner:
             try:
                 asking = self._listener.accept()
             except (AuthenticationError, EOFError, ConnectionError):
-                continue  # somebody else's, or a process that was ended meanwhile
+                continue  # another user's, or a process that was ended meanwhile
             except OSError:
                 return  # closed
             self._answer(asking)

@@ -18,7 +18,7 @@ MAKE = '#!/bin/sh\necho "$@" >>"$CALLS"\n'
 
 
 def told(text: str, known: dict[str, str]) -> str:
-    """A text of the action with what a runner puts in place of its expressions."""
+    """A string of the action after a runner has replaced its expressions."""
     return re.sub(r"\$\{\{ *(\S+) *\}\}", lambda found: known[found[1]], text)
 
 

@@ -36,7 +36,7 @@ UV = _read()
 
 
 def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
-    """What uv is told where this is pip's configuration (nothing: no file at all); pip itself says what it reads."""
+    """The settings for uv if this is pip's configuration (nothing: no file at all); pip itself lists what it reads."""
     file = tmp_path / "pip.conf" if text else Path(os.devnull)
     file.write_text(text, encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(file)} | variables

@@ -55,7 +55,7 @@ def lab(
 def new_console() -> Console:
     """Return where tables are printed: as wide as the terminal, or 200 columns."""
     found = Console()
-    # Tables are for reading: a pipe or file has no width of its own.
+    # Tables are for reading: a pipe or file has no width.
     return found if found.is_terminal else Console(width=200)
 
 

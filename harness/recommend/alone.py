@@ -24,7 +24,7 @@ from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Failed
 
 _ROWS = 1_000
-_KEY = bytes(32)  # of a mark that nobody keeps
+_KEY = bytes(32)  # of a mark that is not kept
 _LIMIT = 10.0  # seconds of one call
 
 

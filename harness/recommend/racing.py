@@ -46,7 +46,7 @@ class _UsedUp(Exception):
 class Track:
     """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
-    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before. `alone`
+    Real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are rows from before. `alone`
     tells at which of some columns alone each of some transports fails.
     """
 
@@ -124,7 +124,7 @@ class Racing:
         if not any(self.race.leader(rows) for rows in self.race.told):
             self._blame()
             return
-        with suppress(_UsedUp):  # figures of bounds are beside the point
+        with suppress(_UsedUp):  # figures of bounds do not count
             for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 

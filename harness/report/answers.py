@@ -375,7 +375,7 @@ def leaders(summaries: Sequence[Summary]) -> Table | None:
     rows = []
     for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
         cases = list(group)
-        # Of bounds none is a transport; where rows are counted after a disturbance, nobody asks who was fast.
+        # Of bounds none is a transport; where rows are counted after a disturbance, speed is no question.
         if all(map(is_bound, cases)) or any("expected_rows" in case.details for case in cases):
             continue
         largest = points(cases)[-1]

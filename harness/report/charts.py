@@ -86,7 +86,7 @@ _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
 _STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
-_INKS = {  # face, edge and text of a cell: dark, light and empty ones are told apart without any colour, too
+_INKS = {  # face, edge and text of a cell: dark, light and empty ones differ without any colour, too
     Verdict.RIGHT: ("#cfeadf", "#009E73", _PEN),
     Verdict.WRONG: ("#a33c00", "#a33c00", _PAPER),
     Verdict.GAVE_UP: (_PAPER, "#0072B2", _PEN),

@@ -184,7 +184,7 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     known = tuple(case.estimate for case in curve.values() if case.estimate)
     if len(known) == len(sizes):
         drawn = _intervals(f"{direction.name}/{name}", sizes, known)
-        # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
+        # The line through the medians of all runs is one that was not drawn, and may lie outside all that were.
         ends = (around(fixed, drawn[0]), around(marginal, drawn[1]))
     off = float(np.max(np.maximum(line / medians, medians / line)))
     return Cost(name, direction, fixed, marginal, *ends, off, sizes)

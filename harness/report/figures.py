@@ -185,7 +185,7 @@ _QUANTITIES = {
     "rows": "rows",
 }
 _MORE_IS_BETTER = ("rows_per_s",)
-# Largest first. Times above a second stay seconds: nobody reads a kilosecond.
+# Largest first. Times above a second stay seconds, never kiloseconds.
 _PREFIXES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),

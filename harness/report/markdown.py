@@ -36,7 +36,7 @@ _FIRST = 10  # rows of a table for which there is no room as a whole
 _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
 
 
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions are in the conditions, all in the environment
 _HOW_TO_READ = """\
 - One run is one call in its own process. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.

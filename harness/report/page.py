@@ -85,7 +85,7 @@ def _breakable(text: str) -> Markup:
 
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others are in the environment at the end of the page
 
 
 def facts(environment: Facts) -> list[Fact]:

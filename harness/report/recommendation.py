@@ -26,8 +26,8 @@ FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
 SHORT_WITHIN = 2.0  # times as long as the fastest may the one of the least code take
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
-_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told in the report; all stand in recommendation.json
-_MOST_NAMES = 3  # of transports that were left behind; all stand in recommendation.json
+_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
+_MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,7 @@ class Recommendation:
 
     @property
     def beside(self) -> Figure | None:
-        """The transport that the recommended one is compared with: the default, or else the built-in one; None where
-        there is neither."""
+        """The baseline of the recommended transport: the default, else the built-in one, else None."""
         others = (one for one in (self.of_default, self.built_in) if one and one.rows == self.taken.rows)
         return next((one for one in others if one.transport != self.taken.transport), None)
 

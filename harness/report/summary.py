@@ -313,7 +313,7 @@ BoundPlace = tuple[str, str, str, str | int | None]
 
 
 def is_bound(case: Summary) -> bool:
-    """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
+    """Say whether a case bounds the transports of its table; empty calls and copies are separate tables."""
     return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
 
 

@@ -308,7 +308,7 @@ def _start_next(suite_run: SuiteRun, job: AnyJob) -> None:
 
 def _log(suite_run: SuiteRun, run: Run) -> Path:
     folder = suite_run.folder / "logs"
-    folder.mkdir(exist_ok=True)  # before each run: somebody may have deleted it
+    folder.mkdir(exist_ok=True)  # before each run: a user may have deleted it
     return folder / f"{run.order:04d}-{run.case.transport.id}.log"
 
 

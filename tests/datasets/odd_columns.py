@@ -182,7 +182,7 @@ def found(column: pl.Series) -> list[Any]:
 
 
 def _stored(dtype: Any) -> Any:
-    """Return a dtype with the numbers that polars stores, in place of dates and times."""
+    """Return a dtype with the numbers that polars stores instead of dates and times."""
     if isinstance(dtype, pl.Struct):
         return pl.Struct({field.name: _stored(field.dtype) for field in dtype.fields})
     if isinstance(dtype, pl.Array):

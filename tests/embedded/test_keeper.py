@@ -35,7 +35,7 @@ def shell(script: str, text: str = "") -> Command:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The working folder of a service, inside a lab's folder of its own."""
+    """The working folder of a service, inside a separate lab folder."""
     folder = tmp_path / "lab" / "service"
     folder.mkdir(parents=True)
     return folder

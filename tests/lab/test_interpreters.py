@@ -1,4 +1,4 @@
-"""What requires Daft runs in an environment of its own and nothing else does; where it is missing one command is named.
+"""Only transports of Daft run in its separate environment; if it is missing, one command is named.
 
 The environments here hold empty packages; the one of `make engine ENGINE=daft` is tried by tests/transports.
 """

@@ -1,4 +1,4 @@
-"""Data that a server refuses, whoever writes them: said once, in the server's own words, before a transport runs."""
+"""Data that a server refuses from any client: said once, in the server's own words, before a transport runs."""
 
 from collections.abc import Iterator
 from pathlib import Path

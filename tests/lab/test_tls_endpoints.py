@@ -132,7 +132,7 @@ def test_the_server_sees_a_client_leave(made, embedded_lab):
 
 
 def test_a_client_sees_the_end_of_what_a_server_says(made, embedded_lab):
-    """TLS has an end of its own: without it a client has to take the answer for cut off."""
+    """TLS has its own end mark: without it a client must treat the answer as cut off."""
     url = urlsplit(at_front(made, embedded_lab, "clickhouse_http", on=True))
     with (
         socket.create_connection((url.hostname, url.port)) as plain,

@@ -52,7 +52,7 @@ FEW = 3  # programs of a wish, where it is not the transport that is tried
 
 
 def rich() -> pl.DataFrame:
-    """Numbers, texts, days, moments with and without a zone and decimals, each also with nulls."""
+    """Numbers, strings, dates, timestamps with and without a zone and decimals, each also with nulls."""
     start = dt.datetime(2025, 1, 1, 12)
     moments = pl.Series([start + dt.timedelta(hours=number) for number in range(ROWS)], dtype=pl.Datetime("us"))
     whole = pl.DataFrame(
@@ -118,7 +118,7 @@ def programs(
     few: int | None = None,
     without: Set[str] = frozenset(),
 ) -> dict[Path, Transport]:
-    """Write the program of each transport that may win, for a table of its own or for the one to be read."""
+    """Write the program of each transport that may win, for a new table or for the one to be read."""
     written = {}
     for number, entry in enumerate(eligible.divided(replace(wish, data=user_data))[0]):
         if entry.id in without or "pg_parquet" in entry.needs or entry.settings.get("async_insert") == "1":

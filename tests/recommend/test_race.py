@@ -136,7 +136,7 @@ def test_after_the_seventh_pass_only_transports_run_that_could_still_be_much_fas
 
 
 class Clock:
-    """A race of so many equal transports against a clock: a run costs half a second beside its call, and more of many.
+    """A race of so many equal transports against a clock: a run costs half a second more than its call, many cost more.
 
     `beside_a_million` are the seconds that come with a call of a million rows, such as for verifying them.
     """

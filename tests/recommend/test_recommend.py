@@ -254,7 +254,7 @@ def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None
 @pytest.mark.long
 @pytest.mark.alone
 def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced, lab_process: Command) -> None:
-    """With servers of its own: their start, the end of them, the report and all."""
+    """With its own servers: their start and end, the report and all."""
     budget, started = 60, time.monotonic()
     asked = ("--data", str(raced.data), "--to", "postgres", "--style", "async", "--budget", str(budget))
     environment = raced.environment | {"LAB_RESULTS_DIR": str(raced.folder / "in_time")}

@@ -71,7 +71,7 @@ def no_letter_of_a_picture_is_cut_off(page, seen):
 
 
 def column(page, table, head):
-    """The texts of a column of a table, from top to bottom."""
+    """The strings of a column of a table, from top to bottom."""
     heads = table.locator("th").all_inner_texts()
     assert head in heads
     place = heads.index(head)

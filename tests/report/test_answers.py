@@ -1,4 +1,4 @@
-"""The answers of a run: the fastest exact transport of a system, operation and frame, and the usual one beside it."""
+"""The answers of a run: the fastest exact transport of a system, operation and frame, and the default next to it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tables for a terminal: every cell is printed, letter by letter, whatever stands in it."""
+"""Tables for a terminal: every cell is printed, letter by letter, whatever it contains."""
 
 import io
 
@@ -110,7 +110,7 @@ def test_a_failed_way_has_its_status_and_no_figures_of_ours_and_its_reason_below
     assert f"{status}: the reason (postgres.x.write_y)" in printed(way)
 
 
-def test_a_reason_that_several_ways_share_is_said_once():
+def test_a_reason_that_several_transports_share_is_shown_once():
     text = printed(failed(transport="postgres.x.a"), failed(transport="postgres.x.b"))
     assert "error: no (postgres.x.a, postgres.x.b)" in text
 

@@ -13,7 +13,7 @@ from harness.systems import SYSTEMS
 from tests.repository.prose import parsed
 
 FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
-COMPUTED = "computed"  # a name that does not stand where it is imported
+COMPUTED = "computed"  # a name that the import does not spell out
 
 
 def imported(path: str, source: str) -> set[str]:

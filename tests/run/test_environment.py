@@ -1,4 +1,4 @@
-"""The environment of a run is told by a fingerprint: what makes numbers incomparable changes it, nothing else does."""
+"""The fingerprint of a run's environment: it changes only with what makes numbers incomparable."""
 
 import copy
 import json

@@ -38,7 +38,7 @@ from tests.commands import wait_for_rows
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 COPY = "postgres.asyncpg.write_pandas_copy_text"
-ROWS = 300_000  # enough for the chosen ways to take more than a second
+ROWS = 300_000  # enough for the chosen transports to take more than a second
 
 
 def descendants(words: tuple[str, ...]) -> list[psutil.Process]:

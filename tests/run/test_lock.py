@@ -1,4 +1,4 @@
-"""One run at a time on one machine, and a killed run holds nobody up."""
+"""One run at a time on one machine, and a killed run blocks no other."""
 
 import errno
 import fcntl

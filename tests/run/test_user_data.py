@@ -75,7 +75,7 @@ def test_a_run_moves_a_file_out_and_in_skips_transports_that_lose_a_value_and_go
 
 @pytest.fixture
 def people(on_embedded_lab: dict[str, str]) -> Iterator[str]:
-    """A table that somebody asks."""
+    """A table that a user asks about."""
     with psycopg.connect(on_embedded_lab["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute("CREATE TABLE people AS SELECT 7 AS income, 'Smith of Elm' AS name")
         yield "people"

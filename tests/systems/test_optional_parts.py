@@ -1,4 +1,4 @@
-"""A database may go without some parts of its room: whoever asks for one is told which file is missing."""
+"""A database package may lack some modules: a call that needs one names the missing file."""
 
 import importlib.util
 import re

@@ -31,7 +31,7 @@ OURS = [
 ]
 CONNECTORX = [entry for entry in OURS if entry.client == "connectorx"]
 READS = [entry for entry in OURS if entry not in CONNECTORX]
-# Kinds of values that are in the table below and that some ways are known to lose.
+# Kinds of values that are in the table below and that some transports are known to lose.
 LOSSES = {"int64_beside_null", "nul_character"}
 LOGICAL_TYPES = {
     "id": "int64", "u": "uuid", "d": "date", "i": "int32", "b": "int64", "t": "text", "f": "float64", "f2": "float64",
@@ -181,7 +181,7 @@ while True:
 def with_lz4(uris):
     """The HTTP address of a relay that adds settings to every request, as a user's profile on a server does."""
     before, _, port = uris["clickhouse_http"].partition("/?")[0].rpartition(":")
-    # A process of its own: connectorx holds Python's lock while it waits for the answer.
+    # A separate process: connectorx holds Python's lock while it waits for the answer.
     relay = subprocess.Popen([sys.executable, "-c", PROFILE, port], stdout=subprocess.PIPE, text=True)
     assert relay.stdout
     yield f"{before}:{relay.stdout.readline().strip()}/?database={namespace()}"

@@ -1,4 +1,4 @@
-"""The ways into ClickHouse beyond the published ones: hostile values come through, and what cannot be done is said."""
+"""Writes into ClickHouse beyond the published ones: they preserve hostile values, and name those they refuse."""
 
 import asyncio
 import datetime

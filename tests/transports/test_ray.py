@@ -1,4 +1,4 @@
-"""Loads and unloads by Ray Data, on workers of its own and on real servers: rows arrive, and nothing is left."""
+"""Loads and unloads by Ray Data, on its own workers and on real servers: rows arrive, and nothing is left."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Every transport of Spark on real databases, on workers of its own: rows arrive, and nothing is left afterwards."""
+"""Every transport of Spark on real databases, on its own workers: rows arrive, and nothing is left afterwards."""
 
 import os
 import shutil

@@ -149,7 +149,7 @@ def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     assert 0 < busy < 1.6  # of one thread; on a busy machine it has less than a core
 
 
-# Ways with the names that the rig knows, each wrong in one respect but for the first of its sort.
+# Transports with names that the rig knows; each but the first of its sort is wrong in one respect.
 MADE_UP = """
 @contextmanager
 def connect(folder, s3):
