@@ -1,11 +1,11 @@
-"""What a read costs the server of Postgres, by how the rows are asked for: `python -m benchmarks.asked`.
+"""The cost of a read for the Postgres server, by how the client asks for the rows: `python -m benchmarks.asked`.
 
     .venv/bin/python -m benchmarks.asked [rows] [passes] [dataset]
 
 Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 
 Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
-the answer, which is dropped as it comes. So other work meanwhile matters little. What it says: arrow-wire/NOTES.md.
+the answer, which is dropped as it comes. So other work meanwhile matters little. Findings: arrow-wire/NOTES.md.
 """
 
 import os

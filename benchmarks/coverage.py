@@ -3,9 +3,9 @@
     .venv/bin/python -m benchmarks.coverage [tables]          print the table
     .venv/bin/python -m benchmarks.coverage [tables] --write  and put it into docs/explanation/statistics.md
 
-The scatter is that of the committed reference runs, in two ways. `lognormal`: each case of a table scatters as Smyth's
+Two models take their scatter from the committed reference runs. `lognormal`: each case of a table scatters as Smyth's
 model says of a whole reference run. `recorded`: each case draws, with replacement, from five recorded runs of one case,
-outliers and all; of so few, that is harsher than life. A fifth of the 40 transports of a table are equally fast.
+with their outliers; so few make it harsher than real runs. A fifth of the 40 transports of a table are equally fast.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Replay:
 
     @property
     def of_all_rows(self) -> dict[str, float]:
-        """What each transport truly takes for all rows; one that was hopeless on a slice was not recorded there."""
+        """The true seconds of each transport for all rows; one that was hopeless on a slice was not recorded there."""
         return {name: took for (name, rows), took in self.truth.items() if rows == self.record.rows}
 
     def perform(self, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:

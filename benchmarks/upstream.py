@@ -1,4 +1,4 @@
-"""What a frame costs its client by other clients than the tuned transports: `python -m benchmarks.upstream`.
+"""The cost of a frame in clients other than the tuned transports: `python -m benchmarks.upstream`.
 
     .venv/bin/python -m benchmarks.upstream [rows] [passes]
 
@@ -110,7 +110,7 @@ def whole_call(lab: Lab, name: str, passes: int) -> None:
 
 
 def of_polars(frame: pl.DataFrame, passes: int) -> None:
-    """What passing between polars and Arrow costs, and the bytes of uuids."""
+    """The cost of passing between polars and Arrow, and the bytes of uuids."""
     newest = pl.CompatLevel.newest()
     texts, views = frame.to_arrow(), frame.to_arrow(compat_level=newest)
     measured("polars to_arrow(): every text is copied", frame.to_arrow, passes)
@@ -182,7 +182,7 @@ def copying(connection: psycopg.Connection) -> Iterator[psycopg.Copy]:
 
 
 def of_psycopg(lab: Lab, connection: psycopg.Connection, blocks: list[memoryview], passes: int) -> None:
-    """Made rows into a COPY and rows out of one, without a look at them: what passing them on costs."""
+    """Made rows into a COPY and rows out of one, without a look at them: the cost of passing them on."""
 
     def by_write() -> None:
         with copying(connection) as copy:
@@ -210,7 +210,7 @@ def of_psycopg(lab: Lab, connection: psycopg.Connection, blocks: list[memoryview
 
 
 def of_clickhouse_connect(frame: pl.DataFrame, passes: int) -> None:
-    """What insert_df_arrow makes before it sends the first byte."""
+    """The bytes that insert_df_arrow makes before it sends the first one."""
     from clickhouse_connect.driver.query import arrow_buffer
 
     table: pa.Table = frame.to_arrow()

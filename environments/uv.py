@@ -33,7 +33,7 @@ NAMES = {
 # pip takes an address as it comes, and of two indexes the one that has the version; its newer versions trust whom the
 # system trusts.
 ALWAYS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_NO_PROGRESS": "true"}
-# What builds packages without a wheel: pinned, and by --require-hashes held to the hashes.
+# The packages that build those without a wheel: pinned, and by --require-hashes held to the hashes.
 SOURCES = LOCK.with_name("requirements-sources.lock")
 ADVICE = (
     "Is the package index in reach? What is set for pip holds here, too: PIP_INDEX_URL, PIP_CERT, PIP_PROXY, pip.conf "

@@ -1,4 +1,4 @@
-"""What tests of the command line share: its folders and servers, waiting for a run, what a refusal must look like."""
+"""Shared by tests of the command line: its folders and servers, waiting for a run, what a refusal must look like."""
 
 import io
 import os

@@ -48,7 +48,7 @@ class Owner:
 
     @property
     def where(self) -> Where:
-        """What a process asks by."""
+        """The variable by which a process asks."""
         return *self._listener.address, self._key
 
     def stop(self) -> None:

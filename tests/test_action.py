@@ -23,7 +23,7 @@ def told(text: str, known: dict[str, str]) -> str:
 
 
 class Runner:
-    """What runs the steps of the action that are commands; those that use other actions are the runner's own."""
+    """Runs the steps of the action that are commands, without those that use other actions."""
 
     def __init__(self, folder: Path, datasets: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What a person has set for pip holds for the uv that installs the lab's environments, and what fails says why."""
+"""A user's settings of pip hold for the uv that installs the lab's environments, and what fails says why."""
 
 import hashlib
 import importlib.util
@@ -205,7 +205,7 @@ def test_an_installation_refuses_a_python_or_machine_that_clients_have_no_wheels
 
 @pytest.mark.parametrize("version", ["3.11", "3.14"])
 def test_pythons_between_both_ends_are_taken(tmp_path: Path, version: str) -> None:
-    """What comes next fails, with a python that does nothing else."""
+    """Every later command fails, with a python that does nothing else."""
     done = installed_with(tmp_path, version, "darwin", "arm64")
     assert "lab: installing into" in done.stdout
     assert "expected" not in done.stderr

@@ -1,4 +1,4 @@
-"""What MkDocs does otherwise for this repository: a site of its files where they stand, and diagrams without a script.
+"""Changes to MkDocs for this repository: a site of its files in their places, and diagrams without a script.
 
 All paths of the site are those of the repository, so that a link leads to the same page in both.
 """

@@ -1,4 +1,4 @@
-"""What all commands share: the application, where tables are printed, and how an error is printed."""
+"""Shared by all commands: the application, where tables are printed, and how an error is printed."""
 
 import sys
 from collections.abc import Callable

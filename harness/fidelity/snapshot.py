@@ -1,4 +1,4 @@
-"""What `lab verify --update` writes: the losses that an examination found, as those that transports declare."""
+"""The files that `lab verify --update` writes: the losses it found become those that transports declare."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -57,7 +57,7 @@ def recommend(
     of the table's key, `budget` the seconds that it may take. Without `external` it runs on its own embedded
     servers, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
     async, `max_memory` the bytes that a transport may take. Without `names` the columns are called column_1 and so on
-    in results/, which never contains a value of the frame. What comes back shows itself as a table.
+    in results/, which never contains a value of the frame. The returned object shows itself as a table.
 
     Raises LabError with one line: what is wrong and what to do.
     """

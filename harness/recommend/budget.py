@@ -1,4 +1,4 @@
-"""What runs of a race cost, and how many transports go on so that all passes that are left fit into the budget. Pure.
+"""The cost of a race's runs, and how many transports go on so that all passes that are left fit into the budget. Pure.
 
 A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both come from runs that
 were seen, of the same transport where there are some.
@@ -20,7 +20,7 @@ RESERVE = 0.1  # of what is left: runs scatter
 
 @dataclass
 class Prices:
-    """What runs took that were seen, by transport and rows: calls, and what came with them."""
+    """The seconds of runs that were seen, by transport and rows: calls, and what came with them."""
 
     _calls: dict[tuple[str, int], list[float]] = field(default_factory=dict)
     _beside: dict[tuple[str, int], list[float]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a race has shown: its rows as a recommendation. Pure, but for the source of transports that it counts."""
+"""The result of a race: its rows as a recommendation. Pure, but for the source of transports that it counts."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ SLICES = (10_000, 100_000)  # rows; the last stage has all
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
 # end of the leader's.
 MARGINS = {10_000: 2.0, 100_000: 1.5}
-AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
+AFTER_ONE = 2.0  # a single run has no known spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
 # What a pass on a slice may cost after the first: so much of a pass of the next stage, and of the time left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
 PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
-DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
+DECIDED = 1.05  # times that the winner may take at most as long as any other could
 # How much runs usually scatter, for a race that has not seen enough to know how much its own do: those of a whole run
 # of matrix (docs/explanation/the-race.md). ENOUGH are degrees of freedom.
 USUAL_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
@@ -139,7 +139,7 @@ class Race:
 
     @property
     def contenders(self) -> list[str]:
-        """Who is still in."""
+        """The transports still in the race."""
         return [name for name in self.transports if name not in self.out and name not in self.behind]
 
     @property

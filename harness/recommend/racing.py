@@ -44,7 +44,7 @@ class _UsedUp(Exception):
 
 @dataclass(frozen=True)
 class Track:
-    """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
+    """The track of a race: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
     Real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are rows from before. `alone`
     tells at which of some columns alone each of some transports fails.

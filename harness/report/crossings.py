@@ -7,7 +7,7 @@ neighbouring sizes; they cross at the last number of rows where the second one b
 middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond what
 was run nothing is known.
 
-What a call costs is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
+The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
 is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
 with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
 8), by iteratively reweighted least squares: an error counts as a share of the line's value. Neither cost is below
@@ -64,7 +64,7 @@ class Direction:
 
     @property
     def name(self) -> str:
-        """What tells it from all others of its run; the draws of intervals go by it."""
+        """The key that identifies it in its run; the draws of intervals go by it."""
         return "/".join((self.system, self.operation, self.frame, self.dataset, label(self.parameters)))
 
 
@@ -98,14 +98,14 @@ def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list
     ]
 
 
-STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
+STRAIGHT = 1.25  # off by more: no line, and its cost of a call or a row is not in a sentence
 _ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
 FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
+    """The cost of a transport: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
 
     Intervals are None where nothing is known of the scatter. `off` is how many times as large as the other the line or
     a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows.

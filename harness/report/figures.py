@@ -272,7 +272,7 @@ def _digits(value: float) -> str:
 
 
 class Routed(Protocol):
-    """What says where data come from and go to."""
+    """The parameters that say where data come from and go to."""
 
     @property
     def system(self) -> str: ...

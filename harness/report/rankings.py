@@ -237,8 +237,8 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
 class _Grid:
     """The cases of some transports at some points, best at the largest point first.
 
-    Who has no figure there comes by the next smaller one. What one process does alone comes before all that an engine
-    needs workers for.
+    A transport without a figure there is placed by the next smaller one. A transport of one process comes before all
+    that an engine needs workers for.
     """
 
     def __init__(self, group: Sequence[Summary], where: Sequence[Point]) -> None:

@@ -1,4 +1,4 @@
-"""What a race recommends, as data and as one screen: recommendation.json in the folder of its run, read from there."""
+"""The recommendation of a race, as one screen and as data: recommendation.json in the folder of its run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_NAMES = 3  # of transports that were left behind; all are in recommendatio
 
 @dataclass(frozen=True)
 class Figure:
-    """What one transport took for so many rows, in so many runs.
+    """The seconds of one transport for so many rows, in so many runs.
 
     `seconds` is the median and `range` goes from the shortest to the longest. `factor` is how many times the median of
     the fastest at the same rows it is. `factor_interval` is the interval of that by which the race decides (95 %,

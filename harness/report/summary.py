@@ -252,7 +252,7 @@ class Summary:
 
     @property
     def table(self) -> tuple[str, str, str]:
-        """What tells its table from others: experiment, system and operation."""
+        """The key of its table: experiment, system and operation."""
         return self.experiment, self.system, self.operation
 
     @property
@@ -279,7 +279,7 @@ class Summary:
 
     @property
     def estimate(self) -> Estimate | None:
-        """What its runs say of its time; None where nothing is known of their scatter."""
+        """The estimate of its time from its runs; None where nothing is known of their scatter."""
         if self.log_mean is None or self.log_error is None or self.log_freedom is None:
             return None
         return Estimate(self.log_mean, self.log_error, self.log_freedom)
@@ -429,7 +429,7 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
     good, first = [row for row in group if row.ok], group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
-    # What could not run does not always know how much data it would have been about.
+    # A case that could not run does not always know how much data it would have been about.
     rows, size = (next((known for row in group if (known := getattr(row, of)) is not None), None) for of in _EXTENT)
     every = [row.details for row in good]
     details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}

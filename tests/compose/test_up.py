@@ -416,7 +416,7 @@ def test_images_that_are_built_here_have_a_name_that_no_registry_is_asked_for(ch
 
 @pytest.mark.long
 def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_path):
-    """What BuildKit prints of a build with a package in images/postgres/packages, instructions included."""
+    """BuildKit's output for a build with a package in images/postgres/packages, instructions included."""
     said = (
         "#11 [packages 3/3] RUN bash /fetch-pg-parquet\n"
         "#11 0.412 pg_parquet: using the packages in images/postgres/packages\n"

@@ -192,7 +192,7 @@ FLOCK = fcntl.flock
 
 
 def as_on_nfs(file: int, how: int) -> None:
-    """What flock(2) says of NFS: to exclude others, the descriptor must be for writing."""
+    """flock(2) on NFS: to exclude others, the descriptor must be for writing."""
     number = file if isinstance(file, int) else file.fileno()
     if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

@@ -46,7 +46,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def at_the_far_end(made: Links, call: Callable[[], _Answer]) -> _Answer:
-    """What a worker does that has entered the namespace of the wire, where there is one."""
+    """The calls of a worker that has entered the namespace of the wire, where there is one."""
     return made.wire.at_the_other_end(call) if made.wire else call()
 
 

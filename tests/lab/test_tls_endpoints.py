@@ -80,7 +80,7 @@ def test_a_client_of_http_has_tls_with_a_certificate_that_it_can_check(made, emb
     assert client.getresponse().read() == b"Ok.\n"
     client.close()
     assert made.used(embedded_lab.endpoints["clickhouse_http"], on=True)["tls_connections"] == 1
-    with pytest.raises(ssl.SSLCertVerificationError):  # who has not been told whom to trust
+    with pytest.raises(ssl.SSLCertVerificationError):  # a client without a trusted certificate
         HTTPSConnection(url.hostname, url.port, context=ssl.create_default_context()).connect()
 
 

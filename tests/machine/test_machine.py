@@ -1,4 +1,4 @@
-"""What this machine has left is known, processes and their connections are found by a mark, and memory is limited."""
+"""The machine's free resources are known, a mark finds processes and their connections, and memory is limited."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What a race has shown becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
+"""The result of a race becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
 
 import io
 import time
@@ -57,7 +57,7 @@ BUILT_IN = "postgres.adbc.write_polars_write_database"
 
 
 def recommended(**seconds: float | list[float]) -> Recommendation:
-    """What comes of a race of transports named by the constants of this file, seven runs each or as listed."""
+    """The result of a race of transports named by the constants of this file, seven runs each or as listed."""
     names = {name: globals()[name] for name in seconds}
     under_way = race_of(list(names.values()))
     for name, took in seconds.items():

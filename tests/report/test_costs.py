@@ -1,4 +1,4 @@
-"""What a call and a row cost: the line through made-up runs of known costs, and runs that make no line."""
+"""The cost of a call and of a row: the line through made-up runs of known costs, and runs that make no line."""
 
 import numpy as np
 import pytest

@@ -104,7 +104,7 @@ def rows(found: Recommendation) -> list[tuple[str, str]]:
 
 
 def screen(found: Recommendation, width: int, last: Sequence[str] = ()) -> str:
-    """What a person has on a terminal of this width."""
+    """The screen on a terminal of this width."""
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
     show(console, found, last)
     return console.file.getvalue()  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ ROOMS = [(of, part) for of in SYSTEMS.values() for part in PARTS if has(of, part
 
 
 def lacking(contract: type, room: Any) -> list[str]:
-    """What a room lacks of its contract, or has otherwise: a function, its parameters, a table of facts."""
+    """The differences of a package from its contract: a function, its parameters, a table of facts."""
     functions = {name: of for name, of in vars(contract).items() if inspect.isfunction(of) and name[0] != "_"}
     facts = {name for name in contract.__annotations__ if not hasattr(room, name)}
     wrong = {

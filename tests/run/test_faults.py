@@ -1,4 +1,4 @@
-"""What dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
+"""A process that dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
 
 import os
 import shutil

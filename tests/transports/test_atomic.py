@@ -1,4 +1,4 @@
-"""What a write leaves in the table when one of its connections breaks: what its declaration says."""
+"""The rows that a write leaves when one of its connections breaks: what its declaration says."""
 
 import asyncio
 import os

@@ -137,7 +137,7 @@ def test_rows_that_materialized_views_are_to_get_go_through_a_separate_table(ser
 
 
 def test_a_block_of_several_partitions_is_refused_by_the_server(server, monkeypatch, connection):
-    """What this process knows of partitions is not all that keeps the promise."""
+    """The promise does not rest only on this process's knowledge of partitions."""
     make(server, MONTHS)
     monkeypatch.setattr(clickhouse_write, "_goes_as_one_block", lambda *_: True)
     with pytest.raises(RuntimeError, match="Too many partitions for single INSERT block"):

@@ -1,4 +1,4 @@
-"""What holds of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
+"""Rules of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
 
 import asyncio
 import datetime

@@ -1,4 +1,4 @@
-"""What holds for the Postgres transports without a server: declarations, statements, files, and when they connect."""
+"""Rules of the Postgres transports without a server: declarations, statements, files, and when they connect."""
 
 import inspect
 import os

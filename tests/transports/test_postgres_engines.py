@@ -1,4 +1,4 @@
-"""What holds for the Postgres transports of other engines: on a real server and hostile rows, value by value."""
+"""Rules of the Postgres transports of other engines: on a real server and hostile rows, value by value."""
 
 import uuid
 from datetime import date

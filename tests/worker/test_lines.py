@@ -82,9 +82,9 @@ def test_what_has_no_json_is_not_sent():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"file": []}, r"ParquetJob \(transport, .*, files, warmup_files\), found an unknown file"),
-        ({"files": ...}, r"ParquetJob \(.*\), found no files"),
-        ({"files": ..., "file": [], "colour": 1}, "found no files, an unknown colour, an unknown file"),
+        ({"file": []}, r"ParquetJob: an unknown file; its fields are transport, .*, files, warmup_files$"),
+        ({"files": ...}, r"^ParquetJob: no files; its fields are "),
+        ({"files": ..., "file": [], "colour": 1}, "no files, an unknown colour, an unknown file; its fields are "),
     ],
 )
 def test_fields_too_many_or_too_few_are_named(change, said):

@@ -102,7 +102,7 @@ def _of_tuples(returned: Frame, names: list[str]) -> Frame:
         raise NotConvertible(
             f"the transport did not return a list of tuples; return one with {len(names)} values in each tuple"
         )
-    # Types are inferred from all rows: if told to use integers, polars 2.1 would silently truncate 5.5 to 5.
+    # Types are inferred from all rows: if asked for integers, polars 2.1 would silently truncate 5.5 to 5.
     schema = names if returned else dict.fromkeys(names, pl.Int64)
     try:
         return pl.DataFrame(returned, schema=schema, orient="row", infer_schema_length=None)

@@ -186,7 +186,7 @@ def test_what_a_store_returned_is_left_as_a_canonical_frame_without_the_numbers_
         ("tuples", [(1, "four")], "b: String does not convert to int64"),
         ("tuples", [(1, 2**63)], "b: Int128 does not convert to int64"),
         ("tuples", [(1, b"4")], "b: Binary does not convert to int64"),
-        ("tuples", [[1, 4], [2, 5]], "expected a list of tuples of 2 values"),
+        ("tuples", [[1, 4], [2, 5]], "did not return a list of tuples; return one with 2 values"),
         ("tuples", ((1, 4), (2, 5)), "did not return a list of tuples"),
         ("tuples", iter([(1, 4), (2, 5)]), "did not return a list of tuples"),
         ("tuples", [(1, 4), (2,)], "did not return a list of tuples"),

@@ -41,7 +41,7 @@ def request(target, body=b"", *headers):
 
 @pytest.fixture(scope="module")
 def conversations(gateway):
-    """What clients send over the native protocol, at an old revision and the newest, and over HTTP."""
+    """Packets of clients over the native protocol, at an old revision and the newest, and over HTTP."""
     gateway.query(f"CREATE OR REPLACE TABLE fuzzed ENGINE = Null AS {ROW}")
     old, new = (gateway.query(f"{ROW} FORMAT Native", client_protocol_version=one) for one in (54429, REVISION))
     methods = (METHOD_LZ4, METHOD_ZSTD)
