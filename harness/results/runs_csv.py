@@ -92,8 +92,8 @@ def load(path: Path) -> list[Row]:
     rows, torn = load_interrupted(path)
     if torn is not None:
         raise LabError(
-            f"{path}: its last line was not written to its end, as when the lab is killed; "
-            f'"lab run --resume {path.parent}" cuts it off and goes on'
+            f"{path}: the last line is incomplete, as after a killed run; "
+            f'"lab run --resume {path.parent}" removes it and goes on'
         )
     return rows
 

@@ -424,7 +424,7 @@ def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused()
     for index, said in (
         (pd.Index(["x", "y"]), r"the index has no name and holds values .*\(frame\.rename_axis"),
         (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "a part of the index has no name"),
-        (pd.Index([1, 2], name="a"), 'the index "a" and a column have one name'),
+        (pd.Index([1, 2], name="a"), 'the index "a" and a column have the same name'),
     ):
         with pytest.raises(LabError, match=said):
             reading.of_memory(frame.set_axis(index))

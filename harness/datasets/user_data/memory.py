@@ -115,7 +115,7 @@ def _with_index(frame: Frame) -> Frame:
         )
     if twice := [name for name in names if name in frame.columns]:
         raise LabError(
-            f'the index "{twice[0]}" and a column have one name: rename one (frame.rename_axis), or drop the index '
+            f'the index "{twice[0]}" and a column have the same name: rename one (frame.rename_axis), or drop the index '
             "(frame.reset_index(drop=True))"
         )
     kept = frame.reset_index(drop=True)

@@ -192,7 +192,7 @@ def wrong_value(case: Case, name: str, choices: str) -> LabError:
 
 
 def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:
-    """Return a dataset's facts for environment.json, without its path; for a described one also its columns."""
+    """Return a dataset's facts for environment.json: its columns if it has a spec with them, and never its path."""
     facts = asdict(dataset)
     del facts["path"]
     if spec and spec.columns:
