@@ -3,7 +3,7 @@
     PYTHON environments/uv.py create FOLDER     make a fresh environment with the uv of requirements-dev.lock in it
     PYTHON environments/uv.py FOLDER WORDS...   run that uv
 
-uv reads no configuration of pip, and pip none of uv. Settings of uv itself win. Standard library only.
+uv reads no configuration of pip, and pip none of uv. What is set for uv itself wins. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements-dev.lock"
-# The names of a setting in pip and in uv, and the separator of several values.
+# What pip calls a setting, what uv calls it, and what stands between the values of one that has several.
 NAMES = {
     "index-url": ("UV_DEFAULT_INDEX", ""),
     "extra-index-url": ("UV_INDEX", " "),
@@ -33,7 +33,7 @@ NAMES = {
 # pip takes an address as it comes, and of two indexes the one that has the version; its newer versions trust whom the
 # system trusts.
 ALWAYS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_NO_PROGRESS": "true"}
-# The packages that build those without a wheel: pinned, and by --require-hashes held to the hashes.
+# What builds packages without a wheel: pinned, and by --require-hashes held to the hashes.
 SOURCES = LOCK.with_name("requirements-sources.lock")
 ADVICE = (
     "Is the package index in reach? What is set for pip holds here, too: PIP_INDEX_URL, PIP_CERT, PIP_PROXY, pip.conf "
@@ -51,7 +51,7 @@ def listed_by_pip(listed: str) -> dict[str, str]:
 
 
 def for_uv(of_pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for uv with pip's settings; variables of uv in the environment are left alone."""
+    """Return variables for uv that say what is set for pip; what the environment says to uv is left alone."""
     found = {name: value for name, value in of_pip.items() if name in NAMES}
     bundle = environment.get("REQUESTS_CA_BUNDLE") or environment.get("CURL_CA_BUNDLE")
     if bundle and "cert" not in found:
@@ -72,7 +72,7 @@ def create(folder: Path) -> None:
     venv.create(folder, clear=True, with_pip=True, symlinks=os.name != "nt")
     locked = re.search(r"^uv==.*(?:\n +.*)*", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     if not locked:
-        raise SystemExit(f"{LOCK.name} does not name uv; run make lock")
+        raise SystemExit(f"expected uv in {LOCK.name}, found none; run make lock")
     wanted = folder / "uv.lock"
     wanted.write_text(locked[0].rstrip(" \\") + "\n", encoding="utf-8")
     command = [_program(folder, "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]

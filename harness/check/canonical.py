@@ -76,7 +76,7 @@ def _load_pandas(path: str | Path, logical_types: dict[str, str]) -> pd.DataFram
 
 
 def as_pandas(frame: pl.DataFrame, logical_types: dict[str, str]) -> pd.DataFrame:
-    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError if pandas cannot hold a date."""
+    """Return a canonical polars frame as a pandas frame. Raises OverflowError if pandas cannot hold a date."""
     import pandas as pd
 
     return pd.DataFrame({name: _as_pandas_column(frame[name], logical) for name, logical in logical_types.items()})
