@@ -104,7 +104,7 @@ class Replay:
                 self._draw(case, [math.log(row.took) for row in rows])
 
     def _draw(self, case: Case, logs: Sequence[float]) -> None:
-        """Draw what a transport truly takes, and how much it scatters, from the logarithms of recorded times."""
+        """Draw a transport's true time and its scatter from the logarithms of recorded times."""
         middle, freedom = fmean(logs), USUAL_SPREAD.freedom + len(logs) - 1
         squares = USUAL_SPREAD.freedom * USUAL_SPREAD.usual**2 + sum((one - middle) ** 2 for one in logs)
         spread = math.sqrt(squares / self.chance.gammavariate(freedom / 2, 2))  # a chi-square

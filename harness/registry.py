@@ -152,7 +152,7 @@ def _complete(entry: Transport) -> Transport:
 
 
 def losses_file(system: str) -> Path:
-    """Return the path of what a system's transports are known to lose."""
+    """Return the path of the known losses of a system's transports."""
     return Path(importlib.import_module(f"{_PACKAGE}.{system}").__path__[0]) / "losses.json"
 
 
@@ -162,7 +162,7 @@ def _control_of(entry: Transport) -> Transport:
 
 
 def _atomic(entry: Transport) -> str:
-    """Return what a broken-off write of a frame leaves: nothing, unless declared otherwise."""
+    """Return the rows that a broken-off write of a frame leaves: nothing, unless declared otherwise."""
     if entry.atomic and entry.atomic not in ATOMIC:
         raise ValueError(f"atomic={entry.atomic!r}: choose from {', '.join(ATOMIC)}")
     return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")

@@ -20,7 +20,7 @@ Where = tuple[str, int, bytes]
 
 
 class SharedLab(EmbeddedLab):
-    """The lab of another process, for tests that need nothing but its addresses: its servers are nobody's to stop."""
+    """The lab of another process, for tests that need nothing but its addresses: no test may stop its servers."""
 
     def __init__(self, folder: Path, endpoints: dict[str, str]) -> None:
         super().__init__(folder)

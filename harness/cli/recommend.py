@@ -1,4 +1,4 @@
-"""The command recommend: one screen about one frame, and programs of what it recommends."""
+"""The command recommend: one screen about one frame, and programs of the transports it recommends."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def recommend(
             _require_writable(option, file, data, query, of, table)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
-    # What takes longer to import than to find a wrong word in what was typed.
+    # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import asking
     from harness.recommend.eligible import Asked
 

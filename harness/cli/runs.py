@@ -96,7 +96,7 @@ def run(
         if user_data:
             origin = plans.origins_on_user_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        # What takes longer to import than to find a wrong word in what was typed.
+        # Imports that take longer than finding a wrong word in the command.
         from harness.datasets.user_data.data import NAME
         from harness.run.rigs.rig import RunRequest
 
@@ -176,7 +176,7 @@ def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
 
 
 def _intention(plan: "Plan", judge: "Judge | None") -> str:
-    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    """Print a run's plan and its last duration at once, before any server is up."""
     from harness.run import estimate
     from harness.run.plan import cases
 

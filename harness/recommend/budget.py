@@ -15,7 +15,7 @@ FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
 OUTLYING = 2.0  # times the median of all: more is not believed of a single run
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
-RESERVE = 0.1  # of what is left: runs scatter
+RESERVE = 0.1  # of the time left: runs scatter
 
 
 @dataclass

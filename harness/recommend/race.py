@@ -27,7 +27,7 @@ SLICES = (10_000, 100_000)  # rows; the last stage has all
 MARGINS = {10_000: 2.0, 100_000: 1.5}
 AFTER_ONE = 2.0  # a single run has no known spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-# What a pass on a slice may cost after the first: so much of a pass of the next stage, and of the time left.
+# The share that a pass on a slice may cost after the first: so much of a pass of the next stage, and of the time left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
 PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
@@ -77,7 +77,7 @@ class Race:
         return stages(self.rows)
 
     def passes(self) -> Iterator[list[Turn]]:
-        """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
+        """Yield the runs of one pass after the other, shuffled; report all of them before you ask for the next."""
         for rows, following in zip(self.stages, [*self.stages[1:], None], strict=True):
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
                 if following is None and number == LAST_PASSES + 1:

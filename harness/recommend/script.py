@@ -28,7 +28,7 @@ _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that 
 
 
 def needed(entry: Transport) -> str:
-    """Say what a program of a transport would need besides addresses; empty if it runs as it is."""
+    """Name the things that a transport's program needs besides addresses; empty if it runs as it is."""
     return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
 
 

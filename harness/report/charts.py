@@ -775,7 +775,7 @@ def _capital(words: str) -> str:
 
 
 def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a grid, also where no run is ok: that is what it tells."""
+    """Draw the cells of a grid, also where no run is ok: the grid shows that, too."""
     found = outcomes(picture, about)
     if not found.lines:
         return None

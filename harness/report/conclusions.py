@@ -211,7 +211,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Trips:
-    """A transport at some rows: round trips of a call and of connecting (None where that is not told)."""
+    """A transport at some rows: round trips of a call and of connecting (None where that is unknown)."""
 
     experiment: str
     transport: str

@@ -4,8 +4,8 @@ At each number of rows that was run, those that are not shown to be slower than 
 whose values came back exact) may be the fastest. A direction names the fewest transports that are among them: so
 a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
 neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
-middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond what
-was run nothing is known.
+middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond the
+sizes that were run nothing is known.
 
 The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
 is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
@@ -98,9 +98,10 @@ def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list
     ]
 
 
-STRAIGHT = 1.25  # off by more: no line, and its cost of a call or a row is not in a sentence
-_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
-FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
+# A curve that is off by more is no line: no sentence gives its cost of a call or a row.
+STRAIGHT = 1.25
+_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the least share of the measured seconds that a line may give
+FEWEST_SIZES = 4  # numbers of rows: two or three do not show whether a curve is a line
 
 
 @dataclass(frozen=True)
@@ -385,7 +386,7 @@ def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
 
 
 def many(rows: float, of: Winners) -> str:
-    """Return a number of rows to two digits: `2,300 rows`; beyond what was run only that."""
+    """Return a number of rows to two digits: `2,300 rows`; beyond the sizes that were run only that."""
     if not rows:
         return f"below {described('rows', str(of.sizes[0]))}"
     beyond = math.isinf(rows)

@@ -1,4 +1,4 @@
-"""Somebody's own data: reading, the types of columns, their values, and refusals."""
+"""A user's own data: reading, the types of columns, their values, and refusals."""
 
 import datetime as dt
 from decimal import Decimal

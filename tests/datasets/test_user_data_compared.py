@@ -1,4 +1,4 @@
-"""Files of columns and frames of somebody's: two readers agree on every value, or the column and the row are named."""
+"""A user's columnar files and frames: two readers agree on every value, or the column and the row are named."""
 
 import datetime as dt
 import glob
@@ -190,7 +190,7 @@ def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
 def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int, of: str
 ) -> None:
-    """Of some MB: of what polars alone takes. Of less: of all that makes the file somebody's data.
+    """Of some MB: of what polars alone takes. Of less: of all that makes the file a user's data.
 
     In CPU time, which a busy machine changes little, and the median of pairs that follow each other at once.
     """

@@ -1,4 +1,4 @@
-"""A CSV of somebody's: every cell keeps its value, becomes a string, or is refused with its line."""
+"""A user's CSV: every cell keeps its value, becomes a string, or is refused with its line."""
 
 import datetime as dt
 import gzip

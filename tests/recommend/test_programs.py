@@ -1,4 +1,4 @@
-"""The program of every transport that can win a race: each runs as it stands, and moves every value."""
+"""The program of every transport that can win a race: each runs unchanged, and moves every value."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Set

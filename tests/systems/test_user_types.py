@@ -199,7 +199,7 @@ def numbered(values: pl.Series) -> pl.DataFrame:
 
 
 def wrong(one: Made, table: str) -> list[str]:
-    """Return what of a table is not as it should be."""
+    """Return the differences of a table from the right rows."""
     try:
         return one.tables.differences_in_table(one.system, table)
     except NotConvertible as error:  # which a run calls a mismatch

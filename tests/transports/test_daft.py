@@ -1,6 +1,6 @@
 """Loads and unloads by Daft, in workers of its separate environment and on real servers: all are long.
 
-They need `make engine ENGINE=daft`. Those on Ray start one of their own, two nodes of one core each.
+They need `make engine ENGINE=daft`. Those on Ray start their own cluster, two nodes of one core each.
 """
 
 import subprocess

@@ -62,7 +62,7 @@ class Database:
         return self.system.sums.sums(self.client, TABLE, SPEC.logical_types)
 
     def moved(self, entry: Transport, source: str, folder: Path) -> Sums:
-        """Call a transport on the table and return the sums of what it loaded or unloaded."""
+        """Call a transport on the table and return the sums of the rows it loaded or unloaded."""
         if entry.operation is Operation.LOAD:
             entry.function(self.connection, source, TABLE)
             return self.sums()

@@ -1,4 +1,4 @@
-"""The worker without any database: its events in order, what it says of failures; it outlives no parent."""
+"""The worker without any database: its events in order, its messages of failures; it outlives no parent."""
 
 import os
 import select
