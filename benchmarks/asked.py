@@ -1,11 +1,11 @@
-"""What a read costs the server of Postgres, by how the rows are asked for: `python -m benchmarks.asked`.
+"""The cost of a read for the Postgres server, by how the client asks for the rows: `python -m benchmarks.asked`.
 
     .venv/bin/python -m benchmarks.asked [rows] [passes] [dataset]
 
 Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 
 Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
-the answer, which is dropped as it comes. So other work meanwhile matters little. What it says: arrow-wire/NOTES.md.
+the answer, which is dropped as it comes. So other work meanwhile matters little. Findings: arrow-wire/NOTES.md.
 """
 
 import os
@@ -41,7 +41,7 @@ def simple(query: str) -> bytes:
 
 
 def messages(connection: psycopg.Connection) -> dict[str, bytes]:
-    """Return by what is asked for the messages that ask for it."""
+    """Return the messages of each request, by its name."""
     names, types = columns_of(connection, SELECT)
     mixed = [reading(one, VIEWS) for one in types]
     integers = [replace(one, as_text=one.as_text or one.decoder == "number4") for one in mixed]
@@ -50,7 +50,7 @@ def messages(connection: psycopg.Connection) -> dict[str, bytes]:
     ]
     return {
         "nothing: the rows are counted": simple("SELECT count(*) FROM asked"),
-        "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed, alone=False),
+        "SELECT, strings as text and all else in binary (the tuned read)": _request(SELECT, mixed, alone=False),
         "SELECT, integers as text too": _request(SELECT, integers, alone=False),
         "SELECT, all in binary": _request(SELECT, [replace(one, as_text=False) for one in mixed], alone=False),
         "SELECT, all as text": simple(SELECT),
@@ -89,7 +89,7 @@ def took(address: str, what: str, before: str, passes: int) -> None:
 
 
 def main(rows: int = 1_000_000, passes: int = 5, name: str = "analytics_metrics") -> None:
-    """Ask a server of its own for a dataset."""
+    """Ask a separate server for a dataset."""
     spec, client = store.specification(name), SYSTEMS["postgres"].client
     with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab", services=("postgres",)) as lab:
         dataset, opened = store.ensure(Path(scratch), name, rows, SEED), client.open_connection(lab.endpoints)

@@ -1,11 +1,11 @@
-"""How often what the lab prints holds the truth: made-up runs whose truth is known, with the scatter of real ones.
+"""How often the lab's statements are true: made-up runs whose truth is known, with the scatter of real ones.
 
     .venv/bin/python -m benchmarks.coverage [tables]          print the table
     .venv/bin/python -m benchmarks.coverage [tables] --write  and put it into docs/explanation/statistics.md
 
-The scatter is that of the committed reference runs, in two ways. `lognormal`: each case of a table scatters as Smyth's
+Two models take their scatter from the committed reference runs. `lognormal`: each case of a table scatters as Smyth's
 model says of a whole reference run. `recorded`: each case draws, with replacement, from five recorded runs of one case,
-outliers and all; of so few, that is harsher than life. A fifth of the 40 transports of a table are equally fast.
+with their outliers; so few make it harsher than real runs. A fifth of the 40 transports of a table are equally fast.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def recorded(runs: Sequence[Run], _: int, chance: np.random.Generator) -> Callab
 
 
 def hits(scatter: Callable[[], Scatter], passes: int, chance: np.random.Generator, curves: bool) -> Iterator[Hit]:
-    """Make up one table, and yield what the lab would print of it with whether that holds."""
+    """Make up one table, and yield each statement the lab would print about it with whether it is true."""
     truth = np.concatenate([np.ones(EQUAL), np.linspace(1.05, 3, MANY - EQUAL)])
     scatters = [scatter() for _ in truth]
     seconds = [(one * np.exp(of(passes))).tolist() for one, of in zip(truth, scatters, strict=True)]
@@ -111,7 +111,7 @@ def hits(scatter: Callable[[], Scatter], passes: int, chance: np.random.Generato
 
 
 def of_table(truth: np.ndarray, known: Sequence[Estimate]) -> Iterator[Hit]:
-    """Yield what is said of the fastest of a table, and of ranks."""
+    """Yield the statements about the fastest of a table, and about ranks."""
     best = min(range(MANY), key=lambda place: known[place].mean)
     for place in set(range(MANY)) - {best}:
         found = ratio(known[place], known[best], MANY - 1)
@@ -144,7 +144,7 @@ def of_sweep(truth: np.ndarray, known: Sequence[Estimate]) -> Iterator[Hit]:
 def of_curves(
     scatters: Sequence[Scatter], spread: RunSpread, passes: int, chance: np.random.Generator
 ) -> Iterator[Hit]:
-    """Yield what is said of two lines over rows that cross, and of the round trips of a transport."""
+    """Yield the statements about two lines over rows that cross, and about the round trips of a transport."""
     rows, scattered = np.array(SIZES), iter(scatters)
     lines = [(0.02, 2e-6), (0.005, 4e-6)]
     drawn, at = [], crossing(SIZES, *(fixed + each * rows for fixed, each in reversed(lines)))

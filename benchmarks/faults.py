@@ -1,10 +1,9 @@
 """Break each part of the lab in each phase of a run and count what that costs: `python -m benchmarks.faults`.
 
-Every case is a `lab run` of two ways, one a database, that is injured once, resumed where it did not come to its end,
-and then looked at: are all rows there, each once; is a process, a table or a folder left; how long did it take to
-react. What is done to a command, a call or a file instead is in tests, which are cases, too. Nothing here is timed for
-its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/dev/reliability.md says what was
-found. Root is needed to fill a disk.
+Every case is a `lab run` of two transports, one of a database. The campaign disturbs the run once and resumes it if it
+did not end. Then it checks that each row is there once, that no process, table or folder is left, and how long the
+reaction took. Faults of a command, a call or a file are in tests, which are cases, too. Timing is not the aim. The
+campaign ends after its cases, or after --minutes. docs/dev/reliability.md has the findings. Filling a disk needs root.
 """
 
 import argparse
@@ -42,11 +41,11 @@ PATIENCE = 400.0  # seconds for a whole run, on a machine that others use too
 
 @dataclass
 class Found:
-    """What a case cost."""
+    """The cost of a case."""
 
     lost: int = 0
     twice: int = 0
-    charged: int = 0  # rows that blame a transport for what somebody did to its machine or server
+    charged: int = 0  # rows that blame a transport for a fault of its machine or server
     failed: int = 0  # tests
     processes: int = 0
     tables: int = 0
@@ -220,7 +219,7 @@ def _counted_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def table(found: list[tuple[Case, Found]]) -> str:
-    """Return what the campaign found: one line for each fault and part, and the sum."""
+    """Return the findings of the campaign: one line for each fault and part, and the sum."""
     head = (
         "fault",
         "part",

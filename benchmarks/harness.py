@@ -1,4 +1,4 @@
-"""Measure the harness: `make benchmarks` prints one line a figure, beside the bound the project sets itself.
+"""Measure the harness: `make benchmarks` prints each figure with the bound the project sets itself.
 
 These figures depend on the machine and what else it does; that is why they are not tests.
 """
@@ -59,7 +59,7 @@ def do_nothing() -> None:
 
 
 def data_generation(folder: Path) -> None:
-    """Building datasets, each in a process of its own so that its peak memory is its own."""
+    """Building datasets, each in a separate process, so that its peak memory is its own."""
     for rows, bound in ((1_000_000, "< 3 s"), (10_000_000, "< 3 GB of peak memory")):
         ensure = f"store.ensure(Path({str(folder)!r}), 'analytics_metrics', {rows}, 1)"
         code = f"from pathlib import Path; from harness.datasets import store; {ensure}"

@@ -1,4 +1,4 @@
-"""The faults of the campaign: what is done to which part of a run in which of its phases."""
+"""The faults of the campaign: the fault, the part of a run it hits, and the phase."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ SYSTEMS = ("postgres", "clickhouse")
 IN_WORKER = ("connect", "call")
 PHASES = ("prepare", "connect", "call", "verify", "settle", "report")
 SERVED = ("call", "verify", "settle")  # phases in which a server has processes that serve the run
-# What is not done to a run, but to a command, a call or a file: tests hold it, and the campaign runs them.
+# Faults of a command, a call or a file, not of a run: tests hold it, and the campaign runs them.
 TESTED = {
     "an interrupted resume": ("tests/test_results.py",),
     "damaged bytes": ("arrow-wire/tests/test_clickhouse_fuzz.py", "arrow-wire/tests/test_postgres_damaged.py"),
@@ -78,7 +78,7 @@ Injury = Callable[[Victim], None]
 
 @dataclass(frozen=True)
 class Case:
-    """One fault: what is done to which part in which phase, and how. `innocent`: no transport is to pay for it."""
+    """One fault: the fault, its part, its phase, and how it is done. `innocent`: no transport is to pay for it."""
 
     fault: str
     part: str
@@ -90,7 +90,7 @@ class Case:
 
     @property
     def at(self) -> str:
-        """What the run is told to wait at."""
+        """The place at which the run must wait."""
         return self.phase if self.phase == "report" else f"{self.phase} {self.system}"
 
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ def leaves_no_descriptor(victim: Victim) -> None:
 
 
 def removes_logs(victim: Victim) -> None:
-    """Remove what the workers have said."""
+    """Remove the workers' messages."""
     shutil.rmtree(victim.results / "logs", ignore_errors=True)
 
 

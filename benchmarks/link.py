@@ -28,7 +28,7 @@ class Link:
         self._loop.call_soon_threadsafe(lambda: [writer.transport.abort() for writer in self._open])
 
     def slow(self, seconds: float) -> None:
-        """Delay what is carried from now on; 0 for no longer."""
+        """Delay all bytes carried from now on; 0 for no longer."""
         self.delay = seconds
 
     def _run(self, ready: threading.Event) -> None:
@@ -54,7 +54,7 @@ class Link:
     async def _one_way(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: asyncio.StreamWriter | None = None
     ) -> None:
-        """Carry what is read; what a `client` sends is counted."""
+        """Carry the bytes that are read; what a `client` sends is counted."""
         carried = 0
         with suppress(OSError):
             while chunk := await reader.read(_CHUNK):

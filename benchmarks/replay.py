@@ -1,9 +1,9 @@
 """Races over recorded runs: the race of `lab recommend`, its budget and all, on a track whose clock goes by the record.
 
-What a run costs is what a recorded one of the same transport and rows cost beside its call (from its start to that of
-the next), and a call. Calls are not those that were recorded: who is truly the fastest would then be judged by the same
-times as it is found by. For each race the times that the transports truly take are drawn from what the recorded runs
-leave open, and its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
+A run costs as much as a recorded one of the same transport and rows: its call, and the rest from its start to that of
+the next. Calls are not those that were recorded: who is truly the fastest would then be judged by the same times as it
+is found by. For each race the transports' true times are drawn from the range that the recorded runs leave open, and
+its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from harness.report.summary import EXACT
 from harness.results import folder as folders
 from harness.results.row import Row
 
-STARTUP = 5.0  # seconds from the start to the first run: servers, data, what is installed
+STARTUP = 5.0  # seconds from the start to the first run: servers, data, installed packages
 WIDEST = 0.6  # spread: of 665 recorded cases none has more, where the tail of a chi-square has no end
-PAUSE = 10.0  # seconds beside a call that are no run's: somebody stopped it and went on
+PAUSE = 10.0  # a longer rest is no run's: a user stopped the process and resumed it
 
 Case = tuple[str, int]  # transport, rows
 
 
 @dataclass(frozen=True)
 class Record:
-    """The recorded runs of an example by transport and rows, what was asked, and what each cost beside its call.
+    """The recorded runs of an example by transport and rows, the request, and the cost of each without its call.
 
-    `first` is what the first run of so many rows cost beside its call: it waits until tables of that size are there.
+    `first` is that cost for the first run of so many rows: it waits until tables of that size are there.
     """
 
     asked: Asked
@@ -84,7 +84,7 @@ def record_of(folder: Path) -> Record:
             first[case[1]] = took
         elif took < PAUSE:
             beside[case].append(took)
-    # A few rows of the example: the race only asks them for what is told of the columns.
+    # A few rows of the example: the race only asks them about the columns.
     few = data.from_frame(examples.example(folder.name, 100, 1))
     of = rows[0]
     asked = Asked(data=few, system=of.system, operation=Operation(of.operation), frame=of.frame)
@@ -92,7 +92,7 @@ def record_of(folder: Path) -> Record:
 
 
 class Replay:
-    """A track for one race over a record: draws what is true and what is measured, and has the clock."""
+    """A track for one race over a record: draws true and measured times, and has the clock."""
 
     def __init__(self, record: Record, seed: int) -> None:
         self.record, self.chance, self.clock = record, random.Random(seed), STARTUP
@@ -104,7 +104,7 @@ class Replay:
                 self._draw(case, [math.log(row.took) for row in rows])
 
     def _draw(self, case: Case, logs: Sequence[float]) -> None:
-        """Draw what a transport truly takes, and how much it scatters, from the logarithms of recorded times."""
+        """Draw a transport's true time and its scatter from the logarithms of recorded times."""
         middle, freedom = fmean(logs), USUAL_SPREAD.freedom + len(logs) - 1
         squares = USUAL_SPREAD.freedom * USUAL_SPREAD.usual**2 + sum((one - middle) ** 2 for one in logs)
         spread = math.sqrt(squares / self.chance.gammavariate(freedom / 2, 2))  # a chi-square
@@ -113,7 +113,7 @@ class Replay:
 
     @property
     def of_all_rows(self) -> dict[str, float]:
-        """What each transport truly takes for all rows; one that was hopeless on a slice was not recorded there."""
+        """The true seconds of each transport for all rows; one that was hopeless on a slice was not recorded there."""
         return {name: took for (name, rows), took in self.truth.items() if rows == self.record.rows}
 
     def perform(self, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:

@@ -1,6 +1,6 @@
 """`lab run` as the fault campaign needs it: it says when it begins a phase, and waits there until the fault is made.
 
-Run by its path: `told.py run ...` is the parent, `told.py worker` what it starts in place of the lab's worker. Nothing
+Run by its path: `told.py run ...` is the parent, `told.py worker` what it starts instead of the lab's worker. Nothing
 else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FAULT_PHASE the phase (and system).
 """
 

@@ -1,9 +1,9 @@
-"""What a frame costs its client by other clients than the tuned transports: `python -m benchmarks.upstream`.
+"""The cost of a frame in clients other than the tuned transports: `python -m benchmarks.upstream`.
 
     .venv/bin/python -m benchmarks.upstream [rows] [passes]
 
 Prints CPU seconds of this process, in which the client is: medians, with the least and the most. They count all of its
-threads and none of the servers', so that other work meanwhile matters little. What is behind them: docs/upstream/.
+threads and none of the servers', so that other work meanwhile matters little. Background: docs/upstream/.
 """
 
 import os
@@ -36,7 +36,7 @@ from harness.systems import SYSTEMS
 from harness.transports.postgres.binary_copy import as_the_table
 
 DATASET, SEED = "analytics_metrics", 1
-PROFILES = {"postgres": ("unlogged", "heap"), "clickhouse": (PLAIN, PLAIN)}  # of what is written, and of what is read
+PROFILES = {"postgres": ("unlogged", "heap"), "clickhouse": (PLAIN, PLAIN)}  # of the rows written, and of those read
 CLIENTS = ("pgpq", "adbc-driver-postgresql", "psycopg", "connectorx", "polars", "clickhouse-connect", "pyarrow")
 CALLS = (
     "postgres.psycopg.write_polars_tuned",
@@ -110,7 +110,7 @@ def whole_call(lab: Lab, name: str, passes: int) -> None:
 
 
 def of_polars(frame: pl.DataFrame, passes: int) -> None:
-    """What passing between polars and Arrow costs, and the bytes of uuids."""
+    """The cost of passing between polars and Arrow, and the bytes of uuids."""
     newest = pl.CompatLevel.newest()
     texts, views = frame.to_arrow(), frame.to_arrow(compat_level=newest)
     measured("polars to_arrow(): every text is copied", frame.to_arrow, passes)
@@ -118,7 +118,7 @@ def of_polars(frame: pl.DataFrame, passes: int) -> None:
     measured("polars from_arrow, of large_string", lambda: pl.from_arrow(texts), passes)
     measured("polars from_arrow, of string_view", lambda: pl.from_arrow(views), passes)
     digits = pl.col("entity_key").str.replace_all("-", "", literal=True)
-    measured("polars, uuids of texts into 16 bytes", lambda: frame.select(digits.str.decode("hex")), passes)
+    measured("polars, uuids of strings into 16 bytes", lambda: frame.select(digits.str.decode("hex")), passes)
 
 
 def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memoryview]:
@@ -151,7 +151,7 @@ def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memor
 
 
 def longest_wait(call: Call) -> tuple[float, float]:
-    """Return the longest time that another thread of this process could not run meanwhile, and what the call took."""
+    """Return the longest time that another thread could not run during the call, and the call's seconds."""
     done, longest = threading.Event(), [0.0]
 
     def look() -> None:
@@ -182,7 +182,7 @@ def copying(connection: psycopg.Connection) -> Iterator[psycopg.Copy]:
 
 
 def of_psycopg(lab: Lab, connection: psycopg.Connection, blocks: list[memoryview], passes: int) -> None:
-    """Made rows into a COPY and rows out of one, without a look at them: what passing them on costs."""
+    """Made rows into a COPY and rows out of one, without a look at them: the cost of passing them on."""
 
     def by_write() -> None:
         with copying(connection) as copy:
@@ -210,7 +210,7 @@ def of_psycopg(lab: Lab, connection: psycopg.Connection, blocks: list[memoryview
 
 
 def of_clickhouse_connect(frame: pl.DataFrame, passes: int) -> None:
-    """What insert_df_arrow makes before it sends the first byte."""
+    """The bytes that insert_df_arrow makes before it sends the first one."""
     from clickhouse_connect.driver.query import arrow_buffer
 
     table: pa.Table = frame.to_arrow()
@@ -222,7 +222,7 @@ def of_clickhouse_connect(frame: pl.DataFrame, passes: int) -> None:
 def main(rows: int = 1_000_000, passes: int = 3) -> None:
     """Measure all of it in a scratch folder."""
     print(f"{rows:,} rows, {passes} passes; {', '.join(f'{name} {version(name)}' for name in CLIENTS)}")
-    print(f"processes that ran beside at the beginning (load of a minute): {os.getloadavg()[0]:.1f}")
+    print(f"processes that ran meanwhile at the beginning (load of a minute): {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab") as running:
         lab = Lab(running, Path(scratch), rows)
         frame: Any = lab.frames["polars"]

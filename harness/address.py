@@ -57,7 +57,7 @@ class Address:
 
     @property
     def example(self) -> str:
-        """What such a URI looks like."""
+        """An example of such a URI."""
         return f"{self.schemes[0]}://user:password@127.0.0.1:{self.port}"
 
 

@@ -122,7 +122,7 @@ def _refuse_namesakes(entry: Transport, needed: list[Definition]) -> None:
         for name in definition.used & definition.module.imported.keys():
             meanings.setdefault(name, set()).add("import of " + " ".join(definition.module.imported[name]).strip())
     if twice := {name: sorted(places) for name, places in meanings.items() if len(places) > 1}:
-        raise ValueError(f"{entry.id}: expected one meaning a name in all that its script needs, found {twice}")
+        raise ValueError(f"{entry.id}: names that mean two things in its script: {twice}; rename all but one of each")
 
 
 def _defined(node: ast.stmt) -> set[str]:

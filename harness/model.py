@@ -16,7 +16,7 @@ OR = " or "  # separates several outcomes that are all right
 
 
 class Operation(StrEnum):
-    """What a transport does with the data."""
+    """The operation of a transport on the data."""
 
     WRITE = "write"  # a frame in memory becomes rows that another connection sees
     READ = "read"  # a table or store becomes a whole frame in memory
@@ -341,7 +341,7 @@ class Server:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What results record of it: without its features, and with `program` only if there is one."""
+        """The form in which results record it: without its features, and with `program` only if there is one."""
         more = {"program": self.program} if self.program else {}
         return {"version": self.version, "settings": self.settings, **more}
 

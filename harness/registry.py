@@ -91,8 +91,8 @@ def transport(
     - bounds: `call(connection)`, `copy(connection, data) -> data`, `write(connection, source, table)` from one table
       into another (frame `table`), `read(connection, table) -> number of rows`, which are discarded (no frame)
 
-    What the function, `connect` and all that they call import is imported before the timing, as is the library of the
-    frame. `requires` are further modules, which these packages import only when they are used. `settings` are the
+    Imports of the function, of `connect` and of all that they call run before the timing, as does that of the frame's
+    library. `requires` are further modules, which these packages import only when they are used. `settings` are the
     server settings that the transport pins and that change its result; they are recorded with every run. `atomic` says
     that a write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each
     write. With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A
@@ -152,7 +152,7 @@ def _complete(entry: Transport) -> Transport:
 
 
 def losses_file(system: str) -> Path:
-    """Return the path of what a system's transports are known to lose."""
+    """Return the path of the known losses of a system's transports."""
     return Path(importlib.import_module(f"{_PACKAGE}.{system}").__path__[0]) / "losses.json"
 
 
@@ -162,9 +162,9 @@ def _control_of(entry: Transport) -> Transport:
 
 
 def _atomic(entry: Transport) -> str:
-    """Return what a broken-off write of a frame leaves: nothing, unless declared otherwise."""
+    """Return the rows that a broken-off write of a frame leaves: nothing, unless declared otherwise."""
     if entry.atomic and entry.atomic not in ATOMIC:
-        raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {entry.atomic!r}")
+        raise ValueError(f"atomic={entry.atomic!r}: choose from {', '.join(ATOMIC)}")
     return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")
 
 

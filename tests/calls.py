@@ -10,7 +10,7 @@ from harness.systems import SYSTEMS
 
 
 def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
-    """Call a transport on a connection of its own, in this process."""
+    """Call a transport on a new connection, in this process."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
 
     async def in_a_loop() -> Any:

@@ -1,4 +1,4 @@
-"""What tests of the command line share: its folders and servers, waiting for a run, what a refusal must look like."""
+"""Shared by tests of the command line: its folders and servers, waiting for a run, what a refusal must look like."""
 
 import io
 import os
@@ -51,7 +51,7 @@ def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
         "LAB_RESULTS_DIR": str(folder / "results"),
         "LAB_STATE_DIR": str(folder / "state"),
         "LAB_NAMESPACE": namespace(),
-        "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
+        "LAB_LOCK_DIR": str(folder / "lock"),  # tests run in parallel
         "LAB_CALIBRATION": "0",  # two seconds before and after each run
         "LAB_PICTURES": "0",  # tests/report draws them
         "PYTHONFAULTHANDLER": "1",  # a crash says where

@@ -1,4 +1,4 @@
-"""A file system of its own size, where mounting is allowed."""
+"""A file system of a given size, where mounting is allowed."""
 
 import shutil
 import subprocess

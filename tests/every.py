@@ -1,4 +1,4 @@
-"""One test of a rule that holds for each of many things: each thing that breaks it is a failure of its own."""
+"""One test of a rule that holds for each of many things: each thing that breaks it is a separate failure."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

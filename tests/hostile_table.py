@@ -1,6 +1,6 @@
 """A hostile Postgres table, and what tests of transports do with it.
 
-Its names need quotes; nulls stand beside empty texts, texts look like markers, numbers and dates are extreme.
+Its names need quotes; it has nulls next to empty strings, strings that look like markers, extreme numbers and dates.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ ROWS = 400
 
 
 def hostile(rows: int = ROWS) -> pl.DataFrame:
-    """The hostile rows, each with a uuid of its own, not in its order."""
+    """The hostile rows, each with its own uuid, not in its order."""
     keys = [str(uuid.UUID(int=(number * 7_919) % 100_003 << 96)) for number in range(rows)]
     values = (keys, DATES, NUMBERS, TEXTS, FLOATS)
     dtypes = (pl.String, pl.Date, pl.Int32, pl.String, pl.Float64)
@@ -58,7 +58,7 @@ def for_pandas(frame: pl.DataFrame) -> pd.DataFrame:
 
 
 def run(entry: Transport, uri: str, *arguments: object) -> object:
-    """Call a transport once, over connections of its own."""
+    """Call a transport once, over new connections."""
 
     async def call() -> object:
         async with connect_of(entry)(uri) as connection:
@@ -71,7 +71,7 @@ def run(entry: Transport, uri: str, *arguments: object) -> object:
 
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:
-    """What the table holds, through a client that none of these transports reads with."""
+    """The rows of the table, read by a client that none of these transports uses."""
     names = ", ".join(f'"{name}"' + ("::text" if logical == "uuid" else "") for name, logical in LOGICAL_TYPES.items())
     rows = server.execute(f'SELECT {names} FROM "{TABLE}"', binary=True).fetchall()
     return pl.DataFrame(rows, schema=hostile(0).schema, orient="row")

@@ -65,6 +65,6 @@ class MadeUp:
         monkeypatch.setattr(interpreters, "command_of", lambda entry: self.command)
 
     def events(self) -> tuple[list[str], list[int]]:
-        """Return what was logged, as texts and as nanoseconds of the monotonic clock."""
+        """Return the log: strings, and nanoseconds of the monotonic clock."""
         lines = [line.split() for line in self._events.read_text().splitlines()]
         return [" ".join(words) for _, *words in lines], [int(at) for at, *_ in lines]

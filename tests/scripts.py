@@ -17,8 +17,8 @@ from typing import Any
 LONGEST_SECONDS = 300  # of a busy machine
 # These start threads where they are imported, which a fork is without.
 WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
-# A process that has nothing of this project in its path. Each script is the main program of a fork of it, with a
-# folder, arguments and variables of its own, and imports what it needs; that was imported before, once for all.
+# A process that has nothing of this project in its path. Each script is the main program of a fork of it, with its own
+# folder, arguments and variables, and imports what it needs; that was imported before, once for all.
 _PARENT = """
 import gc, importlib, json, os, pickle, runpy, signal, sys
 from contextlib import suppress

@@ -20,7 +20,7 @@ Where = tuple[str, int, bytes]
 
 
 class SharedLab(EmbeddedLab):
-    """The lab of another process, for tests that need nothing but its addresses: its servers are nobody's to stop."""
+    """The lab of another process, for tests that need nothing but its addresses: no test may stop its servers."""
 
     def __init__(self, folder: Path, endpoints: dict[str, str]) -> None:
         super().__init__(folder)
@@ -48,11 +48,11 @@ class Owner:
 
     @property
     def where(self) -> Where:
-        """What a process asks by."""
+        """The variable by which a process asks."""
         return *self._listener.address, self._key
 
     def stop(self) -> None:
-        """Stop the lab, if it was started, and answer nobody any more."""
+        """Stop the lab, if it was started, and answer no process any more."""
         with suppress(OSError):
             self._listener.close()
         with self._one_at_a_time:
@@ -65,7 +65,7 @@ class Owner:
             try:
                 asking = self._listener.accept()
             except (AuthenticationError, EOFError, ConnectionError):
-                continue  # somebody else's, or a process that was ended meanwhile
+                continue  # another user's, or a process that was ended meanwhile
             except OSError:
                 return  # closed
             self._answer(asking)

@@ -53,7 +53,7 @@ def every(entries: list[Transport]) -> pytest.MarkDecorator:
 
 
 def hostile(rows: int = 400) -> pa.Table:
-    """Each column goes round its values, so that they stand beside one another in many ways."""
+    """Each column repeats its values at its own period, so that rows have many combinations."""
     columns = {
         name: pa.array([values[row % len(values)] for row in range(rows)], of)
         for name, (_, of, _, _, values) in HOSTILE.items()

@@ -13,17 +13,17 @@ from harness.settings import ROOT
 from tests.commands import Command
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-# What is not installed here is: a record of the call.
+# Parts that are not installed here: a record of the call.
 MAKE = '#!/bin/sh\necho "$@" >>"$CALLS"\n'
 
 
 def told(text: str, known: dict[str, str]) -> str:
-    """A text of the action with what a runner puts in place of its expressions."""
+    """A string of the action after a runner has replaced its expressions."""
     return re.sub(r"\$\{\{ *(\S+) *\}\}", lambda found: known[found[1]], text)
 
 
 class Runner:
-    """What runs the steps of the action that are commands; those that use other actions are the runner's own."""
+    """Runs the steps of the action that are commands, without those that use other actions."""
 
     def __init__(self, folder: Path, datasets: Path) -> None:
         self.folder = folder

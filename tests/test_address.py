@@ -15,7 +15,7 @@ POSTGRES = address.Address("here", "postgres_uri", "", ("postgresql", "postgres"
 
 @pytest.fixture
 def silent_port():
-    """A loopback port on which nobody listens; it stays bound, so that nobody can take it."""
+    """A loopback port on which no process listens; it stays bound, so that none can take it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

@@ -310,7 +310,7 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
 def test_a_command_says_the_same_in_the_process_of_the_tests_and_in_its_own(
     lab: Command, lab_process: Command, environment: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
-    """What most tests of commands rest on."""
+    """The folder that most tests of commands use."""
     here, there = (run(*arguments, env=environment) for run in (lab, lab_process))
     called = there.stderr.replace("python -m harness.cli", "lab"), there.stdout.replace("python -m harness.cli", "lab")
     assert (here.returncode, here.stderr, here.stdout) == (there.returncode, *called)

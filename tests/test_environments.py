@@ -1,4 +1,4 @@
-"""What a person has set for pip holds for the uv that installs the lab's environments, and what fails says why."""
+"""A user's settings of pip hold for the uv that installs the lab's environments, and what fails says why."""
 
 import hashlib
 import importlib.util
@@ -36,7 +36,7 @@ UV = _read()
 
 
 def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
-    """What uv is told where this is pip's configuration (nothing: no file at all); pip itself says what it reads."""
+    """The settings for uv if this is pip's configuration (nothing: no file at all); pip itself lists what it reads."""
     file = tmp_path / "pip.conf" if text else Path(os.devnull)
     file.write_text(text, encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(file)} | variables
@@ -73,12 +73,12 @@ trusted-host = b.invalid c.invalid
                 "SSL_CERT_FILE": "/etc/their's.pem",
             },
         ),
-        (  # the environment wins over files, and what is set for uv over both
+        (  # the environment wins over files, and settings of uv over both
             "[global]\nindex-url = https://a.invalid\ncert = /b.pem",
             {"PIP_INDEX_URL": NOBODY, "PIP_CERT": "/c.pem", "SSL_CERT_FILE": "/d.pem"},
             {"UV_DEFAULT_INDEX": NOBODY, "SSL_CERT_FILE": None},
         ),
-        (  # a command of pip wins over what is set for all
+        (  # a setting of one command of pip wins over one for all
             "[install]\nindex-url = https://a.invalid\n[global]\nindex-url = https://b.invalid\n",
             {},
             {"UV_DEFAULT_INDEX": "https://a.invalid"},
@@ -160,7 +160,7 @@ def test_without_an_index_an_environment_is_refused_in_two_lines(tmp_path: Path)
     assert second == UV.ADVICE
 
 
-# A python that says of itself what is made up here, and does all else as the real one.
+# A python with a made-up version and platform, which does all else as the real one.
 PRETENDING = """#!/usr/bin/env bash
 if [ "$1" = --version ]; then echo "Python {version}.0"; exit; fi
 exec {python} -c 'import platform, sys
@@ -205,7 +205,7 @@ def test_an_installation_refuses_a_python_or_machine_that_clients_have_no_wheels
 
 @pytest.mark.parametrize("version", ["3.11", "3.14"])
 def test_pythons_between_both_ends_are_taken(tmp_path: Path, version: str) -> None:
-    """What comes next fails, with a python that does nothing else."""
+    """Every later command fails, with a python that does nothing else."""
     done = installed_with(tmp_path, version, "darwin", "arm64")
     assert "lab: installing into" in done.stdout
     assert "expected" not in done.stderr

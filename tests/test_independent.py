@@ -1,4 +1,4 @@
-"""Plain calls of the clients, small: they run, write what the lab writes, and know nothing of the lab."""
+"""Plain calls of the clients, small: they run, write the same rows as the lab, and know nothing of it."""
 
 import ast
 from pathlib import Path

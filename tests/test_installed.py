@@ -74,11 +74,11 @@ def unpack_wheel(folder: Path) -> Path:
 def run_in(
     here: Path, site: Path, code: str, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python with the unpacked wheel and without what extras bring, in a folder, with a home of its own."""
+    """Run Python with the unpacked wheel and without what extras bring, in a folder, with its own home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
     variables = kept | {
         "HOME": str(here.parent / "home"),
-        "LAB_LOCK_DIR": str(here.parent),  # tests run beside one another
+        "LAB_LOCK_DIR": str(here.parent),  # tests run in parallel
         "LAB_PICTURES": "0",
         "PYTHONDONTWRITEBYTECODE": "1",  # pip would have compiled it
         "PYTHONPATH": str(site),

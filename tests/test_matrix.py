@@ -1,4 +1,4 @@
-"""The whole matrix on the embedded lab: every published way leaves a verified row."""
+"""The whole matrix on the embedded lab: every published transport leaves a verified row."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a s
 
 @pytest.fixture(scope="module")
 def run_folder(lab_process: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of one pass over all ways at 2,000 rows, through the command line.
+    """The results of one pass over all transports at 2,000 rows, through the command line.
 
     `.ci/run` has just made such a run: LAB_MATRIX_OUTPUT names the file with what it printed.
     """
@@ -62,7 +62,7 @@ def published(folder: Path) -> list[dict]:
     return [row for row in rows if row.origin == Origin.PUBLISHED]
 
 
-def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_folder: Path) -> None:
+def test_every_published_transport_leaves_a_row_and_all_but_pg_parquet_are_ok(run_folder: Path) -> None:
     by_status = {status: {row.transport for row in rows_of(run_folder) if row.status == status} for status in Status}
     ways = {entry.id for entry in registry.select("postgres.*,clickhouse.*") if entry.origin is Origin.PUBLISHED}
     assert Counter(row.transport for row in published(run_folder)) == Counter(ways)

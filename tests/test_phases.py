@@ -1,4 +1,4 @@
-"""Phases of a call: what is told of each, and that parts of one phase add up, also where one ends with an error."""
+"""Phases of a call: the events of each, and sums of the parts of one phase, also where one ends with an error."""
 
 from contextlib import suppress
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Tables of random shape and content survive a write and a read through ways that declare no loss for their types."""
+"""Tables of random shape and content survive a write and a read by transports that declare no loss for their types."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.calls import call
 # What both servers and all libraries hold.
 MOMENTS = st.datetimes(dt.datetime(1971, 1, 1), dt.datetime(2260, 1, 1))
 NULLABLE: dict[str, st.SearchStrategy[Any]] = {
-    # Without control characters and \N, which some of these ways lose.
+    # Without control characters and \N, which some of these transports lose.
     "text": st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20).filter(lambda text: text != "\\N"),
     "date": st.dates(dt.date(1971, 1, 1), dt.date(2148, 12, 31)),
     "int32": st.integers(-(2**31), 2**31 - 1),
@@ -36,7 +36,7 @@ NULLABLE: dict[str, st.SearchStrategy[Any]] = {
     "decimal": st.decimals(Decimal(-(10**27)), Decimal(10**27), places=10),
 }
 ARRAYS = st.lists(st.none() | NULLABLE["int32"], max_size=5)
-# A write and a read over the same server; the read is of what the write left.
+# A write and a read over the same server; the read is of the written table.
 WAYS = [
     ("postgres.asyncpg.write_polars_copy_binary", "postgres.psycopg.read_polars_rows"),
     ("postgres.psycopg.write_polars_copy_text", "postgres.asyncpg.read_polars_prepared_rows"),
@@ -62,7 +62,7 @@ def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
 
 
 def logical_types_for(*entries: Transport) -> list[str]:
-    """Return the types of columns that these ways are not known to lose."""
+    """Return the types of columns that these transports are not known to lose."""
     declared = (KINDS[name] for entry in entries for name in entry.lossy)
     lost = [kind for kind in declared if kind.columns != PLAIN and not (kind.into or kind.beyond or kind.tables)]
     types = {column for kind in lost for column in kind.columns.values()}

@@ -14,7 +14,7 @@ NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
 SMALL = "elt"  # the one whose report takes least
 
 
-# The largest takes a minute of a core, and other tests run beside it.
+# The largest takes a minute of a core while other tests run.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == SMALL else [pytest.mark.long]) for name in NAMES]

@@ -1,4 +1,4 @@
-"""runs.csv: what was appended is read back, damage is one line of explanation, and missing is never 0."""
+"""runs.csv: appended rows are read back, damage is one line of explanation, and missing is never 0."""
 
 import csv
 import os
@@ -111,7 +111,7 @@ def test_a_torn_last_line_is_cut_off_and_nothing_else(folder, path, keep):
         runs_csv.append(path, replace(FULL, pass_number=number))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:keep])
-    with pytest.raises(LabError, match=rf'"lab run --resume {folder}" cuts it off and goes on'):
+    with pytest.raises(LabError, match=rf'"lab run --resume {folder}" removes it and goes on'):
         runs_csv.load(path)
     assert [row.pass_number for row in folders.interrupted(folder)] == [1, 2]
     assert path.read_bytes() == b"".join(lines[:-1])

@@ -1,4 +1,4 @@
-"""Every transport as a script: it compiles, stands alone, defines what it uses and is the same every time."""
+"""Every transport as a script: it compiles without the lab, defines what it uses and is the same every time."""
 
 import ast
 import importlib.util

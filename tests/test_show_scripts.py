@@ -29,7 +29,7 @@ from tests.commands import succeeded
 from tests.scripts import Scripts
 
 IN_DATABASES = registry.select("postgres.*,clickhouse.*")
-WITHOUT = {"pg_parquet", "s3"}  # what the servers of these tests do not have
+WITHOUT = {"pg_parquet", "s3"}  # extensions that the servers of these tests do not have
 RUNNABLE = [
     entry
     for entry in IN_DATABASES
@@ -43,7 +43,7 @@ PARTS = (Operation.LOAD, Operation.UNLOAD)
 DATABASES = [
     entry for entry in RUNNABLE if entry.operation not in PARTS and (entry.published or entry in FIRST.values())
 ]
-# Of one process, in this environment; those of engines have tests of their own (tests/transports).
+# Of one process, in this environment; those of engines have separate tests (tests/transports).
 STREAMS = [entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
@@ -94,7 +94,7 @@ def output(scripts: Scripts, tmp_path: Path) -> Output:
 
 
 def last_number(printed: str) -> int:
-    """Return the number in the last line: what stands before is a client's own log."""
+    """Return the number in the last line; the lines before it are a client's log."""
     return int(printed.splitlines()[-1])
 
 
@@ -145,7 +145,7 @@ MOVING = [entry for entry in RUNNABLE if ZONE in entry.lossy and TYPE not in ent
 def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone(
     entry: Transport, embedded_lab: EmbeddedLab, tmp_path: Path
 ) -> None:
-    """In a process of its own: clients remember the first zone that they find."""
+    """In a separate process: clients remember the first zone that they find."""
     user_data = data.from_frame(tables.one(KINDS[ZONE], entry.system).rows)
     dataset = user_data.dataset(tmp_path, user_data.rows, bytes(32))
     of_lab = Tables(References(embedded_lab.endpoints), user_data.specification, dataset, dataset)

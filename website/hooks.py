@@ -1,4 +1,4 @@
-"""What MkDocs does otherwise for this repository: a site of its files where they stand, and diagrams without a script.
+"""Changes to MkDocs for this repository: a site of its files in their places, and diagrams without a script.
 
 All paths of the site are those of the repository, so that a link leads to the same page in both.
 """
@@ -24,7 +24,7 @@ BOOST = {  # of the first that a path begins with: guides before the catalogue, 
     "docs/upstream/": 0.5,
     "CHANGELOG.md": 0.5,
 }
-LONG = "results/"  # figures by the thousand: nobody searches for one, and they would be most of the index
+LONG = "results/"  # figures by the thousand: readers do not search for them, and they would be most of the index
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

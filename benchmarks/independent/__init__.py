@@ -1,1 +1,1 @@
-"""The clients called directly, with none of the harness's code: does the lab measure what a plain script takes?"""
+"""The clients called directly, with none of the harness's code: is the lab's figure that of a plain script?"""

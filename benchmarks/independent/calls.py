@@ -139,7 +139,7 @@ def post_csv(uri, frame):
     return call
 
 
-# What is called, and the transport of the lab that does the same, with the frame it moves.
+# The plain call, the lab's transport that does the same, and the frame it moves.
 CALLS = {
     "psycopg_copy_csv": (psycopg_copy_csv, "postgres.psycopg.write_polars_copy_csv_lossless"),
     "adbc_ingest": (adbc_ingest, "postgres.adbc.write_polars_ingest"),

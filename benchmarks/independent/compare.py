@@ -1,4 +1,4 @@
-"""Do plain calls take as many CPU seconds as the lab says? Ten transports, each in a process of its own, on one server.
+"""Do plain calls take as many CPU seconds as the lab says? Ten transports, each in a separate process, on one server.
 
     .venv/bin/python -m benchmarks.independent.compare [rows] [passes]
 
@@ -50,7 +50,7 @@ def of_calls(lab: EmbeddedLab, parquets: tuple[str, str], passes: int) -> Second
 
 
 def called(name: str, lab: EmbeddedLab, parquets: tuple[str, str]) -> float:
-    """Make one call in a process of its own, and return its CPU seconds."""
+    """Make one call in a separate process, and return its CPU seconds."""
     system = calls.CALLS[name][1].partition(".")[0]
     uri = lab.endpoints["postgres" if system == "postgres" else "clickhouse_http"]
     command = (sys.executable, calls.__file__, name, uri, TABLE, parquets[0], WARMUP_TABLE, parquets[1])

@@ -76,7 +76,7 @@ def _load_pandas(path: str | Path, logical_types: dict[str, str]) -> pd.DataFram
 
 
 def as_pandas(frame: pl.DataFrame, logical_types: dict[str, str]) -> pd.DataFrame:
-    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for too late dates."""
+    """Return a canonical polars frame as a pandas frame. Raises OverflowError if pandas cannot hold a date."""
     import pandas as pd
 
     return pd.DataFrame({name: _as_pandas_column(frame[name], logical) for name, logical in logical_types.items()})
@@ -116,7 +116,7 @@ def canonicalise(returned: Frame, logical_types: dict[str, str]) -> tuple[pl.Dat
     library = library_of(returned)
     names = list(map(str, returned.column_names if library == "pyarrow" else returned.columns))
     if names != list(logical_types):
-        raise NotConvertible(f"expected columns {', '.join(logical_types)}; found {', '.join(names) or 'none'}")
+        raise NotConvertible(f"the columns are {', '.join(names) or 'none'} instead of {', '.join(logical_types)}")
     if library == "pandas":
         dtypes = [_pandas_dtype_of(returned[name], logical) for name, logical in logical_types.items()]
         canonical = [_from_pandas(returned[name], logical) for name, logical in logical_types.items()]
@@ -146,7 +146,9 @@ def library_of(returned: Frame) -> str:
     """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible otherwise."""
     found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
     if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
-        raise NotConvertible(f"expected a whole dataframe in memory, found {'.'.join(found)}")
+        raise NotConvertible(
+            f"a {'.'.join(found)} is no dataframe in memory; return one of polars or pandas, or a pyarrow Table"
+        )
     return found[0]
 
 

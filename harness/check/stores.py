@@ -55,7 +55,7 @@ def _lance(folder: Path, columns: list[str]) -> pa.Table:
 def _only(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
-        raise FileNotFoundError(f"expected one {pattern} in {folder.name}, found {len(found)}")
+        raise FileNotFoundError(f"{len(found)} files in {folder.name} match {pattern}; a store has one")
     return found[0]
 
 

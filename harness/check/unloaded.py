@@ -51,7 +51,9 @@ def summed(folder: str | Path, logical_types: Mapping[str, str]) -> tuple[Sums, 
 def _converted(file: Path, logical_types: Mapping[str, str]) -> dict[str, str]:
     schema = parquet.read_schema(file)
     if sorted(schema.names) != sorted(logical_types):
-        raise NotConvertible(f"expected columns {', '.join(logical_types)}; found {', '.join(schema.names) or 'none'}")
+        raise NotConvertible(
+            f"the columns are {', '.join(schema.names) or 'none'} instead of {', '.join(logical_types)}"
+        )
     types = {name: schema.field(name).type for name in logical_types}
     return {name: str(found) for name, found in types.items() if not _is_canonical(found, logical_types[name])}
 

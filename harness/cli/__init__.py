@@ -1,6 +1,6 @@
 """The command `lab`: the only room that prints or exits; its exit codes are in `app.py`.
 
-Nothing that takes time is imported before `main` has taken Ctrl-C: what the commands need takes some tenths of a
+Nothing that takes time is imported before `main` has taken Ctrl-C: importing the commands takes some tenths of a
 second, and even `signal` imports `enum`.
 """
 

@@ -1,4 +1,4 @@
-"""What all commands share: the application, where tables are printed, and how an error is printed."""
+"""Shared by all commands: the application, where tables are printed, and how an error is printed."""
 
 import sys
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def lab(
 def new_console() -> Console:
     """Return where tables are printed: as wide as the terminal, or 200 columns."""
     found = Console()
-    # Tables are for reading: a pipe or file has no width of its own.
+    # Tables are for reading: a pipe or file has no width.
     return found if found.is_terminal else Console(width=200)
 
 
@@ -74,13 +74,13 @@ def say(console: Console, *texts: str) -> None:
 
 
 def end(console: Console, ending: "Closing", *last: str) -> None:
-    """Print the answers that a command ends with, and what is said at last."""
+    """Print the answers that a command ends with, and the last lines."""
     put(console, *ending.tables)
     say(console, *ending.sentences, *last)
 
 
 def put(console: Console, *tables: RenderableType) -> None:
-    """Print tables, each as wide as it is: what is too long for a line is not cut off."""
+    """Print tables, each as wide as it is: words too long for a line are not cut off."""
     for table in tables:
         console.print(table, crop=False)
 
@@ -99,7 +99,7 @@ def command_line() -> str:
 
 
 def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
-    """Turn what the person can act on into one line and exit code 2."""
+    """Turn an error that the user can act on into one line and exit code 2."""
 
     @wraps(command)
     def wrapper(*args: _Options.args, **kwargs: _Options.kwargs) -> None:

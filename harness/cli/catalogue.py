@@ -31,7 +31,7 @@ def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*
 def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as lab list prints it")]) -> None:
     """Print one transport as a complete Python script.
 
-    Standard error says what it is known to lose.
+    Standard error lists its known losses.
     """
     entry = registry.one(transport)
     from harness.report.fidelity import loses

@@ -35,7 +35,7 @@ def show(
 
 
 def parsed(network: str) -> dict[str, str]:
-    """Return the parameters of a network; what is not said adds nothing, or limits nothing. Raises LabError."""
+    """Return the parameters of a network; a part that is not given adds nothing and limits nothing. Raises LabError."""
     found: dict[str, str] = {}
     for part in map(str.strip, network.split(",")):
         if (trip := _ROUND_TRIP.fullmatch(part)) and "rtt_ms" not in found:

@@ -1,4 +1,4 @@
-"""What `lab recommend` says without data: what the newest run of this machine says, else the reference run."""
+"""The answer of `lab recommend` without data: the answers of this machine's newest run, else of the reference run."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _counts(suite: Suite, run: StoredRun) -> bool:
     A run of the size smoke, or of fewer rows than its size has, does not count. Runs of `crossings` count as they are:
     `--network` makes its own small one.
     """
-    if any("columns" in data for data in run.environment.get("data", ())):  # somebody's own
+    if any("columns" in data for data in run.environment.get("data", ())):  # a user's own transports
         return False
     plan = run.environment["plan"]
     if run.suite != _SUITE:

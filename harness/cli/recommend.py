@@ -1,4 +1,4 @@
-"""The command recommend: one screen about one frame, and programs of what it recommends."""
+"""The command recommend: one screen about one frame, and programs of the transports it recommends."""
 
 import os
 import time
@@ -97,7 +97,7 @@ def recommend(
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
-    # What takes longer to import than to find a wrong word in what was typed.
+    # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import asking
     from harness.recommend.eligible import Asked
 
@@ -195,7 +195,7 @@ def _bytes(text: str | None) -> int | None:
 
 
 def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
-    """Print a recommendation on one screen: the answer, its table, what else to know, and what is said at last."""
+    """Print a recommendation on one screen: the answer, its table, notes, and the last lines."""
     from harness.report.terminal import LINES, lines_of, recommended
 
     last = [f"Code: lab show {found.taken.transport}", *last]

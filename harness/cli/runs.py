@@ -1,4 +1,4 @@
-"""The commands run and report: perform a suite, say what is done, print what came out."""
+"""The commands run and report: perform a suite, show its progress, print its answers."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ def run(
         if user_data:
             origin = plans.origins_on_user_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        # What takes longer to import than to find a wrong word in what was typed.
+        # Imports that take longer than finding a wrong word in the command.
         from harness.datasets.user_data.data import NAME
         from harness.run.rigs.rig import RunRequest
 
@@ -202,7 +202,7 @@ def _passes(plan: "Plan") -> str:
 
 
 def _announce(suite_run: "SuiteRun", tell: Callable[[str], None]) -> None:
-    """Say what is used, what cannot be run and why, a line a reason, and what will be run."""
+    """Print the lab used, each reason why some cases cannot run, and the plan."""
     plan = suite_run.request.plan
     tell(suite_run.rig.headline)
     cases = {run.key[:3] for run in suite_run.todo}
@@ -223,7 +223,7 @@ def _announce(suite_run: "SuiteRun", tell: Callable[[str], None]) -> None:
 
 
 def _telling(suite_run: "SuiteRun", on_row: "OnRow", after_pass_1: Callable[[], None]) -> "OnRow":
-    """Return what is called with every row: it shows the row, and answers after the first of several passes."""
+    """Return the function called with every row: it shows it, and answers after the first of several passes."""
     more = any(run.pass_number > 1 for run in suite_run.work)
     waiting = {run.key for run in suite_run.work if run.pass_number == 1} if more else set()
 
@@ -279,7 +279,7 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
 
 
 def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
-    """Return what is printed below the answers: whose benchmark it is, where the results are, what went wrong."""
+    """Return the lines printed below the answers: whose benchmark it is, where the results are, what went wrong."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder

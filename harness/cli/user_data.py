@@ -1,4 +1,4 @@
-"""Somebody's own data on the command line: files, or a query that is read once through the reference client."""
+"""A user's own data on the command line: files, or a query that is read once through the reference client."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

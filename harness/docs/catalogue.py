@@ -128,9 +128,7 @@ def introduction(entry: Transport) -> str:
         found = importlib.util.find_spec(module) and inspect.getdoc(importlib.import_module(module))
         if found:
             return found
-    raise LabError(
-        f'{package}: expected a docstring that says what the client is, found none; write one into its "__init__.py"'
-    )
+    raise LabError(f'{package}: no docstring describes the client; write one into its "__init__.py"')
 
 
 def _by_client() -> Iterator[list[Transport]]:
@@ -155,7 +153,7 @@ def _page(entries: Sequence[Transport]) -> str:
 
 
 def _figures(entries: Iterable[Transport]) -> Iterator[str]:
-    """Yield a table of what the reference run of the matrix measured of these transports, if of any."""
+    """Yield a table with the figures of these transports in the matrix's reference run, if it has any."""
     names = {entry.id for entry in entries}
     if ran := [(case, default) for case, default in _measured() if case.transport in names]:
         yield _MEASURED.format(figures=_said(ran))
@@ -218,7 +216,7 @@ def _section(entry: Transport) -> str:
 
 
 def _install(entry: Transport) -> str:
-    """Return the command that installs a transport's packages, and what is not on PyPI, as a paragraph."""
+    """Return a paragraph: the command that installs a transport's packages, and those that are not on PyPI."""
     needed = sorted(packages_of(entry))
     asked = [asked_for(package) for package in needed if package not in NOT_ON_PYPI]
     pip = [f'"{one}"' if "[" in one else one for one in asked]

@@ -1,4 +1,4 @@
-"""What is copied between two marks of files that are otherwise written by hand.
+"""Copies of code between two marks, in files that are otherwise written by hand.
 
 Tables of the reports of reference runs, and the differences from a server that the tests of the gateway show.
 """

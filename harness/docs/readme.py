@@ -36,7 +36,7 @@ def page() -> str:
     """Return README.md with the part between its two marks regenerated."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise LabError(f"README.md: expected the lines {BEGIN.strip()} and {END.strip()}, each once")
+        raise LabError(f"README.md must have the lines {BEGIN.strip()} and {END.strip()} once each; restore them")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{_block()}{END}{after}"
@@ -45,7 +45,7 @@ def page() -> str:
 def _block() -> str:
     suite, run, summaries = reference.of(SUITE)
     if suite.answers is None:
-        raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
+        raise LabError(f"suites/{SUITE}.toml has no [answers], which README shows; add them")
     found = answers(suite.answers, summaries)
     read = [*_legend(found), _few_rows()]
     paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]

@@ -1,4 +1,4 @@
-"""What `lab verify --update` writes: the losses that an examination found, as those that transports declare."""
+"""The files that `lab verify --update` writes: the losses it found become those that transports declare."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ _NOT_FOUND = (Fate.UNAVAILABLE, Fate.UNVERIFIABLE)
 
 
 def update(findings: Sequence[Finding]) -> list[Path]:
-    """Write what was found into the files of the systems' losses, and return the files that changed. Raises LabError.
+    """Write the losses found into the systems' files, and return the files that changed. Raises LabError.
 
     Losses of kinds and transports that were not tried stay. Those of transports that are gone, go.
     """
@@ -37,7 +37,7 @@ def update(findings: Sequence[Finding]) -> list[Path]:
 
 
 def losses_of(entry: Transport, findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the losses that a transport is to declare. What the server itself cannot hold is not among them."""
+    """Return the losses that a transport must declare, without values that the server itself cannot hold."""
     losses = dict(entry.lossy)
     for finding in findings:
         if finding.fate not in _NOT_FOUND:

@@ -1,4 +1,4 @@
-"""What is available and what is not: a lab's services and the unavailable transports, each with its fix."""
+"""Which parts are available: a lab's services and the unavailable transports, each with its fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.systems.system import System
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One line of the doctor: the subject, whether it works, what was found and the fix if it does not.
+    """One line of the doctor: the subject, whether it works, the finding, and the fix if it does not.
 
     `well` is None where something optional is not there.
     """

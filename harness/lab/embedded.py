@@ -75,7 +75,9 @@ class EmbeddedLab:
         self._lock: int | None = None
         self._one_at_a_time = threading.RLock()
         if unknown := set(self._names) - set(self._services):
-            raise ServiceError(f"lab: expected services out of {sorted(_OF_SYSTEMS)}, found {sorted(unknown)}")
+            raise ServiceError(
+                f"lab: no service is called {', '.join(sorted(unknown))}; choose from {', '.join(sorted(_OF_SYSTEMS))}"
+            )
 
     def __enter__(self) -> Self:
         self.start()
@@ -268,7 +270,7 @@ def _is_free(port: int) -> bool:
 
 
 def _release(folder: Path) -> None:
-    """Free what the killed services of a left-over lab folder still hold outside it."""
+    """Free the resources that killed services of a left-over lab folder still hold outside it."""
     for name, service in SERVICES.items():
         service.release(folder / name)
 

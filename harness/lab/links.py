@@ -175,7 +175,7 @@ class OverToxiproxy(Links):
         """Return the URI with host and port of a link. Raises LabError for TLS and for a URI without port."""
         parts = urlsplit(uri)
         if parts.scheme == "https" or not parts.port:
-            raise LabError(f"no link to {parts.hostname}: it takes an address without TLS and with a port")
+            raise LabError(f"{parts.hostname}: a link needs an address with a port and without TLS")
         credentials, at, _ = parts.netloc.rpartition("@")
         link = self._link(f"{parts.hostname}:{parts.port}", limits)
         return parts._replace(netloc=f"{credentials}{at}{link}").geturl()

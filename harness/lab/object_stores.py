@@ -106,7 +106,7 @@ class Objects:
             raise LabError(self.no_links)
         parts = urlsplit(self.store.endpoint)
         if parts.scheme != "http":
-            raise LabError("an https endpoint cannot be reached over another address")
+            raise LabError(f"{parts.hostname}: a link needs an endpoint with http: a certificate is of one address")
         upstream = f"{parts.hostname}:{parts.port or 80}"
         name = f"{latency_ms}ms-{bytes_per_s}"
         return replace(

@@ -1,6 +1,6 @@
 """The lab's Python packages: which of them are missing, and how to install them.
 
-The lab's base dependencies include what the matrix of databases needs. Extras add everything else (pyproject.toml).
+The lab's base dependencies include the clients of the database matrix. Extras add everything else (pyproject.toml).
 """
 
 import sys

@@ -104,7 +104,7 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 
 
 def _keys(password: str) -> tuple[str, str]:
-    """Return an access key and a secret key, which reveal neither each other nor the password: both are secret.
+    """Return an access key and a secret key. Both are secret: neither reveals the other or the password.
 
     In MinIO's last version the access key alone is enough to write objects: CVE-2026-41145, CVE-2026-40344.
     """

@@ -1,7 +1,7 @@
 """How fast this machine is at the moment: a fixed job of two seconds for its processor, memory, disk and loopback.
 
-What it found before is kept next to it, so that a run can say how much slower than its best the machine was. No ratio
-of a report depends on it.
+Earlier figures are kept, so that a run can say how much slower than its best the machine was. No ratio of a report
+depends on them.
 """
 
 from __future__ import annotations

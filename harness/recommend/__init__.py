@@ -57,9 +57,9 @@ def recommend(
     of the table's key, `budget` the seconds that it may take. Without `external` it runs on its own embedded
     servers, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
     async, `max_memory` the bytes that a transport may take. Without `names` the columns are called column_1 and so on
-    in what is left in results/, which has no value of the frame in any case. What comes back shows itself as a table.
+    in results/, which never contains a value of the frame. The returned object shows itself as a table.
 
-    Raises LabError with one line that says what was expected and what to do.
+    Raises LabError with one line: what is wrong and what to do.
     """
     import time
 

@@ -1,4 +1,4 @@
-"""Calls with one column of somebody's data alone, where none of all transports brings all columns through.
+"""Calls with a single column of a user's data, if no transport preserves all columns.
 
 The words of a client do not always say which column it stumbled over. One worker process a module takes the calls one
 after the other, as in `harness.fidelity.trials`; nothing is measured.
@@ -24,7 +24,7 @@ from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Failed
 
 _ROWS = 1_000
-_KEY = bytes(32)  # of a mark that nobody keeps
+_KEY = bytes(32)  # of a mark that is not kept
 _LIMIT = 10.0  # seconds of one call
 
 

@@ -1,4 +1,4 @@
-"""What runs of a race cost, and how many transports go on so that all passes that are left fit into the budget. Pure.
+"""The cost of a race's runs, and how many transports go on so that all passes that are left fit into the budget. Pure.
 
 A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both come from runs that
 were seen, of the same transport where there are some.
@@ -18,7 +18,7 @@ FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
 OUTLYING = 2.0  # times the median of all: more is not believed of a single run
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
-RESERVE = 0.1  # of what is left: runs scatter
+RESERVE = 0.1  # of the time left: runs scatter
 
 
 def require_possible(budget: float) -> None:
@@ -29,7 +29,7 @@ def require_possible(budget: float) -> None:
 
 @dataclass
 class Prices:
-    """What runs took that were seen, by transport and rows: calls, and what came with them."""
+    """The seconds of runs that were seen, by transport and rows: calls, and what came with them."""
 
     _calls: dict[tuple[str, int], list[float]] = field(default_factory=dict)
     _beside: dict[tuple[str, int], list[float]] = field(default_factory=dict)

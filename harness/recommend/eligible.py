@@ -1,4 +1,4 @@
-"""Who may race: transports of a database, direction and frame that bring these data through and that are wanted."""
+"""The transports that may race: wanted ones of a database, direction and frame that preserve these data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.recommend.script import needed
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a person asks: the data, a database, into it or out of it, a frame, the lab, and what they will not have.
+    """A user's request: the data, a database, into it or out of it, a frame, the lab, and what they will not have.
 
     `without` are clients or Python modules; `style` is sync or async, empty for both. `program`: the winner is to be
     a program that runs without further arguments. `budget` are the seconds that it may take, from `started` on by the
@@ -52,7 +52,7 @@ class LeftOut:
 
 
 def all_of(asked: Asked) -> list[Transport]:
-    """Return every transport that does what is asked, whatever the data."""
+    """Return every transport that fits the request, whatever the data."""
     return [
         entry
         for entry in registry.select(f"{asked.system}.*")
@@ -61,7 +61,7 @@ def all_of(asked: Asked) -> list[Transport]:
 
 
 def bounds_of(asked: Asked) -> list[Transport]:
-    """Return what the server alone can do in this direction: statements over rows that it has, rows thrown away."""
+    """Return the server's bound in this direction: statements over rows that it has, rows thrown away."""
     return [
         entry
         for entry in registry.select(f"{asked.system}.*")

@@ -1,4 +1,4 @@
-"""What a race has shown: its rows as a recommendation. Pure, but for the source of transports that it counts."""
+"""The result of a race: its rows as a recommendation. Pure, but for the source of transports that it counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Times:
 
 
 def recommendation(racing: Racing, seconds: float) -> Recommendation:
-    """Return what a race recommends. Raises LabError where no transport came through, or none in time."""
+    """Return the recommendation of a race. Raises LabError where no transport came through, or none in time."""
     race, asked = racing.race, racing.asked
     found = _times(racing.rows.values())
     largest = _largest(race)
@@ -218,7 +218,7 @@ def built_in(entry: Transport) -> bool:
 
 @cache
 def lines(transport: str) -> int:
-    """Return the lines of code of a transport's script, without comments, docstrings and what is empty."""
+    """Return the lines of code of a transport's script, without comments, docstrings and empty lines."""
     tree = ast.parse(show.script(registry.one(transport)))
     docstrings = {
         node.body[0].lineno
@@ -237,5 +237,5 @@ def lines(transport: str) -> int:
 
 
 def _effort(figure: Figure) -> tuple[bool, int, int, float]:
-    """Order by what a person has to take on: what pip cannot install, lines of code, packages."""
+    """Order by effort for the user: packages that pip cannot install, lines of code, packages."""
     return bool(figure.beyond), figure.lines, len(figure.installs), figure.seconds

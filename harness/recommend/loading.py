@@ -145,7 +145,7 @@ def _one_file(data: UserData, path: str) -> list[str]:
 def _cast(name: str, data: UserData, asked: bool) -> str:
     """Return what makes a column canonical, empty where it is.
 
-    The driver may return bytes that were `asked` for as strings: a String of ClickHouse says nothing of what is in it.
+    The driver may return bytes that were `asked` for as strings: a ClickHouse String can have any content.
     """
     logical, given = data.logical_types[name], data.given[name]
     wanted = polars_dtype(logical)

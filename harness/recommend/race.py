@@ -25,17 +25,17 @@ SLICES = (10_000, 100_000)  # rows; the last stage has all
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
 # end of the leader's.
 MARGINS = {10_000: 2.0, 100_000: 1.5}
-AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
+AFTER_ONE = 2.0  # a single run has no known spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-# What a pass on a slice may cost after the first: so much of a pass of the next stage, and of what is left.
+# The share that a pass on a slice may cost after the first: so much of a pass of the next stage, and of the time left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
 PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
-DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
+DECIDED = 1.05  # times that the winner may take at most as long as any other could
 # How much runs usually scatter, for a race that has not seen enough to know how much its own do: those of a whole run
 # of matrix (docs/explanation/the-race.md). ENOUGH are degrees of freedom.
 USUAL_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
-# What is run for its figure alone: so many passes, and a run may cost so much of what is left.
+# Runs that only add figures: so many passes, and one may cost so much of the time left.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
 
@@ -77,7 +77,7 @@ class Race:
         return stages(self.rows)
 
     def passes(self) -> Iterator[list[Turn]]:
-        """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
+        """Yield the runs of one pass after the other, shuffled; report all of them before you ask for the next."""
         for rows, following in zip(self.stages, [*self.stages[1:], None], strict=True):
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
                 if following is None and number == LAST_PASSES + 1:
@@ -139,7 +139,7 @@ class Race:
 
     @property
     def contenders(self) -> list[str]:
-        """Who is still in."""
+        """The transports still in the race."""
         return [name for name in self.transports if name not in self.out and name not in self.behind]
 
     @property
@@ -149,7 +149,7 @@ class Race:
         return all(len(times.get(name, ())) >= LAST_PASSES for name in self.contenders)
 
     def affords(self, turn: Turn) -> bool:
-        """Say whether a run would probably end in what is left, even if its call took twice as long as usual."""
+        """Say whether a run would probably end in the time left, even if its call took twice as long as usual."""
         rows = turn.rows
         return self.prices.of(turn.transport, rows) + self.prices.call(turn.transport, rows) <= self.left()
 
@@ -216,7 +216,7 @@ class Race:
         return sum(self.prices.of(name, rows) for name in self.contenders)
 
     def _left_for_contenders(self, number: int) -> float:
-        """Return what is left from a pass on all rows on, without what is run for figures alone."""
+        """Return the time left from a pass on all rows on, without runs that only add figures."""
         in_race = [self.prices.of(name, self.rows) for name in self.contenders]
         usual = [name for name in self._still_in(self.rows, number) if name not in self.contenders]
         others = sum(self.prices.of(name, self.rows) for name in usual) * (USUAL_PASSES + 1 - number)
@@ -236,7 +236,7 @@ class Race:
         return self._ranked()[:FEWEST] if several else []
 
     def _leave_behind(self, number: int) -> None:
-        """Leave behind, before a pass on all rows, who does not fit into what is left: by the rank of their means."""
+        """Before a pass on all rows, leave behind the slowest transports that do not fit into the time left."""
         ranked = self._ranked()
         if not ranked or math.isinf(self.left()):
             return

@@ -44,9 +44,9 @@ class _UsedUp(Exception):
 
 @dataclass(frozen=True)
 class Track:
-    """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
+    """The track of a race: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
-    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before. `alone`
+    Real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are rows from before. `alone`
     tells at which of some columns alone each of some transports fails.
     """
 
@@ -84,7 +84,7 @@ class Racing:
     waiting: deque[Turn] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        """Tell the race what is left of the budget: from now on it goes by this clock."""
+        """Tell the race how much of the budget is left: from now on it goes by this clock."""
         self.race.left = self._seconds_left
 
     def _seconds_left(self) -> float:
@@ -124,7 +124,7 @@ class Racing:
         if not any(self.race.leader(rows) for rows in self.race.told):
             self._blame()
             return
-        with suppress(_UsedUp):  # figures of bounds are beside the point
+        with suppress(_UsedUp):  # figures of bounds do not count
             for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
@@ -141,7 +141,7 @@ class Racing:
             self.begun = True
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
-        """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
+        """Do the runs of one pass that are not done yet. Raises _UsedUp if the budget is too short for the next."""
         done = {row.key: row for row in self.track.done} | self.rows
         self.waiting.clear()
         runs: list[Run] = []

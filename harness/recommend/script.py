@@ -27,7 +27,7 @@ _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that 
 
 
 def needed(entry: Transport) -> str:
-    """Say what a program of a transport would need besides addresses; empty if it runs as it is."""
+    """Name the things that a transport's program needs besides addresses; empty if it runs as it is."""
     return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
 
 
@@ -92,7 +92,7 @@ def _brief(source: str) -> str:
 
 
 def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> str:
-    """Say what the program does, what was measured where, what it needs, and how to undo what it does."""
+    """Describe the program: its task, its figures and their machine, its packages, and how to undo its work."""
     writes = entry.operation is Operation.WRITE
     what = f"{source} into the table {table}" if writes else f"the table {table} into a frame"
     runs = f"{figure.runs} run{'s' if figure.runs != 1 else ''}"

@@ -1,4 +1,4 @@
-"""What a run answers: for each system, operation and frame the fastest transport, and what the usual one costs.
+"""The answers of a run: for each system, operation and frame the fastest transport, and the cost of the default.
 
 The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
 transports. How many times as long another one takes is the ratio of the medians, with its interval (see `intervals`):
@@ -52,7 +52,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Leaders:
-    """What a run says of one system, operation and frame.
+    """The answer of a run for one system, operation and frame.
 
     `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower.
     `whole` is the fastest that is not declared to lose any kind of values, where that is another one. `from_pypi` is
@@ -75,7 +75,7 @@ class Leaders:
 
     @property
     def name(self) -> str:
-        """Where data come from and go to, and what is there already."""
+        """Where data come from and go to, and the rows that are there already."""
         return f"{route(self)}, table with rows" if self.existing else route(self)
 
     @property
@@ -376,7 +376,7 @@ def leaders(summaries: Sequence[Summary]) -> Table | None:
     rows = []
     for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
         cases = list(group)
-        # Of bounds none is a transport; where rows are counted after a disturbance, nobody asks who was fast.
+        # Of bounds none is a transport; where rows are counted after a disturbance, speed is no question.
         if all(map(is_bound, cases)) or any("expected_rows" in case.details for case in cases):
             continue
         largest = points(cases)[-1]

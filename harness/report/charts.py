@@ -88,7 +88,7 @@ _KEY = 14  # pixels: of the shape before a name
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
 _STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
-_INKS = {  # face, edge and text of a cell: dark, light and empty ones are told apart without any colour, too
+_INKS = {  # face, edge and text of a cell: dark, light and empty ones differ without any colour, too
     Verdict.RIGHT: ("#cfeadf", "#009E73", _PEN),
     Verdict.WRONG: ("#a33c00", "#a33c00", _PAPER),
     Verdict.GAVE_UP: (_PAPER, "#0072B2", _PEN),
@@ -433,7 +433,7 @@ def _reach(spread: Spread | None) -> _Mark:
 
 
 def _figure(case: CaseMark, what: Quantity) -> str:
-    """Return what is written next to a bar; the unit of counts is at the axis only."""
+    """Return the label next to a bar; the unit of counts is at the axis only."""
     if case.y is None:
         return case.outcome
     figure = with_unit(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
@@ -792,7 +792,7 @@ def _capital(words: str) -> str:
 
 
 def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a grid, also where no run is ok: that is what it tells."""
+    """Draw the cells of a grid, also where no run is ok: the grid shows that, too."""
     found = outcomes(picture, about)
     if not found.lines:
         return None

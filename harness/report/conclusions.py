@@ -1,4 +1,4 @@
-"""What a run shows, in sentences a person can act on: ratios of points and transports with their uncertainty.
+"""The conclusions of a run, in sentences a user can act on: ratios of points and transports with their uncertainty.
 
 A ratio is that of geometric means, with its 95 % interval (see `intervals`); what it does not separate from 1 is not
 called a difference. Where the fastest of several values is set against the others, their intervals hold together.
@@ -211,7 +211,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Trips:
-    """A transport at some rows: round trips of a call and of connecting (None where that is not told)."""
+    """A transport at some rows: round trips of a call and of connecting (None where that is unknown)."""
 
     experiment: str
     transport: str

@@ -4,13 +4,13 @@ At each number of rows that was run, those that are not shown to be slower than 
 whose values came back exact) may be the fastest. A direction names the fewest transports that are among them: so
 a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
 neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
-middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond what
-was run nothing is known.
+middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond the
+sizes that were run nothing is known.
 
-What a call costs is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
+The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
 is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
 with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
-8), by iteratively reweighted least squares: an error counts as a share of what the line says. Neither cost is below
+8), by iteratively reweighted least squares: an error counts as a share of the line's value. Neither cost is below
 zero. Intervals are the middle of the lines through times drawn in the same way. Where a transport does not cost as a
 straight line says, `off` tells how far it is from it.
 """
@@ -46,7 +46,7 @@ Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 class Direction:
     """Where data come from and go to, and the curves (by id) of the transports that compete there.
 
-    `parameters` are what the cases have in common but their rows; `dataset` is what they move.
+    `parameters` are those that all cases share, without rows; `dataset` is what they move.
     """
 
     system: str
@@ -64,7 +64,7 @@ class Direction:
 
     @property
     def name(self) -> str:
-        """What tells it from all others of its run; the draws of intervals go by it."""
+        """The key that identifies it in its run; the draws of intervals go by it."""
         return "/".join((self.system, self.operation, self.frame, self.dataset, label(self.parameters)))
 
 
@@ -98,14 +98,15 @@ def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list
     ]
 
 
-STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
-_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
-FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
+# A curve that is off by more is no line: no sentence gives its cost of a call or a row.
+STRAIGHT = 1.25
+_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the least share of the measured seconds that a line may give
+FEWEST_SIZES = 4  # numbers of rows: two or three do not show whether a curve is a line
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
+    """The cost of a transport: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
 
     Intervals are None where nothing is known of the scatter. `off` is how many times as large as the other the line or
     a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows.
@@ -184,7 +185,7 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     known = tuple(case.estimate for case in curve.values() if case.estimate)
     if len(known) == len(sizes):
         drawn = _intervals(f"{direction.name}/{name}", sizes, known)
-        # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
+        # The line through the medians of all runs is one that was not drawn, and may lie outside all that were.
         ends = (around(fixed, drawn[0]), around(marginal, drawn[1]))
     off = float(np.max(np.maximum(line / medians, medians / line)))
     return Cost(name, direction, fixed, marginal, *ends, off, sizes)
@@ -362,7 +363,7 @@ _COSTS = (
 
 @dataclass(frozen=True)
 class Curves:
-    """What the curves of a run come to: the winners of each direction, and the costs of each transport."""
+    """Conclusions from the curves of a run: the winners of each direction, and the costs of each transport."""
 
     winners: tuple[Winners, ...]
     costs: tuple[Cost, ...]
@@ -374,7 +375,7 @@ class Curves:
 
 
 def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
-    """Return what the curves of the experiments come to of which the suite wants crossings; nothing without."""
+    """Return the conclusions from curves, for the experiments of which the suite wants crossings."""
     found = directions(summaries, suite.crossings.experiments) if suite.crossings else []
     return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
 
@@ -385,7 +386,7 @@ def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
 
 
 def many(rows: float, of: Winners) -> str:
-    """Return a number of rows to two digits: `2,300 rows`; beyond what was run only that."""
+    """Return a number of rows to two digits: `2,300 rows`; beyond the sizes that were run only that."""
     if not rows:
         return f"below {described('rows', str(of.sizes[0]))}"
     beyond = math.isinf(rows)

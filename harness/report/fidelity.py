@@ -60,7 +60,7 @@ def _block(findings: Sequence[Finding], names: Sequence[str], kinds: Sequence[st
 
 
 def deviations(findings: Iterable[Finding]) -> list[str]:
-    """Return what is not as declared, a line for each pair."""
+    """Return each pair that is not as declared, one a line."""
     return [
         f"{found.transport.id}: {found.kind}: declared {found.wanted or 'exact or converted'}, found {found.fate}"
         + (f": {found.detail}" if found.detail else "")

@@ -1,4 +1,4 @@
-"""Figures, parameters and directions as people write them: what is missing is an empty string, never 0."""
+"""Figures, parameters and directions as people write them: a missing figure is an empty string, never 0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def marked(name: str, lossy: Mapping[str, str]) -> str:
 
 
 def legend(of: Iterable[Mapping[str, str]]) -> str:
-    """Say what the marks of these transports mean; empty where none has a mark."""
+    """Explain the marks of these transports; empty where none has a mark."""
     found = {mark for lossy in of for mark in loss_marks(lossy)}
     said = ", ".join(f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in found)
     return said and f"{said} some kinds of values"
@@ -185,7 +185,7 @@ _QUANTITIES = {
     "rows": "rows",
 }
 _MORE_IS_BETTER = ("rows_per_s",)
-# Largest first. Times above a second stay seconds: nobody reads a kilosecond.
+# Largest first. Times above a second stay seconds, never kiloseconds.
 _PREFIXES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
@@ -272,7 +272,7 @@ def _digits(value: float) -> str:
 
 
 class Routed(Protocol):
-    """What says where data come from and go to."""
+    """The parameters that say where data come from and go to."""
 
     @property
     def system(self) -> str: ...

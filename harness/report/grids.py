@@ -39,7 +39,7 @@ class Verdict(Enum):
 
     @property
     def meaning(self) -> str:
-        """What it says of a case."""
+        """Its meaning for a case."""
         return self.value[1]
 
 

@@ -51,7 +51,7 @@ UNKNOWN = RunSpread()  # of a run with too few cases: each speaks for itself, wh
 
 @dataclass(frozen=True)
 class Estimate:
-    """What some runs say of the logarithm of a time: its mean, the standard error of that, its degrees of freedom."""
+    """An estimate of a time's logarithm from some runs: mean, standard error and degrees of freedom."""
 
     mean: float
     error: float

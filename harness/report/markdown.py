@@ -13,7 +13,7 @@ from harness.suites.suite import Suite
 
 
 def document(title: str, found: Sequence[Section], opening: Sequence[str] = ()) -> str:
-    """Return a document of these sections, below some paragraphs. What is long is in the page alone, and it says so."""
+    """Return a document of these sections, below some paragraphs. Long parts are in the page alone, which it says."""
     shown = [one for one in found if not one.folded and (one.tables or one.sentences or one.charts)]
     links = [f"[{one.title}](#{re.sub('[^a-z0-9]+', '-', one.title.lower())})" for one in shown]
     parts = [f"# {plain(title)}", *opening, *([f"Sections: {' · '.join(links)}."] if len(links) > 2 else [])]
@@ -36,7 +36,7 @@ _FIRST = 10  # rows of a table for which there is no room as a whole
 _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
 
 
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions are in the conditions, all in the environment
 _HOW_TO_READ = """\
 - One run is one call in its own process. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.

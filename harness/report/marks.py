@@ -1,4 +1,4 @@
-"""The cases of a chart: what its rows come to, case by case, and what is said of them. Pure."""
+"""The cases of a chart: the summary of its rows, case by case, and the notes on them. Pure."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _figure(spread: Spread, what: Quantity, statistic: str) -> str:
 
 
 def published_saying(name: str, conditions: str, value: float, what: Quantity) -> str:
-    """Return what the mark of an author's figure says."""
+    """Return the label of the mark of an author's figure."""
     return "\n".join(
         part for part in (name, conditions, f"published mean {what.name}: {with_unit(value, what.unit)}") if part
     )
@@ -234,7 +234,7 @@ def sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
 
 
 def conditions(rows: Sequence[Row]) -> list[str]:
-    """Return what is the same for all rows of a picture."""
+    """Return the values that all rows of a picture share."""
     rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
     parts = []
     if len(rows_of) == 1 and (number := rows_of.pop()):

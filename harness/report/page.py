@@ -49,7 +49,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates, in which everything is escaped but what is marked as HTML."""
+    """Return the templates, which escape everything that is not marked as HTML."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -85,7 +85,7 @@ def _breakable(text: str) -> Markup:
 
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others are in the environment at the end of the page
 
 
 def facts(environment: Facts) -> list[Fact]:
@@ -140,7 +140,7 @@ def _plan(plan: Facts) -> str:
 
 
 def _all_data(files: Sequence[Facts]) -> str:
-    """Say what the data are, one by one or, where they are many files, in all."""
+    """Describe the data, one by one or, for many files, as a whole."""
     if len(files) <= _FILES:
         return "; ".join(map(_data, files))
     names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))

@@ -1,4 +1,4 @@
-"""Every case of a run in tables: rankings, grids, all figures, what is not ok, losses, and the author's figures.
+"""Every case of a run in tables: rankings, grids, all figures, failures, losses, and the author's figures.
 
 An author's figures at other sizes than ours go with ours at the size nearest to them. Machines and sizes differ, so
 seconds and bytes of the two sides cannot be compared. Multiples of the first transport of the author's list can.
@@ -237,8 +237,8 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
 class _Grid:
     """The cases of some transports at some points, best at the largest point first.
 
-    Who has no figure there comes by the next smaller one. What one process does alone comes before all that an engine
-    needs workers for.
+    A transport without a figure there is placed by the next smaller one. A transport of one process comes before all
+    that an engine needs workers for.
     """
 
     def __init__(self, group: Sequence[Summary], where: Sequence[Point]) -> None:
@@ -428,7 +428,7 @@ def not_ok(rows: Iterable[Row]) -> list[Table]:
 
 
 def losses(summaries: Sequence[Summary]) -> list[Table]:
-    """Return the table of what the transports of a run lose, by how it is lost; none where nothing is declared."""
+    """Return the table of the losses of a run's transports, by the kind of loss; none where nothing is declared."""
     lost = {case.transport: case.lossy for case in sorted(summaries, key=attrgetter("transport")) if case.lossy}
     heads = [fate for fate in _FATES if any(fate in fates.values() for fates in lost.values())]
     rows = tuple(

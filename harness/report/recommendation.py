@@ -1,4 +1,4 @@
-"""What a race recommends, as data and as one screen: recommendation.json in the folder of its run, read from there."""
+"""The recommendation of a race, as one screen and as data: recommendation.json in the folder of its run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
 SHORT_WITHIN = 2.0  # times as long as the fastest may the one of the least code take
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
-_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told in the report; all stand in recommendation.json
-_MOST_NAMES = 3  # of transports that were left behind; all stand in recommendation.json
+_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
+_MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What one transport took for so many rows, in so many runs.
+    """The seconds of one transport for so many rows, in so many runs.
 
     `seconds` is the median and `range` goes from the shortest to the longest. `factor` is how many times the median of
     the fastest at the same rows it is. `factor_interval` is the interval of that by which the race decides (95 %,
@@ -127,7 +127,7 @@ class Recommendation:
 
     @property
     def beside(self) -> Figure | None:
-        """What the one to take is set against: the default, or else what is built in; None where there is neither."""
+        """The baseline of the recommended transport: the default, else the built-in one, else None."""
         others = (one for one in (self.of_default, self.built_in) if one and one.rows == self.taken.rows)
         return next((one for one in others if one.transport != self.taken.transport), None)
 
@@ -184,7 +184,7 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
 
 
 def title(found: Recommendation) -> str:
-    """Say what was asked: from where to where, how much, and of which lab."""
+    """Describe the request: from where to where, how much, and of which lab."""
     return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
 
 
@@ -339,7 +339,7 @@ def _runs(number: int) -> str:
 
 
 def details(found: Recommendation) -> list[str]:
-    """Return what the report says below the table: what the fastest does, who may be as fast, who is out and why."""
+    """Return the notes below the report's table: what the fastest does, who may be as fast, who is out and why."""
     return list(_details(found))
 
 

@@ -109,7 +109,7 @@ def ever_smallest(tables: Sequence[Table]) -> list[Table]:
 
 @dataclass(frozen=True)
 class Report:
-    """What was written: the files, and the rows and summaries they were made from.
+    """The files written: the files, and the rows and summaries they were made from.
 
     `again` is the number of runs that are still to be run again. `unread` says why the recommendation of a race is not
     in it. `machine` are sentences about it.
@@ -137,7 +137,7 @@ def write(folder: Path, suite: Suite) -> Report:
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
     recommended, unread = recommendation.kept(folder)
-    if recommended:  # a race is not what the suite's pictures and comparisons are about
+    if recommended:  # the suite's pictures and comparisons are not about a race
         title = recommendation.title(recommended)
         suite = replace(suite, title=title, pictures=(), comparisons=(), published=(), citation="")
     answers = [recommendation.screen(recommended)] if recommended else None

@@ -1,4 +1,4 @@
-"""What the runs of one case come to: its figures and its rank; one line of summary.csv.
+"""The summary of the runs of one case: its figures and its rank; one line of summary.csv.
 
 The rank of a case is 1 plus the number of other cases of its table that are shown to be faster. Their ratio to it has
 an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
@@ -34,7 +34,7 @@ _PEAKS = ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes")
 
 
 def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Return the results frame: a line for each run, with the place of its case among all and what was measured."""
+    """Return the results frame: a line for each run, with its figures and the place of its case among all."""
     cases: dict[tuple[str, ...], int] = {}
     schema = {"case": pl.Int64, "ok": pl.Boolean} | dict.fromkeys(_SECONDS, pl.Float64)
     schema |= dict.fromkeys(_PEAKS, pl.Int64)
@@ -67,7 +67,7 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
 
 
 def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> dict[str, float]:
-    """Return what the runs of a case say of its time; nothing where nothing is known of their scatter."""
+    """Return the estimate of a case's time from its runs; nothing where nothing is known of their scatter."""
     if (of := estimate(seconds, spread)) is None:
         return {}
     low, high = around(median, interval(of))
@@ -157,7 +157,7 @@ def _column(empty: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the runs of one case come to; figures are None without an ok run."""
+    """The summary of the runs of one case; figures are None without an ok run."""
 
     experiment: str = _column("", "experiment of the suite")
     parameters: dict[str, str] = _column(dict, "parameters of the case: name=value; name=value")
@@ -252,7 +252,7 @@ class Summary:
 
     @property
     def table(self) -> tuple[str, str, str]:
-        """What tells its table from others: experiment, system and operation."""
+        """The key of its table: experiment, system and operation."""
         return self.experiment, self.system, self.operation
 
     @property
@@ -279,7 +279,7 @@ class Summary:
 
     @property
     def estimate(self) -> Estimate | None:
-        """What its runs say of its time; None where nothing is known of their scatter."""
+        """The estimate of its time from its runs; None where nothing is known of their scatter."""
         if self.log_mean is None or self.log_error is None or self.log_freedom is None:
             return None
         return Estimate(self.log_mean, self.log_error, self.log_freedom)
@@ -313,7 +313,7 @@ BoundPlace = tuple[str, str, str, str | int | None]
 
 
 def is_bound(case: Summary) -> bool:
-    """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
+    """Say whether a case bounds the transports of its table; empty calls and copies are separate tables."""
     return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
 
 
@@ -429,7 +429,7 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
     good, first = [row for row in group if row.ok], group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
-    # What could not run does not always know how much data it would have been about.
+    # A case that could not run does not always know how much data it would have been about.
     rows, size = (next((known for row in group if (known := getattr(row, of)) is not None), None) for of in _EXTENT)
     every = [row.details for row in good]
     details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}

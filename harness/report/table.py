@@ -73,7 +73,7 @@ class Table:
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """What each column holds: `number`, `words`, or `text` and `prose`, which need some width to be read."""
+        """The content of each column: `number`, `words`, or `text` and `prose`, which need some width to be read."""
         return tuple(self._words(place) if place in self.wide else "number" for place in range(len(self.head)))
 
     def _words(self, place: int) -> str:

@@ -21,7 +21,7 @@ from harness.report.recommendation import Recommendation
 from harness.report.table import Table
 
 # After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
-# be too wide without all that it can do without. All other texts are broken at spaces alone.
+# be too wide without all that it can do without. All other strings are broken at spaces alone.
 _IN_IDS, _IN_LONG_IDS = " .", " ._"
 _FEW = 24  # rows of a table for which widths with the fewest lines are looked for, and its columns of words
 _WORDS = (2, 3)

@@ -143,7 +143,7 @@ class Row:
 
     @property
     def case(self) -> tuple[str, str, str]:
-        """What identifies its case among all others of its run: experiment, transport and label."""
+        """The key of its case in its run: experiment, transport and label."""
         return self.experiment, self.transport, self.label
 
     @property

@@ -92,8 +92,8 @@ def load(path: Path) -> list[Row]:
     rows, torn = load_interrupted(path)
     if torn is not None:
         raise LabError(
-            f"{path}: its last line was not written to its end, as when the lab is killed; "
-            f'"lab run --resume {path.parent}" cuts it off and goes on'
+            f"{path}: the last line is incomplete, as after a killed run; "
+            f'"lab run --resume {path.parent}" removes it and goes on'
         )
     return rows
 
@@ -149,7 +149,7 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
     try:
         for name, text in row.items():
             if _PARSED[name].parse in (int, float) and not _NUMBER.fullmatch(text):
-                raise ValueError(f"{name} is {text!r}, expected a number")
+                raise ValueError(f"{name} is {text!r}, not a number")
         found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None

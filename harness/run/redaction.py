@@ -1,4 +1,4 @@
-"""What a run rules out by the values of its data, and error messages without the values of a user's own data.
+"""Transports ruled out by the values of the data, and error messages without the values of a user's own data.
 
 Messages of clients and servers often quote the value that caused an error. The lab's own messages about such data do
 not quote values; they may name a column.

@@ -46,7 +46,7 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteRun:
-    """A run of a suite that is ready or under way: what is asked, its rig, its folder, and its earlier rows.
+    """A run of a suite that is ready or under way: its request, rig, folder and earlier rows.
 
     `rules` are those of its data. `calibration` is that of its start, empty without one. With `ahead` the next worker
     starts while a result is verified. At `deadline` (monotonic clock) a running run is ended and must be repeated.
@@ -310,7 +310,7 @@ def _start_next(suite_run: SuiteRun, job: AnyJob) -> None:
 
 def _log(suite_run: SuiteRun, run: Run) -> Path:
     folder = suite_run.folder / "logs"
-    folder.mkdir(exist_ok=True)  # before each run: somebody may have deleted it
+    folder.mkdir(exist_ok=True)  # before each run: a user may have deleted it
     return folder / f"{run.order:04d}-{run.case.transport.id}.log"
 
 

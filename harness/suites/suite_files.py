@@ -288,7 +288,7 @@ def _figure(line: dict[str, str]) -> PublishedFigure:
     numbers: Facts = {name: int(text) for name, text in line.items() if name in ("rows", "bytes") and text}
     figures: Facts = {name: float(text) for name, text in line.items() if "_" in name and text}
     if not figures:
-        raise ValueError(f"no figure of {line['description']!r}")
+        raise ValueError(f"{line['description']!r} has no figure, such as mean_seconds")
     named: Facts = {name: line.get(name) or None for name in ("experiment", "detail")}
     parameters = texts(line.get("parameters") or "")
     return PublishedFigure(line["description"], **named, parameters=parameters, **numbers, **figures)

@@ -37,7 +37,7 @@ class SettingsOfServer(Protocol):
 
 @runtime_checkable
 class FilledTables(Protocol):
-    """What the module `settings` of a database has too if its tables can have rows before a write."""
+    """Further members of a database's module `settings`, if its tables can have rows before a write."""
 
     def filled(self, spec: Specification, table: str, source: str, rows: int) -> list[str]:
         """Return the statements that put so many rows of another table into an empty one, with other keys."""

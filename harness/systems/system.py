@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.systems.change_protocol import ConcurrentChanges
     from harness.systems.settings_of_server import SettingsOfServer
 
-# Optional modules of a database package -> what is not possible without them.
+# Optional modules of a database package -> what the lab cannot do without them.
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
@@ -156,10 +156,10 @@ class System:
         return next((found[0] for words in self.plain if (found := re.search(words, error))), "")
 
     def lacks(self, name: str) -> str:
-        """Describe what is not possible without this module, one of OPTIONAL; empty if the package has it."""
+        """Describe what the lab cannot do without this module, one of OPTIONAL; empty if the package has it."""
         if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
             return ""
-        return f"expected harness/systems/{self.name}/{name}.py, found none: {OPTIONAL[name]}"
+        return f"harness/systems/{self.name}/{name}.py is missing: {OPTIONAL[name]}"
 
     def _module(self, name: str) -> ModuleType:
         if name in OPTIONAL and (reason := self.lacks(name)):
@@ -202,7 +202,7 @@ class Client(Protocol):
         """Return the server's message in one line, without the client's additions."""
 
     def offers(self, server: Server, endpoints: dict[str, str]) -> str:
-        """Describe briefly what the server offers beyond its version, for `lab doctor`."""
+        """List what this server offers, apart from its version, for `lab doctor`."""
 
     def hold(self, connection: Connection, run_id: str) -> str:
         """Keep other runs off the server until the connection closes; return the id of the run that holds it, if any.

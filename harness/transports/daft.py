@@ -1,4 +1,4 @@
-"""What Daft's transports share: Ray workers, and Python sinks, sources and functions in Daft's plans.
+"""Shared by Daft's transports: Ray workers, and Python sinks, sources and functions in Daft's plans.
 
 Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/, sinks: https://docs.daft.ai/en/stable/connectors/custom/
 """

@@ -1,4 +1,4 @@
-"""What drivers of every engine ask of its workers before they give them work."""
+"""Checks of workers by the driver of every engine before they get work."""
 
 
 def versions(packages):

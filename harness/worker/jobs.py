@@ -130,7 +130,7 @@ def run(
     called: Callable[[], None] = lambda: None,
     paused: Callable[[], None] = lambda: None,
 ) -> Answer | Failed:
-    """Execute a job and return the answer; the contract defines its own fields and what is stored at `job.result`.
+    """Execute a job and return the answer; the contract defines its own fields and the object stored at `job.result`.
 
     `called` is called after the timing: nothing that follows is timed. `paused` returns when this process may continue;
     see `Job`.

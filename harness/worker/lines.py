@@ -36,7 +36,7 @@ def made(of: type[_Made], found: dict[str, object]) -> _Made:
     wrong = [f"no {name}" for name in sorted(needed - found.keys())]
     wrong += [f"an unknown {name}" for name in sorted(found.keys() - known.keys())]
     if wrong:
-        raise ValueError(f"expected the fields of {of.__name__} ({', '.join(known)}), found {', '.join(wrong)}")
+        raise ValueError(f"{of.__name__}: {', '.join(wrong)}; its fields are {', '.join(known)}")
     types = get_type_hints(of)
     return of(**{name: _value(types[name], value) for name, value in found.items()})
 

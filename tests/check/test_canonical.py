@@ -413,7 +413,7 @@ TWO = pa.table({"a": [1], "b": [2]})
     ids=["swapped", "missing", "surplus", "case", "none", "unnamed", "index", "twice", "twice in Arrow"],
 )
 def test_other_columns_than_expected_are_refused(frame):
-    with pytest.raises(NotConvertible, match="expected columns a, b; found"):
+    with pytest.raises(NotConvertible, match=r"the columns are .* instead of a, b$"):
         canonicalise(frame, LOGICAL_TYPES)
 
 
@@ -426,7 +426,7 @@ def test_other_columns_than_expected_are_refused(frame):
     ids=["Arrow reader", "generator", "LazyFrame", "DuckDB relation", "None", "rows", "Series"],
 )
 def test_no_dataframe_and_a_lazy_one_whose_work_would_be_done_outside_the_clock_are_refused(returned):
-    with pytest.raises(NotConvertible, match=r"expected a .*found"):
+    with pytest.raises(NotConvertible, match=r"a .* is no dataframe in memory; return one"):
         canonicalise(returned, LOGICAL_TYPES)
 
 

@@ -198,7 +198,7 @@ WHOLE = pl.DataFrame({"a": [1, 1, 2, None], "b": [0.0, -0.0, math.nan, None], "c
         ),
         ({"a": [0.0, 1.0]}, {"a": [-0.0, 1.0]}, False, ""),
         ({"a": [1.0, None]}, {"a": [math.nan, 1.0]}, False, ""),
-        ({"a": [1.0, None]}, {"a": [math.nan, 1.0]}, True, None),  # with one mark for what is missing
+        ({"a": [1.0, None]}, {"a": [math.nan, 1.0]}, True, None),  # with one mark for missing values
         ({"a": [1.0, None]}, {"a": [0.0, 1.0]}, True, ""),
     ],
 )

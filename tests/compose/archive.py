@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Key:
-    """A signing key in a GnuPG folder of its own."""
+    """A signing key in a separate GnuPG folder."""
 
     home: Path
     fingerprint: str

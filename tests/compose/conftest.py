@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what lies beside them: importlib mode adds no folder by itself."""
+"""Lets the tests of this folder import its modules: importlib mode adds no folder by itself."""
 
 import shutil
 import sys

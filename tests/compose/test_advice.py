@@ -1,4 +1,4 @@
-"""compose/advice on what the tools really say: the texts are theirs, from the versions that the lab is run with."""
+"""compose/advice on real output of the tools: the output is of the versions that the lab is run with."""
 
 # ruff: noqa: E501  # the lines of the tools are as long as they are
 

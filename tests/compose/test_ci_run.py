@@ -1,4 +1,4 @@
-"""What `.ci/run` decides: which suites a day has, whether `.ci/compose` has to run, and whether the disk is enough."""
+"""The decisions of `.ci/run`: the suites of a day, whether `.ci/compose` has to run, and whether the disk is enough."""
 
 import os
 import re

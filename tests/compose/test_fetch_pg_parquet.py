@@ -24,7 +24,7 @@ FIRST, AGAIN, RENAMED = ("0.5.1-1PIGSTY~test", "0.5.1-2PIGSTY~test", "0.5.1-1PGS
 
 @dataclass
 class Repository:
-    """What the script is told, and the folder it fills."""
+    """The script's variables, and the folder it fills."""
 
     url: str
     folder: Path
@@ -181,7 +181,7 @@ def test_a_package_at_hand_needs_no_repository(repository):
 
 
 def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(repository, tmp_path):
-    """What curl is given is seen by one that stands in for it; the archive itself comes over plain HTTP."""
+    """A substitute for curl records its arguments; the archive itself comes over plain HTTP."""
     (tmp_path / "bin").mkdir()
     curl = tmp_path / "bin/curl"
     curl.write_text(

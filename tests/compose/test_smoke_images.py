@@ -1,4 +1,4 @@
-""".ci/smoke-images with a `docker` command that writes down what it is asked: what counts as used, and what is left."""
+""".ci/smoke-images with a `docker` that records its calls: which images count as used, and which are left."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ esac
 
 
 def smoke(folder: Path, state: str = "running, healthy", of_run: int = 0) -> tuple[int, list[str], str]:
-    """Return the status, what docker was asked, and what was said."""
+    """Return the status, the calls of docker, and the output."""
     (folder / "docker").write_text(DOCKER)
     (folder / "docker").chmod(0o755)
     told = {"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(folder / "calls")}

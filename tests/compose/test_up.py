@@ -41,9 +41,9 @@ def without_docker(tmp_path):
 
 
 def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left on device'; exit 1", answers=""):
-    """A PATH with a docker that looks current, writes down how it is called and what is built, and builds nothing.
+    """A PATH with a docker that looks current, records its calls and the images asked for, and builds nothing.
 
-    `built` is what its builds end with; `answers` are cases of its own, which come first.
+    `built` is what its builds end with; `answers` are its own cases, which come first.
     """
     folder = tmp_path / "docker"
     folder.mkdir()
@@ -375,7 +375,7 @@ def test_env_has_every_line_of_the_example_and_random_secrets_that_are_not_print
     [
         ([], None, [str(os.getuid()), str(os.getgid())]),
         ([], ("4321", "4322"), ["4321", "4322", "", ""]),
-        ([], ("0", "0"), ["0", "0", "65532"]),  # root's services run as somebody else
+        ([], ("0", "0"), ["0", "0", "65532"]),  # root's services run as another user
         (["rootless"], ("4321", "4322"), ["0", "0", "65532", "0"]),  # who are the caller in its containers
     ],
 )
@@ -416,7 +416,7 @@ def test_images_that_are_built_here_have_a_name_that_no_registry_is_asked_for(ch
 
 @pytest.mark.long
 def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_path):
-    """What BuildKit prints of a build with a package in images/postgres/packages, instructions included."""
+    """BuildKit's output for a build with a package in images/postgres/packages, instructions included."""
     said = (
         "#11 [packages 3/3] RUN bash /fetch-pg-parquet\n"
         "#11 0.412 pg_parquet: using the packages in images/postgres/packages\n"

@@ -27,7 +27,7 @@ _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a cell may be other than a string: a `kind` of value, and the value as a number, a word or a truth."""
+    """The meaning of a cell other than a string: a `kind` of value, and the value as a number, a word or a truth."""
 
     kind: str
     value: Any

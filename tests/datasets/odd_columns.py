@@ -173,7 +173,7 @@ def _float(value: float) -> str:
 
 
 def found(column: pl.Series) -> list[Any]:
-    """Return what the values of a column of a frame mean: times as nanoseconds, floats as their bits."""
+    """Return the meaning of the values of a frame's column: times as nanoseconds, floats as their bits."""
     dtype = column.dtype
     if isinstance(dtype, pl.Map):  # which is not cast
         pairs = found(column.map.entries())
@@ -182,7 +182,7 @@ def found(column: pl.Series) -> list[Any]:
 
 
 def _stored(dtype: Any) -> Any:
-    """Return a dtype with the numbers that polars stores, in place of dates and times."""
+    """Return a dtype with the numbers that polars stores instead of dates and times."""
     if isinstance(dtype, pl.Struct):
         return pl.Struct({field.name: _stored(field.dtype) for field in dtype.fields})
     if isinstance(dtype, pl.Array):

@@ -33,7 +33,7 @@ def folder(once, tmp_path):
 
 
 def build(folder, layouts):
-    """Build and return what was done, in words."""
+    """Build, and return the steps in words."""
     done = []
     lineitem.ensure_all(folder, layouts, done.append)
     return done

@@ -1,4 +1,4 @@
-"""Layouts of lineitem: what the generator would quietly change is refused; a plan makes what is asked for, once."""
+"""Layouts of lineitem: a plan is refused if the generator would silently change it, else it makes all, once."""
 
 import pytest
 from hypothesis import given
@@ -100,5 +100,5 @@ def test_any_plan_ends_with_what_is_asked_for_and_no_more(asked, there):
 def test_the_bytes_of_a_plan_are_those_of_its_fullest_moment():
     part, file = Layout(4, 4, 0, 1).most_bytes, Layout(4, 4, 0, 2).most_bytes
     side_by_side = plan([Layout(4, 4, 0, 2), Layout(4, 4, 2, 2)], [])
-    assert most_bytes(side_by_side) == 2 * part + 2 * file  # one file finished, the other beside its two parts
+    assert most_bytes(side_by_side) == 2 * part + 2 * file  # one file finished, the other next to its two parts
     assert most_bytes([]) == 0

@@ -104,7 +104,7 @@ def wait_until(what):
 
 def has_ended(process):
     try:
-        return process.status() == psutil.STATUS_ZOMBIE  # where nobody asks for the end of orphans
+        return process.status() == psutil.STATUS_ZOMBIE  # where no process waits for the end of orphans
     except psutil.NoSuchProcess:
         return True
 

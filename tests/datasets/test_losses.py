@@ -1,4 +1,4 @@
-"""A transport that declares to lose a kind of values which stand in the data is left out, with the reason."""
+"""A transport is skipped, with the reason, if it declares to lose a kind of values that the data have."""
 
 import datetime as dt
 from dataclasses import replace

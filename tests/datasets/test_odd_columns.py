@@ -1,4 +1,4 @@
-"""Odd files of Parquet and Arrow, and odd frames: every value is what was put in, or they are refused in one line."""
+"""Odd files of Parquet and Arrow, and odd frames: every value stays as it was, or they are refused in one line."""
 
 from functools import cache
 from pathlib import Path

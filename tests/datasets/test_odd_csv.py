@@ -1,4 +1,4 @@
-"""Odd CSV files of every kind: each cell becomes what is written, or the file is refused in one line."""
+"""Odd CSV files of every kind: each cell keeps its value, or the file is refused in one line."""
 
 import csv
 import gzip

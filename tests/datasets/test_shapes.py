@@ -40,7 +40,7 @@ def test_a_shape_has_its_logical_types_the_bytes_it_says_and_the_same_rows_for_t
     nullable = {column.name for column in spec.columns if column.nullable}
     assert {series.name for series in frame if series.null_count()} == nullable
     of_parquet = Path(one.path).stat().st_size / 500
-    assert of_parquet < spec.bytes_a_row * 1.5  # a small file has its footer beside the rows
+    assert of_parquet < spec.bytes_a_row * 1.5  # a small file has its footer next to the rows
     arrow = sum(batch.nbytes for batch in spec.build(20_000, 7)) / 20_000
     assert 0.85 < arrow / BYTES_A_ROW[name] < 1.15
 

@@ -1,4 +1,4 @@
-"""Files of columns and frames of somebody's: two readers agree on every value, or the column and the row are named."""
+"""A user's columnar files and frames: two readers agree on every value, or the column and the row are named."""
 
 import datetime as dt
 import glob
@@ -194,7 +194,7 @@ def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
 def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int, of: str
 ) -> None:
-    """Of some MB: of what polars alone takes. Of less: of all that makes the file somebody's data.
+    """Of some MB: of what polars alone takes. Of less: of all that makes the file a user's data.
 
     A second reader takes as long as polars for a small file, because every value of it is compared. In CPU time, which
     a busy machine changes little, and the median of pairs that follow each other at once.
@@ -433,7 +433,7 @@ def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused()
     for index, said in (
         (pd.Index(["x", "y"]), r"the index has no name and holds values .*\(frame\.rename_axis"),
         (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "a part of the index has no name"),
-        (pd.Index([1, 2], name="a"), 'the index "a" and a column have one name'),
+        (pd.Index([1, 2], name="a"), 'the index "a" and a column have the same name'),
     ):
         with pytest.raises(LabError, match=said):
             reading.of_memory(frame.set_axis(index))

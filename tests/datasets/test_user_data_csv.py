@@ -1,4 +1,4 @@
-"""A CSV of somebody's: every cell becomes what is written there, or a string, or is refused with its line."""
+"""A user's CSV: every cell keeps its value, becomes a string, or is refused with its line."""
 
 import datetime as dt
 import gzip
@@ -25,7 +25,7 @@ def made(path: Path, content: str | bytes) -> Path:
 
 
 def read(path: Path, content: str | bytes, given: Options | None = None) -> pl.DataFrame:
-    """Return what is read of a CSV, once its program has read the same."""
+    """Return the frame read from a CSV, once its program has read the same."""
     own = data.from_file(made(path, content), options=given)
     module: dict[str, Any] = {}
     exec(loading.load("polars", own, loading.Source(path), ""), {"DATA": str(path)}, module)

@@ -1,4 +1,4 @@
-"""Somebody's own data as files of each form and as frames in memory: read as they stand, or refused."""
+"""A user's own data as files of each form and as frames in memory: read unchanged, or refused."""
 
 import datetime as dt
 import errno

@@ -1,4 +1,4 @@
-"""Own data of types that one database has and another has not: what they become, and what is refused."""
+"""Own data of types that one database has and another has not: their types, and refusals."""
 
 import datetime as dt
 from pathlib import Path

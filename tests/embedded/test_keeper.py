@@ -35,7 +35,7 @@ def shell(script: str, text: str = "") -> Command:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The working folder of a service, inside a lab's folder of its own."""
+    """The working folder of a service, inside a separate lab folder."""
     folder = tmp_path / "lab" / "service"
     folder.mkdir(parents=True)
     return folder
@@ -192,7 +192,7 @@ FLOCK = fcntl.flock
 
 
 def as_on_nfs(file: int, how: int) -> None:
-    """What flock(2) says of NFS: to exclude others, the descriptor must be for writing."""
+    """flock(2) on NFS: to exclude others, the descriptor must be for writing."""
     number = file if isinstance(file, int) else file.fileno()
     if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -233,7 +233,7 @@ def test_data_of_clickhouse_on_nfs_are_seen_to_be_in_use(tmp_path, monkeypatch):
 
 
 def left_after(root: Path) -> tuple[list[Path], list[str]]:
-    """Make a lab's folder in a root; return what was released before, and the names that are left of others."""
+    """Make a lab's folder in a root; return the resources released before, and the names left of others."""
     released: list[Path] = []
     folder, lock = made(root, released)
     os.close(lock)

@@ -34,7 +34,7 @@ _OF_KINDS = {"hostile.py"}  # in the folder of a database: each kind's rows are 
 
 UNCHANGED = "left out: unchanged since they came through"
 
-Known = Mapping[str, Mapping[str, str]]  # transport -> kind -> what the pair was like when it came through
+Known = Mapping[str, Mapping[str, str]]  # transport -> kind -> the pair as it was when it passed
 
 
 def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
@@ -139,7 +139,7 @@ def choose(entries: Sequence[Transport], known: Known, day: dt.date) -> tuple[di
 
 
 def main(file: str) -> None:
-    """Write what is due on this day, and say so in one line."""
+    """Write the pairs due on this day, and say so in one line."""
     due, counts = choose(select("*"), known(folder()), dt.date.today())
     Path(file).write_text(json.dumps(due), encoding="utf-8")
     told = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())

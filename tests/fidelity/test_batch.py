@@ -117,7 +117,7 @@ ALONE = ("one_row", "text_too_long")
 
 @pytest.fixture
 def made(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
-    """Ways into Postgres that write what they are given, and more or less than that."""
+    """Transports into Postgres that write the given rows, more rows, or fewer."""
     made = MadeUp(tmp_path / "made", up=WRITERS)
     made.join(monkeypatch)
     return made

@@ -29,7 +29,7 @@ from tests.made_up import MadeUp
 
 pytestmark = pytest.mark.process
 
-# All, or in .ci/run those that are due: what is left out is not collected (see tests/fidelity/due.py).
+# All, or in .ci/run those that are due: pairs that are left out are not collected (see tests/fidelity/due.py).
 CHOSEN = os.environ.get("LAB_PAIRS", "")
 DUE = None if CHOSEN in ("", "alone") else json.loads(Path(CHOSEN).read_text(encoding="utf-8"))
 ENTRIES = select("*" if DUE is None else ",".join(DUE))
@@ -65,7 +65,7 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
 
 
 @pytest.mark.long(always=True)  # LAB_PAIRS says which of them
-@pytest.mark.timeout(3_600)  # the first waits for all ways of its share
+@pytest.mark.timeout(3_600)  # the first waits for all transports of its share
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.id}@{SHARE[entry.id]}")
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
     findings = found(entry)

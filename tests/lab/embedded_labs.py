@@ -1,4 +1,4 @@
-"""What is inside an embedded lab, and what is left of one: its processes, its folders, the rows of its databases."""
+"""The inside of an embedded lab, and its remains: its processes, its folders, the rows of its databases."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Workers of a cluster and their scheduler, and what the doctor says of every service and transport."""
+"""Workers of a cluster and their scheduler, and the doctor's line on every service and transport."""
 
 import re
 import socket
@@ -40,7 +40,7 @@ def transport(engine: str = "", **changed: object) -> Transport:
 
 @pytest.fixture
 def listening() -> Iterator[int]:
-    """The port of somebody who listens."""
+    """The port of a process that listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -212,7 +212,7 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
     ways = [entry for entry in registry.catalogue().values() if entry.system in SYSTEMS]
     lacking = sum("pg_parquet" in entry.needs for entry in ways)
-    elsewhere = sum(bool(not_installed(entry.requires)) for entry in ways)  # engines with a lock of their own
+    elsewhere = sum(bool(not_installed(entry.requires)) for entry in ways)  # engines with their own lock
     assert f"ok   transports: {len(ways) - lacking - elsewhere} of {len(ways)} can run here" in done.stdout
     assert f"--   {lacking} transports of postgres.pg_parquet: the postgres 18." in done.stdout
     assert done.stdout.count("; fix: ") == 1
@@ -249,7 +249,7 @@ def test_a_service_that_does_not_answer_and_a_folder_that_a_server_cannot_read_f
 def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:
     with TemporaryDirectory(
         prefix='it\'s "shared" 100% :a '
-    ) as shared:  # not below tmp_path, which is closed to nobody
+    ) as shared:  # not below tmp_path, which the user of the servers cannot enter
         Path(shared).chmod(0o777)
         done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_IO_DIR": shared})
     assert f"ok   shared folder: {shared}: each side reads what the other writes\n" in done.stdout

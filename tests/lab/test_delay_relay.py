@@ -15,7 +15,7 @@ from harness.lab.delay_relay import DELAY_BYTES, Lane
 
 @dataclass
 class Ends:
-    """What a lane stands between, and its delay."""
+    """The two ends of a lane, and its delay."""
 
     lane: Lane
     sender: socket.socket

@@ -1,4 +1,4 @@
-"""What each extra brings and weighs is told in one line; which transports take packages of PyPI alone."""
+"""One line lists what each extra adds and its size; which transports need packages of PyPI only."""
 
 from importlib import metadata
 

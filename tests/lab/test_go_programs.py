@@ -1,4 +1,4 @@
-"""Programs compiled from Go: once on a machine, whoever asks for them at the same time."""
+"""Programs compiled from Go: once on a machine, even if several processes ask at the same time."""
 
 import contextlib
 import fcntl
@@ -111,7 +111,7 @@ def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(
     assert asking.wait(60) != 0
     with contextlib.suppress(psutil.NoSuchProcess):
         compiler = psutil.Process(int(pids.read_text()))
-        until(lambda: compiler.status() == psutil.STATUS_ZOMBIE)  # it may wait for long for whoever takes its status
+        until(lambda: compiler.status() == psutil.STATUS_ZOMBIE)  # it may wait long for its parent
     assert [path.name for path in cache.iterdir()] == ["minio.lock"]
 
 

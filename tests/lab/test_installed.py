@@ -29,7 +29,7 @@ from tests.commands import Command, succeeded
 from tests.lab.embedded_labs import clickhouse, nothing_is_left_in, postgres
 from tests.waiting import until
 
-# The wheel has another Postgres next to the one of the embedded lab: a real one in a folder of its own.
+# The wheel has another Postgres next to the one of the embedded lab: a real one in a separate folder.
 OTHER = wheel.find_installation().parent / "pginstall" / "bin"
 
 # A program that is called and configured as ClickHouse's, and is the engine of the gateway. It has the password from

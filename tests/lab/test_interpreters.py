@@ -1,4 +1,4 @@
-"""What requires Daft runs in an environment of its own and nothing else does; where it is missing one command is named.
+"""Only transports of Daft run in its separate environment; if it is missing, one command is named.
 
 The environments here hold empty packages; the one of `make engine ENGINE=daft` is tried by tests/transports.
 """
@@ -70,7 +70,7 @@ def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
 
 
 def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_next_to_it(own: Path) -> None:
-    """Neither the tests of a checkout, nor what is installed where the lab is."""
+    """Neither the tests of a checkout nor the packages installed for the lab."""
     install(own)
     here = own / "here"
     here.mkdir()

@@ -51,7 +51,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """In place of that of PySpark's own jars."""
+    """Instead of that of PySpark's own jars."""
     path = tmp_path / "jars"
     path.mkdir()
     return path

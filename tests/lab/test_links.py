@@ -46,7 +46,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def at_the_far_end(made: Links, call: Callable[[], _Answer]) -> _Answer:
-    """What a worker does that has entered the namespace of the wire, where there is one."""
+    """The calls of a worker that has entered the namespace of the wire, where there is one."""
     return made.wire.at_the_other_end(call) if made.wire else call()
 
 
@@ -183,14 +183,14 @@ def test_a_link_keeps_all_of_an_address_and_a_wire_its_port_too(made: Links) -> 
 
 @pytest.mark.parametrize("uri", ["http://here", "http://127.0.0.1"])
 def test_no_link_is_made_to_an_address_without_a_port(made: Links, uri: str) -> None:
-    with pytest.raises(LabError, match=r"no link to .*: it takes an address .*with a port"):
+    with pytest.raises(LabError, match=r".*: a link needs an address with a port"):
         made.over(uri, Limits(0, 0))
 
 
 def test_toxiproxy_makes_no_link_to_an_address_with_tls(made: Links) -> None:
     if made.wire:
         pytest.skip("it does not look at what it carries")
-    with pytest.raises(LabError, match="an address without TLS and with a port"):
+    with pytest.raises(LabError, match="an address with a port and without TLS"):
         made.over("https://here:1", Limits(0, 0))
 
 
@@ -299,7 +299,7 @@ def test_links_end_with_their_process_also_when_it_is_killed_and_loopback_stays_
 
 
 def loopback() -> list[str]:
-    """What the kernel says of it: its addresses and queue, the rules of routing, and what may go over other devices."""
+    """The kernel's view of it: its addresses and queue, the rules of routing, and what may go over other devices."""
     asked = ("ip address show lo", "tc qdisc show dev lo", "ip rule", "ip route show table local dev lo")
     said = [subprocess.run(one.split(), capture_output=True, text=True, check=False).stdout for one in asked]
     settings = [Path("/proc/sys/net/ipv4/conf", of, "route_localnet") for of in ("all", "default", "lo")]

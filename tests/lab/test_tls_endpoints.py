@@ -80,7 +80,7 @@ def test_a_client_of_http_has_tls_with_a_certificate_that_it_can_check(made, emb
     assert client.getresponse().read() == b"Ok.\n"
     client.close()
     assert made.used(embedded_lab.endpoints["clickhouse_http"], on=True)["tls_connections"] == 1
-    with pytest.raises(ssl.SSLCertVerificationError):  # who has not been told whom to trust
+    with pytest.raises(ssl.SSLCertVerificationError):  # a client without a trusted certificate
         HTTPSConnection(url.hostname, url.port, context=ssl.create_default_context()).connect()
 
 
@@ -132,7 +132,7 @@ def test_the_server_sees_a_client_leave(made, embedded_lab):
 
 
 def test_a_client_sees_the_end_of_what_a_server_says(made, embedded_lab):
-    """TLS has an end of its own: without it a client has to take the answer for cut off."""
+    """TLS has its own end mark: without it a client must treat the answer as cut off."""
     url = urlsplit(at_front(made, embedded_lab, "clickhouse_http", on=True))
     with (
         socket.create_connection((url.hostname, url.port)) as plain,

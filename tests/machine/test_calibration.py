@@ -1,4 +1,4 @@
-"""The calibration of the machine: every part is measured, and what was best is remembered."""
+"""The calibration of the machine: every part is measured, and the best figures are remembered."""
 
 import json
 

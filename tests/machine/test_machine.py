@@ -1,4 +1,4 @@
-"""What this machine has left is known, processes and their connections are found by a mark, and memory is limited."""
+"""The machine's free resources are known, a mark finds processes and their connections, and memory is limited."""
 
 import os
 import socket
@@ -153,7 +153,7 @@ def test_memory_that_two_processes_share_is_counted_once():
     usage.look([os.getpid()])
     alone = usage.peak_rss_bytes
     assert alone > 10_000_000
-    usage.look([2**22 + 1])  # nobody
+    usage.look([2**22 + 1])  # no process has this id
     assert (usage.peak_rss_bytes, usage.processes) == (alone, 1)
 
 
@@ -173,7 +173,7 @@ def take(limit: MemoryLimit, size: int) -> int:
 
 
 @pytest.mark.process
-@pytest.mark.alone  # the kernel ends a process: whoever runs beside would take it for a want of memory
+@pytest.mark.alone  # the kernel ends a process: another test would take it for a lack of memory
 def test_a_process_above_the_limit_is_ended_and_one_below_is_not():
     limit = memory_limit.make(60_000_000)
     try:

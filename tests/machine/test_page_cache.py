@@ -42,7 +42,7 @@ def test_warming_and_dropping_take_all_files(on_disk, tmp_path):
     page_cache.drop([on_disk, other])
     assert max(map(page_cache.resident_share, (on_disk, other))) < 0.01
     page_cache.warm([on_disk, other])
-    # Beside other tests the kernel may want a page for something else.
+    # While other tests run, the kernel may want a page for something else.
     assert min(map(page_cache.resident_share, (on_disk, other))) > 0.98
 
 

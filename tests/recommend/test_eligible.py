@@ -1,4 +1,4 @@
-"""Who may race, the reason of everybody who may not, and the column that rules the most of them out."""
+"""The transports that may race, the reason of each that may not, and the column that rules the most of them out."""
 
 import ast
 import datetime as dt

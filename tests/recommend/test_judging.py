@@ -1,4 +1,4 @@
-"""What a race has shown becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
+"""The result of a race becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
 
 import io
 import time
@@ -57,7 +57,7 @@ BUILT_IN = "postgres.adbc.write_polars_write_database"
 
 
 def recommended(**seconds: float | list[float]) -> Recommendation:
-    """What comes of a race of transports named by the constants of this file, seven runs each or as listed."""
+    """The result of a race of transports named by the constants of this file, seven runs each or as listed."""
     names = {name: globals()[name] for name in seconds}
     under_way = race_of(list(names.values()))
     for name, took in seconds.items():
@@ -133,7 +133,7 @@ def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection(
     assert recommended(TUNED=1.0, INGEST=2.0).built_in is None
     known = {entry.id for entry in registry.select("*") if entry.moves_a_frame and judging.built_in(entry)}
     assert {"postgres.sqlalchemy.write_pandas_to_sql", "postgres.connectorx.read_polars_read_database_uri"} <= known
-    assert "postgres.connectorx.read_pandas_binary" not in known  # connectorx.read_sql, a call of its own
+    assert "postgres.connectorx.read_pandas_binary" not in known  # connectorx.read_sql, a separate call
 
 
 def test_the_default_is_the_first_that_the_suite_names_for_the_direction_also_where_it_cannot() -> None:
@@ -264,7 +264,7 @@ FIRST, SECOND = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_p
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What becomes of runs in place of processes: the seconds of each call, and the clock that they move."""
+    """A replacement for processes: the seconds of each call, and the clock that they move."""
     clock: dict[str, Any] = {"now": 1_000.0, "took": {FIRST: 1.0, SECOND: 1.0}, "status": Status.OK, "ran": []}
 
     def perform(session: Any, todo: list[Run], on_row: Any) -> None:

@@ -1,4 +1,4 @@
-"""The program of every transport that can win a race: each runs as it stands, and moves every value."""
+"""The program of every transport that can win a race: each runs unchanged, and moves every value."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Set
@@ -52,7 +52,7 @@ FEW = 3  # programs of a wish, where it is not the transport that is tried
 
 
 def rich() -> pl.DataFrame:
-    """Numbers, texts, days, moments with and without a zone and decimals, each also with nulls."""
+    """Numbers, strings, dates, timestamps with and without a zone and decimals, each also with nulls."""
     start = dt.datetime(2025, 1, 1, 12)
     moments = pl.Series([start + dt.timedelta(hours=number) for number in range(ROWS)], dtype=pl.Datetime("us"))
     whole = pl.DataFrame(
@@ -118,7 +118,7 @@ def programs(
     few: int | None = None,
     without: Set[str] = frozenset(),
 ) -> dict[Path, Transport]:
-    """Write the program of each transport that may win, for a table of its own or for the one to be read."""
+    """Write the program of each transport that may win, for a new table or for the one to be read."""
     written = {}
     for number, entry in enumerate(eligible.divided(replace(wish, data=user_data))[0]):
         if entry.id in without or "pg_parquet" in entry.needs or entry.settings.get("async_insert") == "1":
@@ -249,7 +249,7 @@ def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scrip
 def run(
     written: dict[Path, Transport], wish: Asked, user_data: UserData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
-    """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
+    """Run programs; return the faults by transport; one that says it cannot cannot win, and has none."""
     wrong = {}
     for path, entry in written.items():
         ended, found = scripts.printed(path, variables(written, wish, made), entry.requires)

@@ -1,4 +1,4 @@
-"""What a program of a race says: what it installs, what was measured, where its data are, how to undo it."""
+"""The contents of a race's program: packages, figures, the place of its data, how to undo it."""
 
 import ast
 import os

@@ -21,7 +21,7 @@ def test_the_usual_spread_is_near_that_of_the_reference_run() -> None:
     assert USUAL_SPREAD.freedom / 2 < found.freedom < USUAL_SPREAD.freedom * 2
 
 
-def test_a_race_goes_by_the_scatter_of_its_own_runs_once_there_are_enough() -> None:
+def test_a_race_goes_by_its_own_scatter_once_there_are_enough_runs() -> None:
     race = Race([str(number) for number in range(ENOUGH)], 5_000, 1)
     assert race.spread == USUAL_SPREAD
     race.told = {5_000: {name: [1.0, 1.01 + int(name) / 1e4] for name in race.transports}}

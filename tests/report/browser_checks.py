@@ -1,4 +1,4 @@
-"""What a person must find on the page of `whole_run`, asked of a real browser.
+"""The things that a user must find on the page of `whole_run`, asked of a real browser.
 
 A check takes the page and what it did besides (`Seen`), and raises AssertionError where the page is not as it must be.
 """
@@ -12,7 +12,7 @@ from tests.report.whole_run import ROWS
 
 @dataclass
 class Seen:
-    """What a page did that a person does not see."""
+    """The events of a page that a user does not see."""
 
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ def no_letter_of_a_picture_is_cut_off(page, seen):
 
 
 def column(page, table, head):
-    """The texts of a column of a table, from top to bottom."""
+    """The strings of a column of a table, from top to bottom."""
     heads = table.locator("th").all_inner_texts()
     assert head in heads
     place = heads.index(head)

@@ -1,4 +1,4 @@
-"""The author's figures at the author's sizes beside ours at the nearest one."""
+"""The author's figures at the author's sizes next to ours at the nearest one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The figures of pictures before they are drawn: their texts, units, spreads, looks and conditions."""
+"""The figures of pictures before they are drawn: their labels, units, spreads, looks and conditions."""
 
 import re
 
@@ -192,7 +192,7 @@ def test_the_caption_names_what_has_no_mark_and_where_and_why():
     )
 
 
-def test_a_caption_with_many_ways_without_a_mark_names_some_and_counts_the_others():
+def test_a_caption_with_many_transports_without_a_mark_names_some_and_counts_the_others():
     rows = [scan("quick", 1, seconds=1.0)] + [scan(f"broken{number}", 1, Status.ERROR) for number in range(9)]
     found = caption(LINES, rows, cases_of(LINES, rows), published=False)
     assert len(re.findall(r"at 100 MB \(error\)", found)) == 6

@@ -1,4 +1,4 @@
-"""Figures as texts."""
+"""Figures as strings."""
 
 import pytest
 

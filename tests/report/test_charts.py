@@ -43,7 +43,7 @@ def composed(*arguments):
 
 
 def titles(root):
-    """What each mark says, from the first drawn to the last."""
+    """The label of each mark, from the first drawn to the last."""
     return [mark.find(f"{SVG}title").text for mark in root.iter() if mark.get("class") == "mark"]
 
 

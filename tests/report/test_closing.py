@@ -1,4 +1,4 @@
-"""What a run ends with on a terminal: the answers, within one screen whatever its width."""
+"""The end of a run on a terminal: the answers, within one screen whatever its width."""
 
 import io
 from dataclasses import replace

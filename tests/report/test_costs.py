@@ -1,4 +1,4 @@
-"""What a call and a row cost: the line through made-up runs of known costs, and what is not a line."""
+"""The cost of a call and of a row: the line through made-up runs of known costs, and runs that make no line."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_a_line_without_noise_is_found_as_it_is(fixed, marginal):
 
 @given(st.floats(1e-4, 1), st.floats(1e-8, 1e-4), st.lists(st.floats(0.5, 2), min_size=5, max_size=5))
 def test_the_line_is_the_most_likely_one_of_seconds_with_a_constant_coefficient_of_variation(fixed, marginal, factors):
-    """No line beside it has a smaller deviance, by the formula of the gamma distribution."""
+    """No other line has a smaller deviance, by the formula of the gamma distribution."""
     times = np.array([(fixed + marginal * rows) * factor for rows, factor in zip(SIZES, factors, strict=True)])
 
     def deviance(one, each):

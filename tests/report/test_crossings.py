@@ -25,7 +25,7 @@ def of(rows):
 
 
 def tables(rows):
-    """Who is fastest at which rows, and who costs what."""
+    """The fastest at each number of rows, and the costs."""
     about = replace(suite(), crossings=CrossingsWanted(WANTED))
     (fastest,), costs = crossing_tables(curves(about, summarise(rows, ())))
     return fastest, costs[0] if costs else None

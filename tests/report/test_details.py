@@ -1,4 +1,4 @@
-"""Stages and rates of jobs stand in a table with their units, the author's figures below ours."""
+"""Stages and rates of jobs are in a table with their units, the author's figures below ours."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stands beside the transports of a cluster run: bounds, the memory of workers, and one process first."""
+"""The tables next to the transports of a cluster run: bounds, the memory of workers, and one process first."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is not ok is listed with its reason, whatever happened and how often."""
+"""Each failure is listed with its reason, whatever happened and how often."""
 
 from harness.model import Status
 from harness.report.rankings import NOT_OK, not_ok, reasons

@@ -1,4 +1,4 @@
-"""The fidelity matrix: every pair has its mark, and what is not as declared is said."""
+"""The fidelity matrix: every pair has its mark, and each difference from the declaration is listed."""
 
 import csv
 from dataclasses import replace

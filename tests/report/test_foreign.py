@@ -1,4 +1,4 @@
-"""A results folder of somebody else: nothing in its names and messages is obeyed by who looks at its report."""
+"""A results folder of another person: its report obeys nothing in its names and messages."""
 
 import csv
 import html.parser

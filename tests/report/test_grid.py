@@ -1,4 +1,4 @@
-"""The grid: what became of each case is told by colour, mark and word, in the picture, the tables and a sentence."""
+"""The grid: colour, mark and word show the end of each case, in the picture, the tables and a sentence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Intervals of times and ratios: what few runs say, with what the other cases of their run say of their scatter."""
+"""Intervals of times and ratios: estimates from few runs, with the scatter of the other cases of their run."""
 
 import math
 import statistics

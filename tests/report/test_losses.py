@@ -1,4 +1,4 @@
-"""What ways lose is marked at their names, and stands once in a table made from results alone."""
+"""Transports that lose values have a mark at their names, and one line in a table made from results alone."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_the_table_has_a_column_for_each_fate_there_is_and_a_line_for_each_way_t
     )
 
 
-def test_a_run_whose_ways_declare_nothing_has_no_table_no_mark_and_no_note():
+def test_a_run_whose_transports_declare_nothing_has_no_table_no_mark_and_no_note():
     plain = summarise([row("postgres.c.write", seconds=0.125)], ())
     assert losses(plain) == []
     assert [one for table in rankings(plain) for one in table.notes if "†" in one] == []

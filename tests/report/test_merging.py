@@ -73,7 +73,7 @@ def test_a_package_that_no_way_uses_makes_no_difference():
     assert merging.merged(suite(), [LAPTOP, other], anyway=False)[1].differs == ()
 
 
-def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
+def test_a_run_that_does_not_say_what_its_transports_use_is_held_to_all_packages():
     runs = [
         changed(run, packages=run.environment["packages"] | {"maybe-used": number})
         for run, number in ((LAPTOP, 8), (SERVER, 9))

@@ -32,7 +32,7 @@ ROWS = [
 
 
 class Elements(HTMLParser):
-    """Every element of a page as (tag, attributes), every text with the tags it stands in, and tags out of balance."""
+    """Every element of a page as (tag, attributes), every string with the tags around it, and tags out of balance."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -72,7 +72,7 @@ def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
 
 
 def table(elements_or_text, title):
-    """The texts of the cells of one table of a page, row by row."""
+    """The strings of the cells of one table of a page, row by row."""
     body = re.search(rf'<table[^>]*aria-label="{re.escape(title)}.*?<tbody>(.*?)</tbody>', elements_or_text, re.S)[1]
     rows = re.findall(r"<tr.*?</tr>", body, re.S)
     return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td.*?</td>", one, re.S)] for one in rows]

@@ -1,4 +1,4 @@
-"""Ranks: only what is shown to be slower is behind another, without chains, and a control is behind nobody."""
+"""Ranks: only a case shown to be slower is behind another, without chains, and a control is behind no case."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What `lab compare` reads, `lab report` reads: whatever an environment of another version says or does not say."""
+"""`lab report` reads all that `lab compare` reads: whatever an environment of another version says or does not say."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The screen of a race: what stands on it, what is cut off where there is too much, and that it is one screen."""
+"""The screen of a race: its content, its cuts where there is too much, and its length of one screen."""
 
 import io
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def said(**more: object) -> list[str]:
 
 
 def detailed(**more: object) -> list[str]:
-    """What the report says below the table, without what the transports do."""
+    """The notes below the report's table, without those on the transports' steps."""
     return recommendation.details(replace(FOUND, **more))[2:]  # type: ignore[arg-type]
 
 
@@ -104,7 +104,7 @@ def rows(found: Recommendation) -> list[tuple[str, str]]:
 
 
 def screen(found: Recommendation, width: int, last: Sequence[str] = ()) -> str:
-    """What a person has on a terminal of this width."""
+    """The screen on a terminal of this width."""
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
     show(console, found, last)
     return console.file.getvalue()  # type: ignore[attr-defined]

@@ -36,12 +36,12 @@ LONG = f"/home/somebody/{'folder/' * 20}report.html"
 
 
 def terminal(width: int) -> Console:
-    """A terminal of this width that keeps what is printed."""
+    """A terminal of this width that keeps its output."""
     return Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
 
 
 def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
-    """Return what is on a terminal, whose lines fit but for a word that is alone; `said` is on it word by word."""
+    """Return the screen of a terminal, whose lines fit but for a word that is alone; `said` is on it word by word."""
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert [line for line in text.splitlines() if len(line) > width and len(line.split()) > 1] == []
     words = text.split()

@@ -1,4 +1,4 @@
-"""What `lab recommend --share` prints: five lines of Markdown that a table and a quotation are made of."""
+"""The output of `lab recommend --share`: five lines of Markdown that a table and a quotation are made of."""
 
 from dataclasses import replace
 

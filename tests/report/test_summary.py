@@ -158,7 +158,7 @@ def test_where_the_author_gives_seconds_alone_the_ratio_is_of_means_and_above_1_
         ({"parameters": {"rows": "1000"}}, True),
         ({"parameters": {"rows": "10"}}, False),
         ({"parameters": {"rows": "1000", "files": "2"}}, False),
-        ({"bytes": 1_000}, False),  # of another size than any case: it stands in a table of its own
+        ({"bytes": 1_000}, False),  # of another size than any case: it is in a separate table
     ],
 )
 def test_a_figure_is_next_to_cases_of_its_own_conditions_only(conditions, applies):
@@ -167,7 +167,7 @@ def test_a_figure_is_next_to_cases_of_its_own_conditions_only(conditions, applie
     assert summary.published_mean_seconds == (1.0 if applies else None)
 
 
-def test_a_failed_published_way_keeps_the_authors_figure_and_has_no_ratio():
+def test_a_failed_published_transport_keeps_the_authors_figure_and_has_no_ratio():
     published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
     (summary,) = summarise([row("a", Status.ERROR, published_row="the way")], published)
     assert (summary.published_mean_rows_per_s, summary.ratio_to_published) == (4_000, None)

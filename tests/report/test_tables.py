@@ -1,4 +1,4 @@
-"""Tables for a terminal: every cell is printed, letter by letter, whatever stands in it."""
+"""Tables for a terminal: every cell is printed, letter by letter, whatever it contains."""
 
 import io
 
@@ -45,7 +45,7 @@ def printed(*summaries, width=400, published=()):
 
 
 def rows(*summaries, width=400):
-    """The first table as one dict of header and text a row, each also found in what is printed."""
+    """The first table as one dict of header and text a row, each also found in the output."""
     (group,) = tables(list(summaries), width)
     table = group.renderables[1]
     heads = [str(column.header) for column in table.columns]
@@ -56,7 +56,7 @@ def rows(*summaries, width=400):
 
 
 def grid(*points, width):
-    """What is printed of a grid of two transports, the first of which has a long id."""
+    """The output for a grid of two transports, the first of which has a long id."""
     names = ("polars_with_a_name.scan_forced_async", "duckdb")
     scans = [scan(name, files, seconds=files * 1.25) for name in names for files in points]
     return printed(*summarise(scans, ()), width=width)
@@ -110,7 +110,7 @@ def test_a_failed_way_has_its_status_and_no_figures_of_ours_and_its_reason_below
     assert f"{status}: the reason (postgres.x.write_y)" in printed(way)
 
 
-def test_a_reason_that_several_ways_share_is_said_once():
+def test_a_reason_that_several_transports_share_is_shown_once():
     text = printed(failed(transport="postgres.x.a"), failed(transport="postgres.x.b"))
     assert "error: no (postgres.x.a, postgres.x.b)" in text
 

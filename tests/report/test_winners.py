@@ -1,4 +1,4 @@
-"""Maps of winners, pictures of costs and of crossings: what they say is what the runs show."""
+"""Maps of winners, pictures of costs and of crossings: their statements agree with the runs."""
 
 from dataclasses import replace
 

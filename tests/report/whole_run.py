@@ -1,4 +1,4 @@
-"""A made-up run with all that a page must stand: long and endless names, markup, failures, every picture."""
+"""A made-up run with all that a page must handle: long and endless names, markup, failures, every picture."""
 
 from harness.model import Status
 from harness.suites.suite import Picture, PublishedFigure

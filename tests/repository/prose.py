@@ -1,4 +1,4 @@
-"""What the repository says in words: pages written by hand, and docstrings, comments and messages of Python source."""
+"""The words of the repository: pages written by hand, and docstrings, comments and messages of Python source."""
 
 import ast
 import io
@@ -31,10 +31,27 @@ def docstrings(source: str) -> list[str]:
     return [text for text in found if text]
 
 
+def comments(source: str) -> list[str]:
+    """Return the comments of Python source; lines that follow each other are one."""
+    found: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            words, line = token.string.lstrip("#: "), token.start[0]
+            found[-1:] = [f"{found[-1]}\n{words}"] if found and line == last + 1 else [*found[-1:], words]
+            last = line
+    return found
+
+
+def names_of_tests(source: str) -> list[str]:
+    """Return the names of tests of Python source as sentences."""
+    functions = (node.name for node in ast.walk(parsed(source)) if isinstance(node, ast.FunctionDef))
+    return [name.replace("_", " ") for name in functions if name.startswith("test_")]
+
+
 def prose(source: str) -> str:
-    """Return what Python source says in words: docstrings, and comments."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return "\n".join([*docstrings(source), *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+    """Return the docstrings and the comments of Python source."""
+    return "\n\n".join([*docstrings(source), *comments(source)])
 
 
 def messages(source: str) -> list[str]:

@@ -78,7 +78,7 @@ def test_the_index_leads_to_every_page_and_counts_its_transports_by_operation():
     for part in re.split(r"^## ", catalogue.index(), flags=re.MULTILINE)[1:]:
         lines = [re.split(r" *\| *", line)[1:-1] for line in part.splitlines() if line.startswith("|")]
         if lines and lines[0][0] == "database":
-            continue  # of what the reference run measured
+            continue  # of the reference run's figures
         for row in lines[2:]:
             page = re.search(r"\(catalogue/(.+)\.md\)", row[0])[1]
             counted.update(
@@ -112,7 +112,7 @@ def test_every_kind_of_values_is_on_its_page():
 def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
     empty = SimpleNamespace(__doc__=None, __name__="empty")
     monkeypatch.setattr(catalogue.importlib, "import_module", lambda name: empty)
-    with pytest.raises(LabError, match="expected a docstring that says what the client is, found none"):
+    with pytest.raises(LabError, match="no docstring describes the client"):
         catalogue.introduction(registry.one("postgres.psycopg.write_polars_copy_text"))
 
 

@@ -78,7 +78,7 @@ def test_every_service_is_hardened_and_limited_and_no_password_reaches_a_build(f
         assert "for-tests-only" not in str(service.get("build"))
 
 
-def test_roots_services_run_as_somebody_else_and_what_reads_and_writes_their_folders_as_root():
+def test_roots_services_run_as_another_user_and_what_reads_and_writes_their_folders_as_root():
     services = configuration("debian", ENVIRONMENTS["root, behind a proxy"])["services"]
     assert {name: service["user"] for name, service in services.items()} == {
         "postgres": "65532:0",

@@ -92,7 +92,7 @@ def test_every_image_has_a_health_check_a_label_and_a_user_that_is_not_root(dock
 
 
 @every_service
-def test_health_is_asked_often_at_the_start_and_once_a_minute_while_ways_are_timed(dockerfile):
+def test_health_is_asked_often_at_the_start_and_once_a_minute_during_timed_calls(dockerfile):
     for entry in instructions(dockerfile):
         if entry.word == "HEALTHCHECK":
             options = dict(re.findall(r"--([a-z-]+)=(\d+)s?", entry.text.partition("CMD")[0]))

@@ -26,7 +26,7 @@ TYPED = (
 
 
 def typed():
-    """The commands of the lab in prose, by file: what stands in code after `lab`, without its comment."""
+    """The commands of the lab in prose, by file: the code after `lab`, without its comment."""
     for name in TYPED:
         for line in re.findall(r"(?:^ {4,}(?:- run: )?|`)(?:\.venv/bin/)?(lab [a-z][^`\n]*)", *_lines(name)):
             yield pytest.param(line, id=f"{name}: {line}")
@@ -169,7 +169,7 @@ OF_DOCKER = re.findall(r"^\| `(.+?)` \|", PAGE, re.MULTILINE)
 
 
 def printed() -> str:
-    """Return all source that prints, with strings that stand in several pieces put together."""
+    """Return all source that prints, with the pieces of a string joined."""
     files = (path for folder in ("harness", "environments", "compose") for path in (ROOT / folder).rglob("*"))
     sources = (path.read_text("utf-8") for path in files if path.is_file() and path.suffix in ("", ".py", ".tsv"))
     return re.sub(r"[\"']\s*\n\s*f?[\"']", "", "\n".join(sources)).replace("\\", "")

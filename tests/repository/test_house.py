@@ -13,7 +13,7 @@ from harness.systems import SYSTEMS
 from tests.repository.prose import parsed
 
 FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
-COMPUTED = "computed"  # a name that does not stand where it is imported
+COMPUTED = "computed"  # a name that the import does not spell out
 
 
 def imported(path: str, source: str) -> set[str]:
@@ -139,7 +139,7 @@ def test_only_the_settings_read_the_environment():
 
 
 def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
-    # A name may stand for a file of Python: `path`, `place` and `here` are the only ones of places.
+    # A name may mean a file of Python: `path`, `place` and `here` are the only ones of places.
     readers = r"\b(pd\.read_parquet|pq\.read_table|pq\.ParquetFile|csv\.read_csv|csv\.open_csv)"
     threaded = re.compile(readers + r"\((?!\s*(pa\.BufferReader\(|(path|place|here)\b))")
     of_databases = tuple(f"harness/transports/{name}/" for name in SYSTEMS)

@@ -1,4 +1,4 @@
-"""The generated pages are whole and the same each time, and what is stale is known, written and removed."""
+"""The generated pages are whole and the same each time, and stale ones are found, written and removed."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""The answers of README: what the reference runs say of the eight directions, by a derivation that made-up runs try."""
+"""README's answers for the eight directions, from the reference runs, by a derivation that made-up runs try."""
 
 import re
 from dataclasses import replace
@@ -142,7 +142,7 @@ def test_what_most_code_does_is_named_as_it_is_called(transport, call):
 
 
 def of_sizes(few, many, *others):
-    """What is said of runs at several sizes: the first transport costs less a call, the second less a row."""
+    """The sentence about runs at several sizes: the first transport costs less a call, the second less a row."""
     sizes = (1, 100, 1_000)
     rows = runs(few, line(0.01, 1e-4, sizes)) + runs(many, line(0.05, 1e-6, sizes))
     for one, other in others:
@@ -224,5 +224,5 @@ def test_a_database_that_came_after_the_reference_run_is_not_in_it(monkeypatch):
 def test_a_readme_without_its_two_marks_is_refused(text, tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text(text)
     monkeypatch.setattr(readme, "ROOT", tmp_path)
-    with pytest.raises(LabError, match="expected the lines <!-- reference:begin --> and"):
+    with pytest.raises(LabError, match="must have the lines <!-- reference:begin --> and"):
         readme.page()

@@ -1,4 +1,4 @@
-"""What is made from the reference runs: the page of results; and which run may become one."""
+"""The files made from the reference runs: the page of results; and which run may become one."""
 
 import json
 import re

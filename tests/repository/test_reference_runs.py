@@ -65,15 +65,15 @@ def test_it_is_small_and_names_no_path_of_the_machine(name):
             assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|usr|mnt|Users)/\S*", path.read_text()) == []
 
 
-def test_the_committed_fidelity_matrix_is_what_the_ways_declare():
-    """Where it is not: make it again, `lab verify --to results/fidelity`. Ways younger than it need not be in it."""
+def test_the_committed_fidelity_matrix_is_what_the_transports_declare():
+    """Where it is not: make it again, `lab verify --to results/fidelity`. It may lack transports that are newer."""
     with (ROOT / "results" / "fidelity" / "fidelity.csv").open(newline="", encoding="utf-8") as file:
         found = [row for row in csv.DictReader(file) if row["outcome"] != "unavailable"]
     assert len(found) > 10_000
     catalogue = registry.catalogue()
     for row in found:
         declared = catalogue[row["transport"]].lossy.get(row["kind"])
-        fine = {declared} if declared else {"exact", "converted", "refused"}  # refused: what the server cannot hold
+        fine = {declared} if declared else {"exact", "converted", "refused"}  # refused by the server
         assert row["outcome"] in fine, row
 
 

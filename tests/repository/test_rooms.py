@@ -1,4 +1,4 @@
-"""Every database is a room: it has what the lab asks of one, and nothing outside of it names it."""
+"""Every database is a room: it has all that the lab needs of one, and nothing outside of it names it."""
 
 import ast
 import inspect
@@ -30,7 +30,7 @@ PARTS: dict[str, type] = {
 
 
 def has(of: system.System, part: str) -> bool:
-    """Whether a room is to have a part: only what is shared can be looked at, and some it may be without."""
+    """Whether a room is to have a part: only shared folders can be checked, and some may be missing."""
     return of.shares_folder if part == "folder" else part not in system.OPTIONAL or not of.lacks(part)
 
 
@@ -38,7 +38,7 @@ ROOMS = [(of, part) for of in SYSTEMS.values() for part in PARTS if has(of, part
 
 
 def lacking(contract: type, room: Any) -> list[str]:
-    """What a room lacks of its contract, or has otherwise: a function, its parameters, a table of facts."""
+    """The differences of a package from its contract: a function, its parameters, a table of facts."""
     functions = {name: of for name, of in vars(contract).items() if inspect.isfunction(of) and name[0] != "_"}
     facts = {name for name in contract.__annotations__ if not hasattr(room, name)}
     wrong = {

@@ -71,6 +71,6 @@ def test_a_clone_of_git_for_windows_has_no_carriage_returns(tmp_path):
 
 
 def test_no_tracked_file_has_carriage_returns():
-    """Nothing is to change by itself when somebody adds a file."""
+    """A new file must not change anything by itself."""
     listed = subprocess.run(("git", "ls-files", "--eol"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert [line for line in listed.splitlines() if line.startswith(("i/crlf", "i/mixed"))] == []

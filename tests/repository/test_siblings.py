@@ -1,4 +1,4 @@
-"""What several modules of transports share is defined once, in siblings that hold no transport."""
+"""Code that several modules of transports share is defined once, in siblings that hold no transport."""
 
 import ast
 from collections import defaultdict

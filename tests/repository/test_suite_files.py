@@ -102,10 +102,10 @@ def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_
     smoke, default = (
         {(case.experiment, case.transport.id) for case in cases_of(suite, s)} for s in ("smoke", "default")
     )
-    if suite.name == "matrix":  # whose ways beyond the article are too many for two minutes
+    if suite.name == "matrix":  # whose transports beyond the article are too many for two minutes
         default = {(name, way) for name, way in default if registry.one(way).origin is not Origin.BEYOND}
         smoke, default = ({pair for pair in pairs if pair[0] == "matrix"} for pairs in (smoke, default))
-    if suite.name == "cluster":  # whose experiments are about the same ways, at sizes that take long
+    if suite.name == "cluster":  # whose experiments have the same transports, at sizes that take long
         ways = [
             [way for way in map(registry.one, {way for _, way in pairs}) if moves_parts(way)]
             for pairs in (smoke, default)

@@ -1,4 +1,4 @@
-"""Workflows of GitHub and of examples: who gets in, what is pinned, what is published."""
+"""Workflows of GitHub and of examples: permissions, pins, published files."""
 
 import re
 import subprocess

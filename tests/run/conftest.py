@@ -50,7 +50,7 @@ NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
 
 class Rig(AnyRig):
-    """Everything that a rig offers; writes down what it is asked, and says or raises what a test wants."""
+    """Everything that a rig offers; records its calls, and answers or raises as a test wants."""
 
     lab_name, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""
 
@@ -120,7 +120,7 @@ def perform(tmp_path, monkeypatch):
 
 @pytest.fixture
 def logs(tmp_path):
-    """What the logs of the run say, by file name."""
+    """The logs of the run, by file name."""
     return lambda: {path.name: path.read_text() for path in (tmp_path / "run" / "logs").glob("*")}
 
 

@@ -1,4 +1,4 @@
-"""The environment of a run is told by a fingerprint: what makes numbers incomparable changes it, nothing else does."""
+"""The fingerprint of a run's environment: it changes only with what makes numbers incomparable."""
 
 import copy
 import json
@@ -27,7 +27,7 @@ PLAN = Plan("stores", "smoke", "*", (Experiment("equal", "*", "integers", {"rows
 
 
 def request(**settings):
-    """What is asked of a run, whose servers are on the disk of this file."""
+    """The request for a run whose servers are on the disk of this file."""
     return RunRequest(settings=Settings(state_dir=HERE, **settings), plan=PLAN, rig="stores", lab="embedded")
 
 

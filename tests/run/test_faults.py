@@ -1,4 +1,4 @@
-"""What dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
+"""A process that dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ from tests.commands import wait_for_rows
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 COPY = "postgres.asyncpg.write_pandas_copy_text"
-ROWS = 300_000  # enough for the chosen ways to take more than a second
+ROWS = 300_000  # enough for the chosen transports to take more than a second
 
 
 def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
@@ -371,7 +371,7 @@ def tables_of_runs(lab: EmbeddedLab) -> list[str]:
 def ended_by(
     number: signal.Signals, arguments: tuple[str, ...], environment: dict[str, str], rows: int = 4, **more: object
 ) -> tuple[int, str, list[psutil.Process]]:
-    """Send a signal to a run that has some rows; return its exit code, what it said, and what is left of it."""
+    """Send a signal to a run that has some rows; return its exit code, its output, and its remains."""
     command = (sys.executable, "-m", "harness.cli", "run", "--passes", "300", *arguments)
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, **more

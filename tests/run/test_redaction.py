@@ -1,4 +1,4 @@
-"""No word of a client or server about somebody's own data gets into results: it may have a value in it."""
+"""No word of a client or server about a user's own data gets into results: it may have a value in it."""
 
 import pytest
 

@@ -273,7 +273,7 @@ def test_the_next_worker_imports_while_the_last_result_is_verified(perform_ahead
     assert rig.seen[0] == 2
     events, _ = rig.made.events()
     with_warmup = ["import", *["call", "called"] * 2]
-    assert events == with_warmup * 2  # nothing beside a call
+    assert events == with_warmup * 2  # nothing but a call
 
 
 def test_turned_off_it_starts_when_its_turn_comes(perform_ahead):

@@ -1,4 +1,4 @@
-"""`lab run` on somebody's own data: the whole matrix on a file or a query, what is left out, and how it goes on."""
+"""`lab run` on a user's own data: the whole matrix on a file or a query, skipped transports, and resuming."""
 
 import json
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_a_run_moves_a_file_out_and_in_skips_transports_that_lose_a_value_and_go
 
 @pytest.fixture
 def people(on_embedded_lab: dict[str, str]) -> Iterator[str]:
-    """A table that somebody asks."""
+    """A table that a user asks about."""
     with psycopg.connect(on_embedded_lab["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute("CREATE TABLE people AS SELECT 7 AS income, 'Smith of Elm' AS name")
         yield "people"

@@ -1,4 +1,4 @@
-"""A suite file is data: what is right is read and becomes a plan, what is wrong is one line that says so."""
+"""A suite file is data: a right one is read and becomes a plan, a wrong one gives one line that says so."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A database may go without some parts of its room: whoever asks for one is told which file is missing."""
+"""A database package may lack some modules: a call that needs one names the missing file."""
 
 import importlib.util
 import re
@@ -13,7 +13,7 @@ from harness.systems import SYSTEMS, system
 def test_a_room_without_a_part_that_it_may_go_without_says_so_where_it_is_asked_for(part, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for of in SYSTEMS.values():
-        said = f"expected harness/systems/{of.name}/{part}.py, found none: {system.OPTIONAL[part]}"
+        said = f"harness/systems/{of.name}/{part}.py is missing: {system.OPTIONAL[part]}"
         assert of.lacks(part) == said
         with pytest.raises(LabError, match=re.escape(said)):
             getattr(of, part)

@@ -60,7 +60,7 @@ def test_a_query_to_clickhouse_writes_nothing(embedded_lab: EmbeddedLab, query: 
 
 @pytest.fixture
 def in_schemas(embedded_lab: EmbeddedLab) -> Iterator[str]:
-    """The address of a role in a database of its own, with a table `here` in each of four schemas."""
+    """The address of a role in a separate database, with a table `here` in each of four schemas."""
     uri = embedded_lab.endpoints["postgres"]
     parts = urlsplit(uri)
     with psycopg.connect(uri, autocommit=True) as server:

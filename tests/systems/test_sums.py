@@ -1,4 +1,4 @@
-"""Sums of a table are the same where the client and where the server computes them, and see what is changed."""
+"""Sums of a table are the same where the client and where the server computes them, and show each change."""
 
 import datetime as dt
 import math
@@ -63,7 +63,7 @@ ROWS = 1_000
 
 
 def frame(rows: int = ROWS) -> pl.DataFrame:
-    """Every value of every logical type, beside others in each row."""
+    """Every value of every logical type, with others in each row."""
     columns = [pl.Series("row", range(rows), pl.Int32)]
     for name, logical in NAMES.items():
         columns.append(pl.Series(name, random.Random(logical).choices(VALUES[logical], k=rows), polars_dtype(logical)))

@@ -137,7 +137,7 @@ HOSTILE = {
 _OTHERS = (
     r'column "value": its values are not of one type'  # Arrow takes objects for signed integers, dicts for structs
 )
-_NO_UTF8 = 'column "value": a string is not UTF-8'  # a String says nothing of what is in it
+_NO_UTF8 = 'column "value": a string is not UTF-8'  # a String can have any content
 _LENGTHS = r"value: .*Duration.* does not convert to"  # which a Time64 is of up to 999 hours
 _TOO_WIDE = 'column "value": polars holds at most 38 digits'
 # What tuned transports refuse, by the frame that they write or read, or read as something else.
@@ -199,7 +199,7 @@ def numbered(values: pl.Series) -> pl.DataFrame:
 
 
 def wrong(one: Made, table: str) -> list[str]:
-    """Return what of a table is not as it should be."""
+    """Return the differences of a table from the right rows."""
     try:
         return one.tables.differences_in_table(one.system, table)
     except NotConvertible as error:  # which a run calls a mismatch

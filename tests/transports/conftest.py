@@ -52,7 +52,7 @@ def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
 
 @pytest.fixture
 def server(uri: str) -> Iterator[psycopg.Connection]:
-    """A connection beside those of the transports, with the hostile table, empty and without a key."""
+    """A further connection, with the hostile table, empty and without a key."""
     columns = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in COLUMNS.items())
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute(f'CREATE TABLE "{TABLE}" ({columns})')

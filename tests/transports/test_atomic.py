@@ -1,4 +1,4 @@
-"""What a write leaves in the table when one of its connections breaks: what its declaration says."""
+"""The rows that a write leaves when one of its connections breaks: what its declaration says."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Tables:
 
 
 def written(entry: Transport, uri: str, frame: Any, table: str) -> BaseException | None:
-    """Write a frame, and return what was raised."""
+    """Write a frame, and return the exception raised."""
 
     async def in_a_loop() -> None:
         async with registry.connect_of(entry)(uri) as connection:

@@ -1,4 +1,4 @@
-"""What the ClickHouse transports declare about themselves; none of these tests needs a server."""
+"""Declarations of the ClickHouse transports; none of these tests needs a server."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""A tuned write into ClickHouse leaves all rows or none, whatever ends it, and no table of its own.
+"""A tuned write into ClickHouse leaves all rows or none, whatever ends it, and no staging table.
 
-ClickHouse has no unique keys and no deadlocks: a row that it refuses stands here for a duplicate. Few rows go as one
-block, more by way of a table of their own; the fault tests are of both.
+ClickHouse has no unique keys and no deadlocks: a row that it refuses replaces a duplicate here. Few rows go as one
+block, more by way of a staging table; the fault tests are of both.
 """
 
 import datetime as dt
@@ -63,7 +63,7 @@ def frame_of(rows: int, months: int = 1) -> pl.DataFrame:
 
 
 def settled(server: clickhouse_driver.Client) -> tuple[int, list[tuple[str]]]:
-    """Return how many rows there are, and what tables beside, when the server has done what it was sent."""
+    """Return the number of rows and the other tables, once the server has done its work."""
     deadline = time.monotonic() + 30
     while server.execute("SELECT query FROM system.processes WHERE query LIKE 'INSERT INTO%whole%'"):
         assert time.monotonic() < deadline, "expected the server to be done within 30 s"
@@ -137,7 +137,7 @@ def test_rows_that_materialized_views_are_to_get_go_through_a_separate_table(ser
 
 
 def test_a_block_of_several_partitions_is_refused_by_the_server(server, monkeypatch, connection):
-    """What this process knows of partitions is not all that keeps the promise."""
+    """The promise does not rest only on this process's knowledge of partitions."""
     make(server, MONTHS)
     monkeypatch.setattr(clickhouse_write, "_goes_as_one_block", lambda *_: True)
     with pytest.raises(RuntimeError, match="Too many partitions for single INSERT block"):
@@ -177,7 +177,7 @@ def test_a_connection_that_breaks_in_a_block_leaves_nothing(engine, cut, server,
         with pytest.raises(REFUSALS):
             module.write_polars_tuned(connection, frame_of(FEW), "whole")
     assert len(broken) == 1
-    possible = {(0, ()), (FEW, ())} if cut == "behind it" else {(0, ())}  # that it arrived, nobody could say any more
+    possible = {(0, ()), (FEW, ())} if cut == "behind it" else {(0, ())}  # the client cannot know
     rows, others = settled(server)
     assert (rows, tuple(others)) in possible
     module.write_polars_tuned(connection, frame_of(FEW), "whole")

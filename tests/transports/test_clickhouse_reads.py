@@ -1,4 +1,4 @@
-"""What holds of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
+"""Rules of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
 
 import asyncio
 import datetime
@@ -31,7 +31,7 @@ OURS = [
 ]
 CONNECTORX = [entry for entry in OURS if entry.client == "connectorx"]
 READS = [entry for entry in OURS if entry not in CONNECTORX]
-# Kinds of values that are in the table below and that some ways are known to lose.
+# Kinds of values that are in the table below and that some transports are known to lose.
 LOSSES = {"int64_beside_null", "nul_character"}
 LOGICAL_TYPES = {
     "id": "int64", "u": "uuid", "d": "date", "i": "int32", "b": "int64", "t": "text", "f": "float64", "f2": "float64",
@@ -179,9 +179,9 @@ while True:
 
 @pytest.fixture(scope="module")
 def with_lz4(uris):
-    """The HTTP address of a relay that does for every request what the profile of a user does on a server."""
+    """The HTTP address of a relay that adds settings to every request, as a user's profile on a server does."""
     before, _, port = uris["clickhouse_http"].partition("/?")[0].rpartition(":")
-    # A process of its own: connectorx holds Python's lock while it waits for the answer.
+    # A separate process: connectorx holds Python's lock while it waits for the answer.
     relay = subprocess.Popen([sys.executable, "-c", PROFILE, port], stdout=subprocess.PIPE, text=True)
     assert relay.stdout
     yield f"{before}:{relay.stdout.readline().strip()}/?database={namespace()}"
@@ -236,11 +236,11 @@ def an_arrow_stream(batches):
 @every(
     entry
     for entry in registry.select("clickhouse.httpx.read_*_arrow_stream*")
-    if "http_" not in entry.id  # where what is cut off is the compression's own frame
+    if "http_" not in entry.id  # where the compression's own frame is cut off
 )
 @pytest.mark.parametrize("batches", [0, 1])
 def test_an_arrow_stream_that_ends_at_the_end_of_a_batch_is_not_taken_for_the_whole(entry, batches, cut_off):
-    with pytest.raises(RuntimeError, match="expected an Arrow stream with its end"):
+    with pytest.raises(RuntimeError, match=r"the Arrow stream of .* breaks off: it has no end mark"):
         read(entry, cut_off(an_arrow_stream(batches)), "t")
 
 
@@ -264,7 +264,7 @@ CUT = {
     ids=lambda part: getattr(part, "id", ""),
 )
 def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cut_off):
-    with pytest.raises(Exception, match=r"(?i)expected|invalid|magic|footer|file|not an arrow|found the end"):
+    with pytest.raises(Exception, match=r"(?i)breaks off|expected|invalid|magic|footer|file|not an arrow"):
         read(entry, cut_off(answer), "t")
 
 

@@ -1,4 +1,4 @@
-"""Our own ways into and out of ClickHouse: what is hard for an encoder of one's own, on a real engine."""
+"""The tuned ClickHouse transports: values that are hard for an encoder, on a real engine."""
 
 import datetime
 import math
@@ -32,7 +32,7 @@ def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
 
 @pytest.fixture
 def call(embedded_lab: EmbeddedLab, server: clickhouse_driver.Client) -> Callable[..., Any]:
-    """Call one of the four ways with an open connection of its own."""
+    """Call one of the four transports with a new connection."""
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
 
     def run(name: str, *arguments: Any) -> Any:

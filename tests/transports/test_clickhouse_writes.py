@@ -1,4 +1,4 @@
-"""The ways into ClickHouse beyond the published ones: hostile values come through, and what cannot be done is said."""
+"""Writes into ClickHouse beyond the published ones: they preserve hostile values, and name those they refuse."""
 
 import asyncio
 import datetime
@@ -59,7 +59,7 @@ def polars_frame() -> pl.DataFrame:
 
 
 def pandas_frame() -> pd.DataFrame:
-    """The same rows; what is missing among NumPy's floats is a NaN, there is nothing else for it."""
+    """The same rows; a missing value among NumPy's floats is a NaN, there is nothing else for it."""
     frame = polars_frame()
     columns = {name: pd.Series(frame[name].to_list(), dtype="str") for name in ("key", "text")}
     columns |= {"place": frame["place"].to_pandas(), "number": pd.Series(frame["number"].to_list(), dtype="Int32")}

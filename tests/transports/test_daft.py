@@ -1,6 +1,6 @@
-"""Loads and unloads by Daft, in workers of its own environment and on real servers: all at length.
+"""Loads and unloads by Daft, in workers of its separate environment and on real servers: all are long.
 
-They need `make engine ENGINE=daft`. Those on Ray start one of their own, two nodes of one core each.
+They need `make engine ENGINE=daft`. Those on Ray start their own cluster, two nodes of one core each.
 """
 
 import subprocess
@@ -89,8 +89,8 @@ def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
     assert tables[entry.system].sums().rows == 0
 
 
-# Each part is put into the table once plainly and once with a ledger; whoever does so with the second one dies of it,
-# when it is there.
+# Each part is put into the table once plainly and once with a ledger; the process that puts in the second one then
+# dies.
 _KILLED = """
 import os, signal, sys
 from functools import partial
@@ -131,6 +131,6 @@ def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_with_a_le
     assert done.returncode == 0, done.stderr
     assert {path.name for path in killed.iterdir()} == {"plain", "once"}
     part = ROWS // PARTS
-    answers = [line for line in done.stdout.splitlines() if line.startswith("[")]  # beside what Ray says
+    answers = [line for line in done.stdout.splitlines() if line.startswith("[")]  # next to Ray's messages
     assert answers == [str([part] * 4), str([part, 0, part, part])]
     assert made.sums().rows == 2 * ROWS + part

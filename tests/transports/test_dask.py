@@ -41,7 +41,7 @@ DAILY = registry.select(
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """A scheduler with two workers, which all tests share as one that is there already; the address is nobody's yet."""
+    """A scheduler with two workers, which all tests share; no process has its address yet."""
     folder = str(tmp_path_factory.mktemp("workers"))
     with client_of(Workers(2, "", folder=folder), []) as client:
         yield Workers(2, "", client.scheduler.address, folder)
@@ -69,7 +69,7 @@ def fill(system: str, uri: str, name: str, source: str) -> None:
 
 
 def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) -> Sums:
-    """Call a transport on a table and return the sums of what it loaded or unloaded."""
+    """Call a transport on a table and return the sums of the rows it loaded or unloaded."""
     with registry.connect_of(entry)(made.uri, replace(workers, uri=made.uri)) as connection:
         if entry.operation is Operation.LOAD:
             entry.function(connection, source, made.name)

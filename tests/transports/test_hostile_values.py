@@ -1,4 +1,4 @@
-"""Values that ways of our own once changed without a word, through the ways and servers that did it."""
+"""Values that our transports once changed silently, through the transports and servers that did it."""
 
 from pathlib import Path
 

@@ -89,7 +89,7 @@ def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: d
     given_back()
 
 
-# A write and a read over the same server, of clients that send names in different ways.
+# A write and a read over the same server, of clients that send names differently.
 WAYS = [
     ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
     ("postgres.asyncpg.write_polars_copy_binary", "postgres.asyncpg.read_pandas_prepared_rows"),
@@ -149,7 +149,7 @@ def test_a_bound_moves_a_table_whatever_its_name(
     assert of.executed() == ""
 
 
-# What the server is asked for in these ways is a name again: the columns of the key, or one to divide the table by.
+# These transports ask the server for a name again: the columns of the key, or one to divide the table by.
 BY_KEY = [
     entry
     for entry in registry.select("postgres.*sorted*,postgres.*_tuned")

@@ -44,8 +44,8 @@ AT_THE_BOUNDS = (
     ("1994-06-01", "0.06", None, False),
 )
 
-# Run in a process of its own: what each transport brings in through read calls, after a warm-up. Bytes that a process
-# takes from a mapped file do not pass through such a call.
+# Run in a separate process: count the bytes that each transport gets through read calls, after a warm-up. Bytes that a
+# process takes from a mapped file do not pass through such a call.
 BYTES_READ = """
 import json, os, sys
 from harness.imported import load

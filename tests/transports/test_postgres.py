@@ -1,4 +1,4 @@
-"""What holds for the Postgres transports without a server: declarations, statements, files, and when they connect."""
+"""Rules of the Postgres transports without a server: declarations, statements, files, and when they connect."""
 
 import inspect
 import os
@@ -25,7 +25,7 @@ PUBLISHED = [entry for entry in POSTGRES if entry.published]
 
 @pytest.fixture
 def closed_port():
-    """A loopback port on which nobody listens: it is bound for the length of the test, so nobody can take it."""
+    """A loopback port on which no process listens: it is bound for the length of the test, so none can take it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

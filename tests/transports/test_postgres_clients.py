@@ -1,4 +1,4 @@
-"""The ways through ADBC, SQLAlchemy and psycopg beyond the published ones, on a real Postgres with hostile values."""
+"""Transports of ADBC, SQLAlchemy and psycopg beyond the published ones, on a real Postgres with hostile values."""
 
 import datetime as dt
 import math
@@ -22,7 +22,7 @@ OURS = [
     for entry in select("postgres.adbc.*,postgres.psycopg.*,postgres.psycopg2.write_*,postgres.sqlalchemy.*")
     if entry.origin is Origin.BEYOND and not entry.function.__module__.endswith(HAVE_THEIR_OWN_TESTS)
 ]
-# What the shared kinds of hostile values mean here: whoever declares none of them has to bring every value through.
+# The shared kinds of hostile values here: a transport that declares none of them must preserve every value.
 LOST_HERE = {"nan", "negative_zero", "empty_text", "int64_beside_null"}
 WRITES = [entry for entry in OURS if entry.operation is Operation.WRITE]
 READS = [entry for entry in OURS if entry.operation is Operation.READ]
@@ -124,7 +124,7 @@ def given(entry: Transport, frame: pl.DataFrame = FRAME) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as it stands in FRAME: whatever says missing is None, but NaN stays NaN."""
+    """Return a value as it is in FRAME: every missing value is None, but NaN stays NaN."""
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, bytes):
@@ -134,7 +134,7 @@ def plain(value: Any) -> Any:
 
 
 def values_of(returned: Any, name: str, nan_is_null: bool) -> list[str]:
-    """Return one column in the order of the key, each value written out: -0.0 and NaN are told apart from others."""
+    """Return one column in the order of the key, each value written out: -0.0 and NaN differ from others."""
     keys, column = returned["id"].to_list(), [plain(value) for value in returned[name].to_list()]
     if name == "a_uuid":
         column = [value if value is None or value != value else str(value) for value in column]
@@ -223,7 +223,7 @@ def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
     held = "SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND pid <> pg_backend_pid()"
     with psycopg.connect(uri, autocommit=True) as other, connect_of(entry)(uri) as connection:
         entry.function(connection, TABLE)
-        # A client that has closed a connection of its own does not wait for the server.
+        # A client that has closed its own connection does not wait for the server.
         until(lambda: other.execute(held, [quoted(TABLE)]).fetchone() == (0,))
 
 

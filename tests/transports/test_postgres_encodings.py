@@ -1,4 +1,4 @@
-"""The tuned Postgres ways know UTF-8 alone, and ask for it: whatever a database, a role or an environment has."""
+"""The tuned Postgres transports know UTF-8 alone and ask for it, whatever a database, role or environment has."""
 
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit, urlunsplit

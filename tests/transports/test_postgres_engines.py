@@ -1,4 +1,4 @@
-"""What holds for the Postgres transports of other engines: on a real server and hostile rows, value by value."""
+"""Rules of the Postgres transports of other engines: on a real server and hostile rows, value by value."""
 
 import uuid
 from datetime import date
@@ -202,7 +202,7 @@ def test_a_binary_copy_that_is_cut_off_anywhere_is_refused(server: psycopg.Conne
 def test_a_binary_copy_of_other_columns_than_expected_is_refused(
     types: dict[str, str], server: psycopg.Connection
 ) -> None:
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match=r"too few or too many values|not as long as one of"):
         copy_binary._decode(payload_of(server, "SELECT 1, 'text'"), types)
 
 

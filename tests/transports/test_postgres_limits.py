@@ -35,7 +35,7 @@ def test_an_empty_table_sends_no_row(connections):
 def test_an_answer_that_ends_in_an_error_is_no_bound(connections, table):
     connections[0].execute("CREATE VIEW bound_that_fails AS SELECT 1 / (n - 20000) FROM bound")
     try:
-        with pytest.raises(RuntimeError, match="expected the end of a SELECT"):
+        with pytest.raises(RuntimeError, match="the server broke its answer off"):
             bounds.read_select_binary_thrown_away(connections, table)
         assert connections[0].execute("SELECT 1").fetchone() == (1,)
     finally:
@@ -45,5 +45,5 @@ def test_an_answer_that_ends_in_an_error_is_no_bound(connections, table):
 def test_a_server_that_goes_away_is_said(connections, uri):
     with psycopg.connect(uri, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", [connections[1].info.backend_pid])
-    with pytest.raises((RuntimeError, OSError), match=r"expected the end of a SELECT|closed the connection|reset|pipe"):
+    with pytest.raises((RuntimeError, OSError), match=r"broke its answer off|closed the connection|reset|pipe"):
         bounds._throw_away(connections[1], "SELECT pg_sleep(5)")

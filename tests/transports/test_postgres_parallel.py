@@ -1,4 +1,4 @@
-"""What holds for the Postgres transports over several connections: all rows or none, and one moment of the table."""
+"""Rules of the Postgres transports over several connections: all rows or none, and one moment of the table."""
 
 import inspect
 import threading
@@ -19,7 +19,7 @@ PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__
 WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
 # Of each module the first; connectorx opens its connections itself.
 CONNECTED = {entry.client: entry for entry in reversed(PARALLEL) if entry.client != "connectorx"}
-# Who says so in its line of the catalogue; connectorx starts its queries itself, see below.
+# Those whose line in the catalogue says so; connectorx starts its queries itself, see below.
 UNDER_ONE_SNAPSHOT = [
     entry
     for entry in PARALLEL

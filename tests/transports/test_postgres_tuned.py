@@ -1,4 +1,4 @@
-"""The tuned Postgres ways against the real server: hostile values, whole tables, and nothing left after an error."""
+"""The tuned Postgres transports on a real server: hostile values, whole tables, and nothing left after an error."""
 
 import datetime as dt
 import threading

@@ -1,7 +1,7 @@
 """Two parallel writers of one table that have the same keys: one gets all its rows in, the other none, in bounded time.
 
-Each writer commits when all its connections are done. Where they could wait for each other over those (a connection of
-the one for a row of the other and the other way round), Postgres would see no circle, and both would wait for ever.
+Each writer commits when all its connections are done. If each had a connection that waits for a row of the other,
+Postgres would see no circle, and both would wait for ever.
 """
 
 import multiprocessing

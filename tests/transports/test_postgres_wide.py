@@ -1,4 +1,4 @@
-"""A tuned read of many columns: every value, and what is asked of the server for it, of such tables alone."""
+"""A tuned read of many columns: every value, and the queries sent for such tables alone."""
 
 import polars as pl
 import psycopg

@@ -1,4 +1,4 @@
-"""Loads and unloads by Ray Data, on workers of its own and on real servers: rows arrive, and nothing is left."""
+"""Loads and unloads by Ray Data, on its own workers and on real servers: rows arrive, and nothing is left."""
 
 import os
 import secrets
@@ -46,7 +46,7 @@ MARK = "LAB_JOB"
 
 @dataclass
 class Database:
-    """A database, its address, the reference client, and what the transports of Ray are called with first."""
+    """A database, its address, the reference client, and the first arguments of Ray's transports."""
 
     system: System
     uri: str
@@ -62,7 +62,7 @@ class Database:
         return self.system.sums.sums(self.client, TABLE, SPEC.logical_types)
 
     def moved(self, entry: Transport, source: str, folder: Path) -> Sums:
-        """Call a transport on the table and return the sums of what it loaded or unloaded."""
+        """Call a transport on the table and return the sums of the rows it loaded or unloaded."""
         if entry.operation is Operation.LOAD:
             entry.function(self.connection, source, TABLE)
             return self.sums()

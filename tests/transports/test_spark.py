@@ -1,4 +1,4 @@
-"""Every transport of Spark on real databases, on workers of its own: rows arrive, and nothing is left afterwards."""
+"""Every transport of Spark on real databases, on its own workers: rows arrive, and nothing is left afterwards."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ REFUSED = "clickhouse.spark.load_jdbc"  # the table has a UUID
 
 @dataclass
 class Spark:
-    """A database, and what the transports of Spark are called with first."""
+    """A database, and the first arguments of Spark's transports."""
 
     system: System
     uri: str

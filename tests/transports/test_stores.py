@@ -38,7 +38,7 @@ EDGES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def away_from_home(tmp_path_factory):
-    """Import ParquetDB where what it leaves behind harms nobody: a log file, a configuration, variables of a .env."""
+    """Import ParquetDB where its leftovers do no harm: a log file, a configuration, variables of a .env."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("PYTHON_DOTENV_DISABLED", "1")

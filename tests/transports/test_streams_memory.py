@@ -1,4 +1,4 @@
-"""Streams of one process take as much memory for many rows as for few, each in a process of its own."""
+"""Streams of one process take as much memory for many rows as for few, each in a separate process."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ SMALLER = {
     },
 }
 FEW, MANY = 300_000, 1_200_000
-MOST_GROWTH = 80 << 20  # half of what the rows take by which they differ
+MOST_GROWTH = 80 << 20  # half of the memory of the rows by which they differ
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def expected(file: Path) -> Sums:
 
 
 def peak(entry: Transport, server: Server, filled: Filled, rows: int, streamed: dict[int, Path], folder: Path) -> int:
-    """Return by how much a process of its own grew while it moved so many rows, after 2,000 as a warm-up."""
+    """Return by how much a separate process grew while it moved so many rows, after 2,000 as a warm-up."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, server.lab.endpoints[entry.endpoint])
     arguments = []
     for number, size in enumerate((rows, ROWS)):

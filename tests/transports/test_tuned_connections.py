@@ -1,4 +1,4 @@
-"""The connections of the tuned ways stay usable: over a hundred calls, good ones and refused ones in any order."""
+"""The connections of the tuned transports stay usable: a hundred calls, good and refused ones in any order."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def refused(error: type[Exception], text: str, function: Callable[..., object], 
 
 @pytest.fixture
 def server(uri: str):
-    """A connection beside those of the ways, and what there is to read."""
+    """A connection apart from those of the transports, and a table to read."""
     with psycopg.connect(uri, autocommit=True) as connection:
         drop = "DROP TABLE IF EXISTS kept, changing, priced, endless, written CASCADE"
         connection.execute(drop)
@@ -213,7 +213,7 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
         write = clickhouse_tuned.write_polars_tuned
 
         def good() -> None:
-            server.execute("TRUNCATE TABLE written")  # what was written before a failure stays
+            server.execute("TRUNCATE TABLE written")  # rows written before a failure stay
             write(connection, FRAME, "written")
             assert server.execute("SELECT count(), sum(number) FROM written") == [(ROWS, sum(range(ROWS)))]
 

@@ -1,4 +1,4 @@
-"""What the tuned transports say of a frame or a table that they cannot take: which column, what is wrong, the fix."""
+"""Messages of the tuned transports about a frame or a table they cannot take: the column, the problem, the fix."""
 
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What tests of the tuned transports share: a database of their own in ClickHouse, and each of the writes."""
+"""Shared by tests of the tuned transports: a separate database in ClickHouse, and each of the writes."""
 
 import inspect
 from collections.abc import Callable, Iterator

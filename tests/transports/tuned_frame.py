@@ -1,4 +1,4 @@
-"""A frame of what is hard for an encoder of one's own: texts of all layouts, floats, nulls, the ends of ranges."""
+"""A frame of values that are hard for an encoder: strings of all layouts, floats, nulls, the ends of ranges."""
 
 import datetime
 import math
@@ -6,7 +6,7 @@ import struct
 
 import polars as pl
 
-SIZES = (0, 4, 5, 8, 12, 13, 31, 32, 33, 127, 128, 16_383, 16_384, 1_000_000)  # of texts: where a layout changes
+SIZES = (0, 4, 5, 8, 12, 13, 31, 32, 33, 127, 128, 16_383, 16_384, 1_000_000)  # of strings: where a layout changes
 TEXTS = [None, r"\N", "a\tb\n'\"\\", "nul\0nul", "😀", "äöü" * 5, "€" * 4, "ß" * 3_000, *("x" * size for size in SIZES)]
 FLOATS = [None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308]
 UUIDS = [None, "00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-fedc-ba9876543210"]

@@ -82,9 +82,9 @@ def test_what_has_no_json_is_not_sent():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"file": []}, r"ParquetJob \(transport, .*, files, warmup_files\), found an unknown file"),
-        ({"files": ...}, r"ParquetJob \(.*\), found no files"),
-        ({"files": ..., "file": [], "colour": 1}, "found no files, an unknown colour, an unknown file"),
+        ({"file": []}, r"ParquetJob: an unknown file; its fields are transport, .*, files, warmup_files$"),
+        ({"files": ...}, r"^ParquetJob: no files; its fields are "),
+        ({"files": ..., "file": [], "colour": 1}, "no files, an unknown colour, an unknown file; its fields are "),
     ],
 )
 def test_fields_too_many_or_too_few_are_named(change, said):
@@ -96,7 +96,7 @@ def test_fields_too_many_or_too_few_are_named(change, said):
 def test_fields_that_are_missing_within_a_job_are_named():
     fields = json.loads(line(JOBS[0]))
     del fields["addresses"]["s3"]["region"]
-    with pytest.raises(ValueError, match=r"expected the fields of Bucket .*, found no region"):
+    with pytest.raises(ValueError, match=r"^Bucket: no region; its fields are "):
         made(DatabaseJob, fields)
 
 
@@ -109,6 +109,5 @@ def test_a_worker_that_is_handed_a_job_of_another_version_says_so_and_ends(tmp_p
     worker = Worker(tmp_path / "log")
     answer = worker.ask(NewerJob(transport="a.b.c", folder="", files=[], warmup_files=[], stays=True), 120).answer
     assert answer.status is Status.ERROR
-    assert answer.error.startswith("ValueError: expected the fields of ParquetJob (transport, ")
-    assert answer.error.endswith("found an unknown colour")
+    assert answer.error.startswith("ValueError: ParquetJob: an unknown colour; its fields are transport, ")
     assert worker.ended

@@ -1,4 +1,4 @@
-"""The worker without any database: its events in order, what it says of failures; it outlives no parent."""
+"""The worker without any database: its events in order, its messages of failures; it outlives no parent."""
 
 import os
 import select
@@ -300,7 +300,7 @@ def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(la
         assert not worker.ended
         panicked = worker.ask(replace(job, transport="made.up.read_panic"), 120)
         assert panicked.answer == Failed(Status.ERROR, "Panic: out of range")
-        assert worker.ended  # nobody knows in what state a panic leaves a client
+        assert worker.ended  # a panic leaves a client in an unknown state
     finally:
         worker.end()
     assert worker.ended

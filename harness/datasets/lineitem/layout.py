@@ -42,7 +42,7 @@ class Layout:
         if scale < _SMALLEST_SCALE_FACTOR or (scale > 1 and scale != int(scale)):
             raise LabError(
                 f"scale factor {scale}: choose {_SMALLEST_SCALE_FACTOR} to 1, or a whole number above; "
-                "TPC-H's generator silently cuts others"
+                "TPC-H's generator silently changes others"
             )
         if self.parts < scale:
             raise LabError(

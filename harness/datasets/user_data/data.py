@@ -202,4 +202,4 @@ def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequen
 
 
 def _none(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
-    raise LabError("somebody's own data are not built")
+    raise LabError("a user's own data are not built")

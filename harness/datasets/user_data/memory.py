@@ -115,8 +115,8 @@ def _with_index(frame: Frame) -> Frame:
         )
     if twice := [name for name in names if name in frame.columns]:
         raise LabError(
-            f'the index "{twice[0]}" and a column have one name: rename one (frame.rename_axis), or drop the index '
-            "(frame.reset_index(drop=True))"
+            f'the index "{twice[0]}" and a column have the same name: rename one (frame.rename_axis), '
+            "or drop the index (frame.reset_index(drop=True))"
         )
     kept = frame.reset_index(drop=True)
     for place, name in enumerate(names):  # reset_index() itself turns objects that are integers and None into floats

@@ -222,7 +222,7 @@ class ClusterRig(DatabaseRig):
 
 
 def lacking(case: Case) -> str:
-    """Name what the case's database package lacks of this rig's needs; empty if it has everything."""
+    """Name the module that this rig needs and the case's database package lacks; empty if it has everything."""
     system, parts = SYSTEMS.get(case.transport.system), ["sums"]
     parts += ["concurrent_changes"] if _MORE.keys() & case.parameters.keys() else []
     return next((reason for part in parts if system and (reason := system.lacks(part))), "")

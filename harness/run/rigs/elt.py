@@ -113,7 +113,7 @@ class EltRig(OnObjectStore):
         types = self._types(case)
         missing = types.keys() - set(pq.read_schema(path).names)
         if missing:
-            return Checked([f"expected the columns {', '.join(types)}, found none called {', '.join(sorted(missing))}"])
+            return Checked([f"no column {', '.join(sorted(missing))}; the file needs {', '.join(types)}"])
         found = self._read(case)([str(path)], types, "/raw/")
         return Checked(row_sums.differences(self._expected(case), found), _converted(path), details)
 

@@ -1,4 +1,4 @@
-"""What is asked of a run, and the interface between rigs and the runner.
+"""The request for a run, and the interface between rigs and the runner.
 
 A rig is a module with `opened(request)` and `REQUIRES`. These are the modules that the rig itself needs, for any
 transport, beyond the lab's base dependencies.
@@ -40,7 +40,7 @@ class Stop(LabError):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What is asked of a run: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
+    """The request for a run: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
     `folder` is that of the run to complete. `say` announces slow steps. `traces` keeps the cores that runs use over
     time. `user_data` are the user's own data, if any. `ready` is called once the servers accepted the data, before
@@ -192,7 +192,7 @@ def wrong_value(case: Case, name: str, choices: str) -> LabError:
 
 
 def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:
-    """Return a dataset's facts for environment.json, without its path; for a described one also its columns."""
+    """Return a dataset's facts for environment.json: its columns if it has a spec with them, and never its path."""
     facts = asdict(dataset)
     del facts["path"]
     if spec and spec.columns:

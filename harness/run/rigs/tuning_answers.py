@@ -1,6 +1,6 @@
 """Checks of the tuning suite's results and files against the generator's known rows.
 
-A client other than the writer reads what was written. Polars reads files. Only DuckDB reads a database file, and it
+A client other than the writer reads the rows back. Polars reads files. Only DuckDB reads a database file, and it
 passes the rows to Polars.
 """
 

@@ -149,7 +149,7 @@ def load(
     Raises ValueError for an `order`, because ClickHouse tables have their own.
     """
     if order:
-        raise ValueError(f"expected no order for a ClickHouse table, found {order}")
+        raise ValueError(f"order {order}: a ClickHouse table has its own order; pass none")
     # clickhouse-connect keeps a quoted name; it would read the name "a" (with quotes) as already quoted.
     columns = list(map(identifier, logical_types))
     with open(parquet, "rb") as file:

@@ -11,7 +11,7 @@ def create_table():
     with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(CREATE_TABLE)'''
 CREATE_BY_ARROW_WIRE = "connection[0].execute(CREATE_TABLE)"
-# What `load` does for a query: `table` is its rows in Arrow.
+# `load` for a query: `table` is its rows in Arrow.
 SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
 SELECT = """\
 from adbc_driver_postgresql import dbapi

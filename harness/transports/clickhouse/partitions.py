@@ -1,4 +1,4 @@
-"""What workers do with parts of the rows in ClickHouse: exactly once, all or nothing, or from one snapshot.
+"""The work of workers on parts of the rows in ClickHouse: exactly once, all or nothing, or from one snapshot.
 
 Tokens: https://clickhouse.com/docs/operations/settings/settings#insert_deduplication_token, clones:
 https://clickhouse.com/docs/sql-reference/statements/create/table#with-a-schema-and-data-cloned-from-another-table

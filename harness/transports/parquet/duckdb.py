@@ -42,10 +42,10 @@ def scan(connection, files):
 def scan_memory_limit(connection, files):
     """Count with SQL over read_parquet under a memory limit of 64 MB for all of DuckDB.
 
-    The default limit is 80 % of the machine's memory. 64 MB is a twentieth of what the published benchmark measured for
-    one file of 140 GB. It was enough for DuckDB 1.5 in every trial, up to 128 threads or 6 million rows in one row
-    group. The limit does not cover all of the process's memory: 200 MB instead of 330 for a file of 9,000 row groups. A
-    scan has nothing to spill, so exceeding the limit is an error.
+    The default limit is 80 % of the machine's memory. 64 MB is a twentieth of the published benchmark's figure for one
+    file of 140 GB. It was enough for DuckDB 1.5 in every trial, up to 128 threads or 6 million rows in one row group.
+    The limit does not cover all of the process's memory: 200 MB instead of 330 for a file of 9,000 row groups. A scan
+    has nothing to spill, so exceeding the limit is an error.
     """
     connection.execute("SET memory_limit = '64MB'")
     return _count(connection, files)

@@ -1,4 +1,4 @@
-"""What workers do with parts of the rows in Postgres: exactly once, all or nothing, or from one snapshot.
+"""The work of workers on parts of the rows in Postgres: exactly once, all or nothing, or from one snapshot.
 
 The ledger: https://www.postgresql.org/docs/current/sql-insert.html#SQL-ON-CONFLICT, the snapshot:
 https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION

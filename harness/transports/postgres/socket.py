@@ -58,7 +58,7 @@ def _throw_away(connection, query):
                 tail = (tail + bytes(buffer[max(size - _TAIL, 0) : size]))[-_TAIL:]
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option also applies to the connection
     if end[2] is None:
-        raise RuntimeError(f"expected the end of a SELECT, found {tail!r}")
+        raise RuntimeError(f"the server broke its answer off; no SELECT ends with {tail!r}")
     return int(end[2])
 
 

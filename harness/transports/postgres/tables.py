@@ -1,4 +1,4 @@
-"""What several Postgres clients ask about a table, send of a frame, and how several connections share one table."""
+"""Shared by Postgres clients: questions about a table, parts of a frame, and one table over several connections."""
 
 import os
 from contextlib import ExitStack, contextmanager

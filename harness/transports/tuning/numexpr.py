@@ -26,7 +26,7 @@ def triad(connection, elements, threads):
 
     elements, threads = int(elements), int(threads)
     if threads > numexpr.MAX_THREADS:
-        raise Unsupported(f"numexpr has at most {numexpr.MAX_THREADS} threads; set NUMEXPR_MAX_THREADS={threads}")
+        raise Unsupported(f"{threads} threads: numexpr allows {numexpr.MAX_THREADS}; set NUMEXPR_MAX_THREADS={threads}")
     numexpr.set_num_threads(threads)
     arrays = {"b": numpy.full(elements, 2.0), "c": numpy.full(elements, 0.5)}
     result, rounds = numpy.zeros(elements), []

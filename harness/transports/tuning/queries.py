@@ -1,4 +1,4 @@
-"""What is timed around an upload or a download: a table is written to files before, or a query runs on them after."""
+"""The timed call around an upload or a download: a table is written to files before, or a query runs on them after."""
 
 import time
 from pathlib import Path

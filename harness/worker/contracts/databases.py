@@ -159,7 +159,10 @@ def hand_over(entry: Transport, returned: Frame, job: DatabaseJob, measured: Mea
         return DatabaseAnswer(measured=measured, converted=None, returned=copied == data, details=copied_bytes)
     try:
         if (found := library_of(returned)) != entry.frame:  # the conversion to the declared library was not timed
-            return Failed(Status.ERROR, f"expected a {entry.frame} DataFrame, found one of {found}")
+            return Failed(
+                Status.ERROR,
+                f"the transport returned a {found} DataFrame; by its name it must return a {entry.frame} one",
+            )
         frame, converted = canonicalise(returned, job.logical_types)
     except NotConvertible as error:
         return Failed(Status.MISMATCH, str(error))

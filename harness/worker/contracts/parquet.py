@@ -40,5 +40,5 @@ def calls(entry: Transport, job: ParquetJob) -> Calls:
 def hand_over(entry: Transport, returned: Frame, job: ParquetJob, measured: Measured) -> ParquetAnswer | Failed:
     """Put the number into the answer."""
     if type(returned) is not int:
-        return Failed(Status.ERROR, f"expected a number of rows, found {returned!r:.80}")
+        return Failed(Status.ERROR, f"the transport returned {returned!r:.80}; return the number of rows, an int")
     return ParquetAnswer(measured=measured, count=returned)

@@ -99,8 +99,10 @@ def _of_tuples(returned: Frame, names: list[str]) -> Frame:
     import polars as pl
 
     if type(returned) is not list or not all(type(row) is tuple and len(row) == len(names) for row in returned):
-        raise NotConvertible(f"expected a list of tuples of {len(names)} values, found something else")
-    # Types are inferred from all rows: if told to use integers, polars 2.1 would silently truncate 5.5 to 5.
+        raise NotConvertible(
+            f"the transport did not return a list of tuples; return one with {len(names)} values in each tuple"
+        )
+    # Types are inferred from all rows: if asked for integers, polars 2.1 would silently truncate 5.5 to 5.
     schema = names if returned else dict.fromkeys(names, pl.Int64)
     try:
         return pl.DataFrame(returned, schema=schema, orient="row", infer_schema_length=None)
@@ -112,7 +114,7 @@ def _of_arrow(returned: Frame, names: list[str]) -> Frame:
     import pyarrow as pa
 
     if not isinstance(returned, pa.Table):
-        raise NotConvertible(f"expected a pyarrow Table, found {type(returned).__name__}")
+        raise NotConvertible(f"the transport returned a {type(returned).__name__}; return a pyarrow Table")
     return returned
 
 
@@ -143,7 +145,7 @@ def _without_numbers(table: pa.Table, rows: int) -> pa.Table:
         distinct = pa.types.is_integer(numbers.type) and pc.count_distinct(numbers).as_py() == len(numbers)
         if not distinct or bounds["min"] < 0 or bounds["max"] >= rows:
             raise NotConvertible(
-                f"{ADDED_COLUMN}: expected different whole numbers from 0 to {rows - 1}, "
-                f"found {len(numbers)} of type {numbers.type} from {bounds['min']} to {bounds['max']}"
+                f"{ADDED_COLUMN}: {len(numbers)} of type {numbers.type} from {bounds['min']} to {bounds['max']}; "
+                f"return different whole numbers from 0 to {rows - 1}"
             )
     return table.drop_columns([ADDED_COLUMN])

@@ -49,5 +49,7 @@ def hand_over(entry: Transport, returned: Frame, job: TuningJob, measured: Measu
     details = returned.get("details", {})
     numbers = all(type(value) in (int, float) for value in details.values())
     if returned.keys() - {"answer", "details"} or "answer" not in returned or not numbers:
-        return Failed(Status.ERROR, f"expected an answer and details in numbers, found {returned!r:.200}")
+        return Failed(
+            Status.ERROR, f"the transport returned {returned!r:.200}; return an answer, and numbers as details"
+        )
     return TuningAnswer(measured=measured, returned=returned["answer"], details=details)

@@ -1,4 +1,4 @@
-"""What rigs are told of where to work, and runs of cases on a rig."""
+"""The places where rigs work, and runs of cases on a rig."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def without_programs(settings: Settings, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def perform(settings: Settings, tmp_path: Path) -> Callable[..., list[Row]]:
-    """Run cases on a rig; returns the rows, after a look that nothing is left and that no secret is told."""
+    """Run cases on a rig; returns the rows, after a check that nothing is left and that no secret is shown."""
 
     def call(rig: ModuleType, *cases: Case, settings: Settings = settings, traces: bool = False) -> list[Row]:
         folder = tmp_path / "run"

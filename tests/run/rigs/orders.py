@@ -1,4 +1,4 @@
-"""What tests ask of rigs, and of the runner on them."""
+"""Requests of tests for rigs, and for the runner on them."""
 
 from collections.abc import Callable
 from pathlib import Path

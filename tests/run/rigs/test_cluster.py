@@ -1,4 +1,4 @@
-"""The rig of loads and unloads: what is done beside a run is done, seen, and gone afterwards."""
+"""The rig of loads and unloads: a fault during a run happens, is seen, and is gone afterwards."""
 
 import pytest
 
@@ -81,7 +81,7 @@ TRIES = 3
 @pytest.mark.alone  # on a busy machine a moment is over before it is seen
 @pytest.mark.timeout(2_000)
 def test_killed_workers_and_changed_tables_come_out_as_they_should(lab_process, environment, tmp_path):
-    """Rows that are there twice, or of two moments, are seen in one of some tries; of the careful ways never."""
+    """Rows that are there twice, or of two points in time, are seen in some tries; never of careful transports."""
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "beside.toml").write_text(SUITE)
     still = PLAIN | BY_PARTS | ONCE | ONE_MOMENT

@@ -67,7 +67,7 @@ def marked() -> set[tuple[int, str]]:
 
 
 def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str], psutil.Process]) -> list[Row]:
-    """Load twice; while the workers of the first load are connected, kill the victim, which is told the address."""
+    """Load twice; while the workers of the first load are connected, kill the victim, which gets the address."""
     rows: list[Row] = []
     of_others = marked()
     killed: list[int] = []
@@ -114,7 +114,7 @@ def test_a_server_that_dies_leaves_a_row_and_no_worker(settings: Settings) -> No
 
 @contextmanager
 def cluster_of_a_person(folder: Path) -> Iterator[str]:
-    """A scheduler of Dask with two workers, which nobody starts again; its address."""
+    """The address of a Dask scheduler with two workers, which are not started again."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     python = [sys.executable, "-m"]

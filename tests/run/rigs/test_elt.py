@@ -10,7 +10,7 @@ from tests.run.rigs import orders
 
 ENGINES = ("elt.duckdb.transform", "elt.polars.transform", "elt.chdb.transform")
 
-# Ways that write what the rows should be with one thing changed.
+# Transports that write the right rows with one change.
 MADE_UP = """
 @contextmanager
 def connect(folder, s3):

@@ -1,4 +1,4 @@
-"""What a rig refuses in one line before it makes anything, and what it starts nothing for."""
+"""Cases that a rig refuses in one line before it makes anything, and what it starts nothing for."""
 
 from collections import namedtuple
 from functools import partial

@@ -1,4 +1,4 @@
-"""The rig of stores on real files: right values are ok, wrong ones never, whoever made them wrong."""
+"""The rig of stores on real files: right values are ok, wrong ones never, whatever made them wrong."""
 
 import sqlite3
 from contextlib import closing, contextmanager

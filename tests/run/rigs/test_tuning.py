@@ -149,7 +149,7 @@ def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     assert 0 < busy < 1.6  # of one thread; on a busy machine it has less than a core
 
 
-# Ways with the names that the rig knows, each wrong in one respect but for the first of its sort.
+# Transports with names that the rig knows; each but the first of its sort is wrong in one respect.
 MADE_UP = """
 @contextmanager
 def connect(folder, s3):
@@ -227,7 +227,10 @@ def test_a_wrong_answer_is_a_mismatch_and_details_are_in_their_column(perform):
         assert text in rows[name].error
     assert fine([rows["good"], rows["details"]])
     assert rows["details"].details == {"stage_seconds": 0.25, "bytes_per_s": 7.0}
-    assert (rows["words"].status, "details in numbers" in rows["words"].error) == (Status.ERROR, True)
+    assert (rows["words"].status, "return an answer, and numbers as details" in rows["words"].error) == (
+        Status.ERROR,
+        True,
+    )
     assert (rows["unsupported"].status, rows["unsupported"].error) == (Status.UNSUPPORTED, "not on this machine")
 
 

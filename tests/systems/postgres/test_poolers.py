@@ -42,7 +42,7 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 def pooled(embedded_lab: EmbeddedLab) -> Iterator[Pooled]:
-    """What starts PgBouncer in front of the lab's Postgres, with further settings, and returns its endpoints."""
+    """Yield a function that starts PgBouncer, with settings, before the lab's Postgres and returns its endpoints."""
     to, started = urlsplit(embedded_lab.endpoints["postgres"]), []
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)  # it refuses to be root

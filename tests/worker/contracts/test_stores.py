@@ -127,7 +127,7 @@ def test_a_read_or_query_warms_up_on_the_small_store_over_its_own_connection(mad
 def test_an_answer_of_a_wrong_type_is_a_mismatch_and_leaves_no_frame(made):
     answer = measure(made, "read_lists")
     assert answer.status == Status.MISMATCH
-    assert "expected a list of tuples of 2 values" in answer.error
+    assert "the transport did not return a list of tuples; return one with 2 values in each tuple" in answer.error
     assert not made.result.exists()
 
 
@@ -186,30 +186,30 @@ def test_what_a_store_returned_is_left_as_a_canonical_frame_without_the_numbers_
         ("tuples", [(1, "four")], "b: String does not convert to int64"),
         ("tuples", [(1, 2**63)], "b: Int128 does not convert to int64"),
         ("tuples", [(1, b"4")], "b: Binary does not convert to int64"),
-        ("tuples", [[1, 4], [2, 5]], "expected a list of tuples of 2 values"),
-        ("tuples", ((1, 4), (2, 5)), "expected a list of tuples"),
-        ("tuples", iter([(1, 4), (2, 5)]), "expected a list of tuples"),
-        ("tuples", [(1, 4), (2,)], "expected a list of tuples"),
-        ("tuples", [(1, 4, 9)], "expected a list of tuples"),
-        ("tuples", [1, 2], "expected a list of tuples"),
-        ("tuples", None, "expected a list of tuples"),
-        ("tuples", with_id(0, 1, 2), "expected a list of tuples"),
-        ("pyarrow", [(1, 4)], "expected a pyarrow Table, found list"),
-        ("pyarrow", None, "expected a pyarrow Table, found NoneType"),
-        ("pyarrow", with_id(0, 1, 2).to_batches()[0], "expected a pyarrow Table, found RecordBatch"),
-        ("pyarrow", with_id(0, 1, 2).to_reader(), "expected a pyarrow Table, found RecordBatchReader"),
-        ("pyarrow", pl.DataFrame({"a": [1], "b": [4]}), "expected a pyarrow Table, found DataFrame"),
-        ("pyarrow", pa.table({"a": [1], "b": [4], "c": [7]}), "expected columns a, b; found a, b, c"),
-        ("pyarrow", pa.table({"a": [1]}), "expected columns a, b; found a"),
-        ("pyarrow", pa.table({"a": [1], "B": [4]}), "expected columns a, b; found a, B"),
-        ("pyarrow", pa.table([[1], [1], [4]], names=["a", "a", "b"]), "expected columns a, b; found a, a, b"),
+        ("tuples", [[1, 4], [2, 5]], "did not return a list of tuples; return one with 2 values"),
+        ("tuples", ((1, 4), (2, 5)), "did not return a list of tuples"),
+        ("tuples", iter([(1, 4), (2, 5)]), "did not return a list of tuples"),
+        ("tuples", [(1, 4), (2,)], "did not return a list of tuples"),
+        ("tuples", [(1, 4, 9)], "did not return a list of tuples"),
+        ("tuples", [1, 2], "did not return a list of tuples"),
+        ("tuples", None, "did not return a list of tuples"),
+        ("tuples", with_id(0, 1, 2), "did not return a list of tuples"),
+        ("pyarrow", [(1, 4)], "the transport returned a list; return a pyarrow Table"),
+        ("pyarrow", None, "the transport returned a NoneType; return a pyarrow Table"),
+        ("pyarrow", with_id(0, 1, 2).to_batches()[0], "the transport returned a RecordBatch; return a pyarrow Table"),
+        ("pyarrow", with_id(0, 1, 2).to_reader(), "the transport returned a RecordBatchReader; return a pyarrow Table"),
+        ("pyarrow", pl.DataFrame({"a": [1], "b": [4]}), "the transport returned a DataFrame; return a pyarrow Table"),
+        ("pyarrow", pa.table({"a": [1], "b": [4], "c": [7]}), "the columns are a, b, c instead of a, b"),
+        ("pyarrow", pa.table({"a": [1]}), "the columns are a instead of a, b"),
+        ("pyarrow", pa.table({"a": [1], "B": [4]}), "the columns are a, B instead of a, b"),
+        ("pyarrow", pa.table([[1], [1], [4]], names=["a", "a", "b"]), "the columns are a, a, b instead of a, b"),
         ("pyarrow", pa.table({"a": [1.0, 2.5], "b": [4, 5]}), "a: Float64 changes values"),
-        ("pyarrow", with_id(0, 1, 1), "id: expected different whole numbers from 0 to 2"),
-        ("pyarrow", with_id(1, 2, 3), "id: expected different whole numbers from 0 to 2"),
-        ("pyarrow", with_id(-1, 0, 1), "id: expected different whole numbers from 0 to 2"),
-        ("pyarrow", with_id(0, None, 1), "id: expected different whole numbers from 0 to 2"),
-        ("pyarrow", with_id("0", "1", "2"), "id: expected different whole numbers from 0 to 2"),
-        ("pyarrow", with_id(0.0, 0.5, 1.0), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(0, 1, 1), "return different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(1, 2, 3), "return different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(-1, 0, 1), "return different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(0, None, 1), "return different whole numbers from 0 to 2"),
+        ("pyarrow", with_id("0", "1", "2"), "return different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(0.0, 0.5, 1.0), "return different whole numbers from 0 to 2"),
     ],
 )
 def test_what_is_not_the_rows_of_the_store_is_a_mismatch_and_leaves_no_frame(hand_over, frame, returned, said):
@@ -304,7 +304,7 @@ def test_no_row_that_passes_is_an_answer(scans):
 )
 def test_what_is_no_whole_number_is_an_error_that_shows_it(scans, function, found):
     answer = scans.run(scan_of(function))
-    assert answer == Failed(Status.ERROR, f"expected a number of rows, found {found}")
+    assert answer == Failed(Status.ERROR, f"the transport returned {found}; return the number of rows, an int")
 
 
 @pytest.mark.process

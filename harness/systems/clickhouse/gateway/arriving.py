@@ -44,7 +44,7 @@ class ArrivingText:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
         if self._left > MAX_QUERY_BYTES:
             size = len(self.beginning) + self._left
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query of {size} bytes: expected at most {MAX_QUERY_BYTES} bytes")
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query of {size} bytes: longer than {MAX_QUERY_BYTES} bytes")
         return self.beginning + (self._piece(self._left) if self._left else b"")
 
     def has_payload(self, start: int) -> bool:

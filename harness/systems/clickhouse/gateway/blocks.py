@@ -91,7 +91,7 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     reader.mark()
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
-        raise ProtocolError(f"expected a block, found one of {column_count} columns and {rows} rows")
+        raise ProtocolError(f"a block of {column_count} columns and {rows} rows is too large")
     columns, ends_of_heads = [], []
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
@@ -313,9 +313,9 @@ def _skip_array(reader: Reader, elements: list[Callable[[int], None]], rows: int
 
 def _check_rows(count: int) -> None:
     if count > MAX_ROWS:
-        raise ProtocolError(f"expected at most {MAX_ROWS} values in a column, found {count}")
+        raise ProtocolError(f"a column of {count} values has more than {MAX_ROWS}")
 
 
 def _check_depth(type_name: str, depth: int) -> None:
     if depth > _MAX_NESTING:
-        raise ProtocolError(f"expected a type nested at most {_MAX_NESTING} deep, found {type_name[:80]!r}")
+        raise ProtocolError(f"{type_name[:80]!r} is nested more than {_MAX_NESTING} deep")

@@ -209,18 +209,20 @@ def read_frame(reader: Reader) -> bytes:
     method, size, data_size = _FRAME_HEAD.unpack(head)
     if not _FRAME_HEAD.size <= size <= _MAX_FRAME_BYTES or data_size > _MAX_FRAME_BYTES:
         limit = _MAX_FRAME_BYTES
-        raise refusal(TOO_LARGE_SIZE_COMPRESSED, f"Compressed frame of {size} bytes: expected at most {limit}")
+        raise refusal(TOO_LARGE_SIZE_COMPRESSED, f"Compressed frame of {size} bytes: longer than {limit}")
     body = reader.exact(size - _FRAME_HEAD.size)
     if _checksum(head + body) != checksum:
         raise refusal(CANNOT_DECOMPRESS, "Checksum doesn't match: corrupted data in a compressed frame")
     if method not in _METHODS:
-        raise refusal(UNKNOWN_CODEC, f"Unknown codec family code: {method}: expected none, LZ4 or ZSTD")
+        raise refusal(UNKNOWN_CODEC, f"Unknown codec family code: {method}: use none, LZ4 or ZSTD")
     try:
         data = _METHODS[method][1](body, data_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
         raise refusal(CANNOT_DECOMPRESS, f"Cannot decompress a frame: {error}") from error
     if len(data) != data_size:
-        raise refusal(CANNOT_DECOMPRESS, f"Cannot decompress a frame: expected {data_size} bytes, found {len(data)}")
+        raise refusal(
+            CANNOT_DECOMPRESS, f"Cannot decompress a frame: it has {len(data)} bytes, its head says {data_size}"
+        )
     return data
 
 

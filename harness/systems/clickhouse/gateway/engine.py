@@ -36,7 +36,7 @@ class Engine:
         path = str(folder.resolve())
         if "?" in path or "&" in path:
             raise refusal(
-                BAD_ARGUMENTS, f"data path {path!r}: expected a path without '?' and '&', which chdb reads as options"
+                BAD_ARGUMENTS, f"data path {path!r}: chdb reads '?' and '&' as options; choose a path without them"
             )
         configuration = folder.resolve() / "engine.xml"
         configuration.write_text(_CONFIGURATION.format(path=escape(str(configuration))), encoding="utf-8")

@@ -235,7 +235,7 @@ class HttpConnection(BaseHTTPRequestHandler):
 
 
 def _counts(counted: Progress, request: Request, result_bytes: int = 0) -> dict[str, str]:
-    """Return the headers that say what the engine has read and written."""
+    """Return the headers that count the rows and bytes the engine has read and written."""
     numbers = {name: str(getattr(counted, name)) for name in Progress.__slots__}
     summary = numbers | {"result_rows": str(counted.written_rows), "result_bytes": str(result_bytes)}
     headers = {"X-ClickHouse-Summary": json.dumps(summary)}
@@ -281,7 +281,7 @@ class _Text:
         while len(self._data) <= sql.MAX_QUERY_BYTES and self._more():
             pass
         if len(self._data) > sql.MAX_QUERY_BYTES:
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {sql.MAX_QUERY_BYTES} bytes, found more")
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:

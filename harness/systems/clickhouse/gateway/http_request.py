@@ -143,15 +143,15 @@ class Body:
         """Read the framing from the headers. Raises ClickHouseError (36) if it is malformed."""
         self._source = source
         if any(isinstance(defect, MissingHeaderBodySeparatorDefect) for defect in headers.defects):
-            raise refusal(BAD_ARGUMENTS, "Headers: expected name: value in every line, found another one")
+            raise refusal(BAD_ARGUMENTS, "Headers: a line has no colon; write each as name: value")
         lengths, transfers = (headers.get_all(name, []) for name in ("Content-Length", "Transfer-Encoding"))
         if len(lengths) + len(transfers) > 1:  # with two, a proxy may use the other one
-            raise refusal(BAD_ARGUMENTS, "Content-Length, Transfer-Encoding: expected one of them, found several")
+            raise refusal(BAD_ARGUMENTS, "Content-Length, Transfer-Encoding: send one of them, once")
         transfer, length = "".join(transfers or ["identity"]).strip().lower(), "".join(lengths or ["0"]).strip()
         if transfer not in ("identity", "chunked"):
-            raise refusal(BAD_ARGUMENTS, f"Transfer-Encoding {transfer!r}: expected chunked or none")
+            raise refusal(BAD_ARGUMENTS, f"Transfer-Encoding {transfer!r}: send chunked, or no such header")
         if not _LENGTH.fullmatch(length):
-            raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: expected a number")
+            raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: not a number")
         self._parts = self._chunks() if transfer == "chunked" else iter((int(length),))
         self._left = 0  # bytes left in the part that is being read
         self._encoding = headers.get("Content-Encoding", "").strip().lower()
@@ -214,16 +214,16 @@ class Body:
         while size := self._chunk_size():
             yield size
             if rest := self._line():
-                raise ValueError(f"expected the end of a chunk, found {rest[:20]!r}")
+                raise ValueError(f"{rest[:20]!r} follows a chunk, which must end with a new line")
         for _ in range(_MAX_TRAILERS):
             if not self._line():
                 return
-        raise ValueError(f"expected at most {_MAX_TRAILERS} trailers behind the last chunk, found more")
+        raise ValueError(f"more than {_MAX_TRAILERS} trailers follow the last chunk")
 
     def _chunk_size(self) -> int:
         digits = self._line().partition(b";")[0].strip()
         if not _CHUNK_SIZE.fullmatch(digits):  # int() also accepts signs, underscores and 0x
-            raise ValueError(f"expected the size of a chunk in hexadecimal digits, found {digits[:20]!r}")
+            raise ValueError(f"{digits[:20]!r} is no size of a chunk, which has hexadecimal digits only")
         return int(digits, 16)
 
     def _line(self) -> bytes:
@@ -256,7 +256,7 @@ def read_form(request: Request, chunks: Iterator[bytes]) -> tuple[Request, list[
     for chunk in chunks:
         data += chunk
         if len(data) > _MAX_FORM_BYTES:
-            raise refusal(QUERY_IS_TOO_LARGE, f"multipart form: expected at most {_MAX_FORM_BYTES} bytes")
+            raise refusal(QUERY_IS_TOO_LARGE, f"multipart form: longer than {_MAX_FORM_BYTES} bytes")
     head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
     form = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + bytes(data))
     fields: dict[str, str] = {}
@@ -264,7 +264,7 @@ def read_form(request: Request, chunks: Iterator[bytes]) -> tuple[Request, list[
     for part in form.iter_parts():
         name = part.get_param("name", header="content-disposition")
         if not isinstance(name, str):
-            raise refusal(CANNOT_READ_ALL_DATA, "multipart form: expected a name for each field")
+            raise refusal(CANNOT_READ_ALL_DATA, "multipart form: a field has no name")
         content = part.get_payload(decode=True)
         content = content if isinstance(content, bytes) else b""
         if part.get_filename() is not None:

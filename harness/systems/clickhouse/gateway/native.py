@@ -58,7 +58,10 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 self.revision = min(greeting.revision, packets.REVISION)
                 if self.revision < packets.OLDEST_REVISION:
                     wanted = packets.OLDEST_REVISION
-                    raise refusal(NOT_IMPLEMENTED, f"client revision {greeting.revision}: expected at least {wanted}")
+                    raise refusal(
+                        NOT_IMPLEMENTED,
+                        f"client revision {greeting.revision} is too old; update the client: {wanted} or newer",
+                    )
                 self.session = self.server.engine.session(greeting.database)
             except ClickHouseError as error:
                 self._send(packets.exception(error))
@@ -82,7 +85,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 self._send(packets.tables_status([table for table in tables if self.session.has_table(*table)]))
             elif packet != packets.CLIENT_CANCEL:  # a Cancel here arrived after the end of its query
                 raise ProtocolError(
-                    f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}"
+                    f"packet {packet} is not known here: send a Query, Ping, Cancel or TablesStatusRequest"
                 )
 
     def _send(self, *pieces: bytes | memoryview) -> None:
@@ -212,7 +215,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 self._send(*packets.data(data, self.compression_method, packet))
 
     def _report(self, told: Progress) -> Progress:
-        """Tell the client what the engine has counted since the last report; return all that it has counted."""
+        """Send the client the engine's counts since the last report; return all that it has counted."""
         counted = self.session.progress
         self._send(packets.progress(counted.since(told), self.revision))
         return counted

@@ -91,7 +91,7 @@ def read_hello(reader: Reader) -> Hello | None:
     if packet in b"GP":  # GET, POST
         return None
     if packet != CLIENT_HELLO:
-        raise ProtocolError("expected a ClickHouse native handshake")
+        raise ProtocolError("the connection does not begin with a ClickHouse native handshake")
     limit = MAX_HANDSHAKE_TEXT_BYTES
     client = reader.text(limit)
     reader.varint(), reader.varint()
@@ -136,7 +136,7 @@ def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:
 
 def _check_number_of_settings(settings: dict[str, str]) -> None:
     if len(settings) >= _MAX_SETTINGS:
-        raise ProtocolError(f"expected at most {_MAX_SETTINGS} settings with a query")
+        raise ProtocolError(f"a query has more than {_MAX_SETTINGS} settings")
 
 
 def read_parameters(reader: Reader, revision: int) -> dict[str, str]:
@@ -194,7 +194,7 @@ def _skip_later_client_info(reader: Reader, revision: int) -> None:
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
     """Read the database and name of each table whose state a server requests before remote() sends its query."""
     if (number := reader.varint()) > _MAX_TABLES:
-        raise ProtocolError(f"expected at most {_MAX_TABLES} tables to tell the state of")
+        raise ProtocolError(f"a request asks for the state of more than {_MAX_TABLES} tables")
     limit = MAX_HANDSHAKE_TEXT_BYTES
     return [(reader.text(limit), reader.text(limit)) for _ in range(number)]
 
@@ -210,7 +210,7 @@ def read_data(reader: Reader, compressed: bool, revision: int) -> tuple[str, Blo
     if packet == CLIENT_CANCEL:
         raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, "The client cancelled the query while it was to send data")
     if packet != CLIENT_DATA:
-        raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: expected Data")
+        raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: send Data")
     return _read_named_block(reader, compressed, revision)
 
 
@@ -219,7 +219,7 @@ def _read_named_block(reader: Reader, compressed: bool, revision: int) -> tuple[
     body = Reader(lambda: read_frame(reader)) if compressed else reader
     while field := body.varint():
         if field not in _BLOCK_INFO_WIDTHS:
-            raise ProtocolError(f"expected a field of a block's info, found number {field}")
+            raise ProtocolError(f"a block's info has an unknown field, number {field}")
         body.skip(_BLOCK_INFO_WIDTHS[field])
     return name, read_block(body, revision)
 

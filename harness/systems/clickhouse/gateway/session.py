@@ -23,7 +23,7 @@ _ON = ("1", "true")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the engine has read and written for a query so far."""
+    """The rows and bytes that the engine has read and written for a query so far."""
 
     read_rows: int = 0
     read_bytes: int = 0
@@ -92,7 +92,7 @@ class Session:
 
     @property
     def progress(self) -> Progress:
-        """What the engine has counted for the latest statement."""
+        """The engine's counts for the latest statement."""
         counted = self._counted
         return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
 

@@ -206,7 +206,7 @@ def parse_query(text: bytes) -> Query:
     for place, token in enumerate(parts):
         if token.text == b";":
             if any(later.text != b";" for later in parts[place + 1 :]):
-                raise refusal(SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): expected one statement")
+                raise refusal(SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): send one statement")
             end, parts = token.start, parts[:place]
             break
     if not parts:

@@ -33,13 +33,13 @@ class Users:
 
 def read_users(path: Path) -> Users:
     """Read ``{"user": "password", ...}``. Raises UsersFileError with one line that never shows the content."""
-    expected = 'expected a JSON object like {"user": "password"} with at least one user'
+    needed = 'write a JSON object like {"user": "password"} with at least one user'
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsersFileError(f"users file {path}: {error.strerror}; {expected}") from error
+        raise UsersFileError(f"users file {path}: {error.strerror}; {needed}") from error
     except ValueError:
-        raise UsersFileError(f"users file {path}: not JSON; {expected}") from None
+        raise UsersFileError(f"users file {path}: not JSON; {needed}") from None
     if not isinstance(content, dict) or not content or not all(isinstance(value, str) for value in content.values()):
-        raise UsersFileError(f"users file {path}: {expected}")
+        raise UsersFileError(f"users file {path}: {needed}")
     return Users(content)

@@ -129,7 +129,7 @@ class Reader:
 
     def _fill(self, end: int) -> None:
         if end > self._limit:
-            raise ProtocolError(f"expected a block of at most {self._limit} bytes, found a longer one")
+            raise ProtocolError(f"a block is longer than {self._limit} bytes")
         while len(self._data) < end:
             self._data += self._receive()
 
@@ -167,13 +167,13 @@ class Reader:
             number |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
                 return number
-        raise ProtocolError(f"expected a number of at most {_MAX_VARINT_BYTES} bytes, found a longer one")
+        raise ProtocolError(f"a number is longer than {_MAX_VARINT_BYTES} bytes")
 
     def data(self, limit: int) -> bytes:
         """Return the next length-prefixed bytes. Raises ProtocolError if there are more than ``limit``."""
         size = self.varint()
         if size > limit:
-            raise ProtocolError(f"expected a text of at most {limit} bytes, found one of {size} bytes")
+            raise ProtocolError(f"a string of {size} bytes is longer than {limit} bytes")
         return self.exact(size)
 
     def text(self, limit: int) -> str:

@@ -1,7 +1,7 @@
 """clickhouse-connect with its codec in Rust: https://clickhouse.com/docs/integrations/python
 
 `native_codec="rust"` encodes and decodes Native blocks in compiled code. The client falls back to its Python codec for
-what the Rust codec does not support.
+types that the Rust codec does not support.
 """
 
 from contextlib import contextmanager

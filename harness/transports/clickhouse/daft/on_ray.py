@@ -39,7 +39,7 @@ def load_write_clickhouse_ray(connection, source, table):
 
 @transport("HTTP INSERT FORMAT Arrow, tokens", "Arrow", needs=["ray"])
 def load_insert_once_ray(connection, source, table):
-    """Have Daft's workers insert one row group each, once: as one block, with a token that the table remembers.
+    """Let Daft's workers insert each row group once: as one block, with a token that the table remembers.
 
     Daft repeats the tasks of a worker that died. The table drops a block whose token it remembers.
     """

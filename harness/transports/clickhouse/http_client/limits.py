@@ -9,7 +9,7 @@ from harness.registry import transport
 from harness.transports.clickhouse.sql import identifier
 
 ENDPOINT = "clickhouse_http"
-BUFFER_BYTES = 1 << 19  # discarded at a time: what the transport of this format decodes at a time
+BUFFER_BYTES = 1 << 19  # discarded at a time: the transport of this format decodes so much at a time
 _UNCOMPRESSED = {"enable_http_compression": "0"}
 
 

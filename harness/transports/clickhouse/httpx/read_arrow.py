@@ -21,7 +21,7 @@ def _stream(client, table, settings, *how):
     """Fetch the table as an Arrow stream. Raises RuntimeError without an end mark, which readers do not require."""
     answer = ask(client, f"SELECT * FROM {identifier(table)} FORMAT ArrowStream", settings, *how)
     if not answer.endswith(END_OF_STREAM):
-        raise RuntimeError(f"expected an Arrow stream with its end, found {len(answer)} bytes without it")
+        raise RuntimeError(f"the Arrow stream of {len(answer)} bytes breaks off: it has no end mark")
     return answer
 
 

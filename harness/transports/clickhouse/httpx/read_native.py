@@ -36,7 +36,7 @@ class _Bytes:
     def take(self, size):
         part = self.data[self.place : self.place + size]
         if len(part) < size:
-            raise RuntimeError(f"expected {size} bytes more in a block of the Native format, found {len(part)}")
+            raise RuntimeError(f"the Native answer breaks off: {len(part)} of {size} bytes arrived")
         self.place += size
         return part
 
@@ -90,7 +90,7 @@ def _strings(source, rows, missing):
     out = np.empty(left, np.uint8)  # an upper bound: untouched pages take no memory
     source.place = _compiled_walk()(source.data, source.place, offsets, out)
     if source.place < 0:
-        raise RuntimeError("expected more strings in a block of the Native format, found its end")
+        raise RuntimeError("the Native answer breaks off within a column of strings")
     text = out[: offsets[-1]].copy()
     array = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text), missing)
     array.validate(full=True)  # a ClickHouse String can hold any bytes, an Arrow string only UTF-8
@@ -107,7 +107,7 @@ def _low_cardinality(source, inner, rows):
     nullable = inner.startswith("Nullable(")
     values = _values(source, inner[9:-1] if nullable else inner, keys)
     if source.number() != rows:
-        raise RuntimeError("expected as many LowCardinality indexes as rows")
+        raise RuntimeError("a LowCardinality column of the Native answer does not have an index for each row")
     indexes = source.take(rows * width).view(f"<u{width}")
     return values.take(pa.array(indexes, mask=indexes == 0 if nullable else None))
 

@@ -132,7 +132,7 @@ def _table(answer):
     starts, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
     rows = _compiled()[0](data, place, np.array(widths), np.array(nullable), starts, sizes)
     if rows < 0:
-        raise RuntimeError(f"expected whole rows in {len(data)} bytes of RowBinary, found the end within one")
+        raise RuntimeError(f"the RowBinary answer of {len(data)} bytes breaks off within a row")
     arrays = [_array(data, sql_type, starts[c, :rows], sizes[c, :rows]) for c, sql_type in enumerate(sql_types)]
     return pa.Table.from_arrays(arrays, names)
 

@@ -133,7 +133,7 @@ def _array(data, starts, lengths, sql_type):
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(text)]
         array = pa.Array.from_buffers(pa.large_string(), rows, buffers)
     if not fits:
-        raise ValueError(f"expected values as long as those of {sql_type}, found others")
+        raise ValueError(f"the server sent a value that is not as long as one of {sql_type}")
     return array
 
 
@@ -146,7 +146,7 @@ def _decode(payload, types):
         if sql_type not in (*FIXED, *TEXTS, "uuid"):
             raise Unsupported(f'column "{name}" has the type {sql_type}, which this decoder does not know')
     if payload[:11] != SIGNATURE or payload[11:15] != bytes(4):
-        raise ValueError("expected the header of a binary COPY without oids, found other bytes")
+        raise ValueError("the answer does not begin with the header of a binary COPY without oids")
     data = np.frombuffer(payload, np.uint8)
     at = 19 + int.from_bytes(payload[15:19], "big")
     starts = np.empty((len(types), BLOCK_ROWS), np.int64)
@@ -155,7 +155,7 @@ def _decode(payload, types):
     while rows == BLOCK_ROWS:
         rows, at = _compiled(_find)(data, at, starts, lengths)
         if at < 0:
-            raise ValueError("a row of the binary COPY has another shape than expected, or the data is cut off")
+            raise ValueError("a row of the binary COPY has too few or too many values, or the data is cut off")
         found = zip(starts[:, :rows], lengths[:, :rows], types.values(), strict=True)
         batches.append(pa.record_batch([_array(data, *column) for column in found], names=list(types)))
     return pa.Table.from_batches(batches)

@@ -1,6 +1,7 @@
 """The lab's tuned transports into and out of Postgres: arrow-wire, a library over psycopg that works without the lab.
 
-`help(arrow_wire.postgres.write)` says when rows go in two-phase commit, what is locked, and which values are refused.
+`help(arrow_wire.postgres.write)` says when rows go in two-phase commit, which locks it takes, and which values it
+refuses.
 """
 
 from harness.registry import transport

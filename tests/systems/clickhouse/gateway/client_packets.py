@@ -1,4 +1,4 @@
-"""What a client of the native protocol sends, byte by byte."""
+"""The packets of a client of the native protocol, byte by byte."""
 
 from harness.systems.clickhouse.gateway.wire import string, varint
 

@@ -50,7 +50,7 @@ class Gateway:
     password: str = PASSWORD
 
     def ask(self, query="", body=b"", method="POST", headers=None, path="/", user=USER, password=PASSWORD, **params):
-        """Send one request over a connection of its own; the credentials go in headers."""
+        """Send one request over a new connection; the credentials go in headers."""
         credentials = {"X-ClickHouse-User": user, "X-ClickHouse-Key": password} if user is not None else {}
         params = {"query": query, **params} if query else params
         target = path + ("?" + urllib.parse.urlencode(params) if params else "")

@@ -41,7 +41,7 @@ def request(target, body=b"", *headers):
 
 @pytest.fixture(scope="module")
 def conversations(gateway):
-    """What clients send over the native protocol, at an old revision and the newest, and over HTTP."""
+    """Packets of clients over the native protocol, at an old revision and the newest, and over HTTP."""
     gateway.query(f"CREATE OR REPLACE TABLE fuzzed ENGINE = Null AS {ROW}")
     old, new = (gateway.query(f"{ROW} FORMAT Native", client_protocol_version=one) for one in (54429, REVISION))
     methods = (METHOD_LZ4, METHOD_ZSTD)
@@ -94,7 +94,7 @@ def test_an_undamaged_conversation_is_understood(gateway, conversations):
 
 
 def failures(gateway):
-    """Return what the gateway has said of failed threads since the last time."""
+    """Return the gateway's messages about failed threads since the last time."""
     os.set_blocking(gateway.process.stderr.fileno(), False)
     with contextlib.suppress(BlockingIOError):
         return os.read(gateway.process.stderr.fileno(), 1 << 20).decode(errors="replace")

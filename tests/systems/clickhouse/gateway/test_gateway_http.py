@@ -89,7 +89,7 @@ def test_a_wrong_user_or_password_is_refused_with_code_516(gateway, user, passwo
     assert b"test-password" not in answer.body
 
 
-def test_credentials_in_two_ways_at_once_are_refused(gateway):
+def test_credentials_in_two_places_at_once_are_refused(gateway):
     answer = gateway.ask("SELECT 1", headers={"Authorization": "Basic dGVzdGVyOnRlc3QtcGFzc3dvcmQ="})
     assert answer.code == "516"
 
@@ -246,7 +246,7 @@ def test_a_get_in_a_session_leaves_it_writable(gateway):
     assert gateway.ask("CREATE TEMPORARY TABLE x (a Int8)", **session).status == 200
 
 
-# ---------------------------------------------------------------- what is no HTTP
+# ---------------------------------------------------------------- bytes that are no HTTP
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_damaged_body_inserts_nothing(gateway, table):
 
 
 @pytest.mark.parametrize("method", ["LZ4", "ZSTD", "NONE"])
-def test_native_frames_are_understood_both_ways(gateway, method):
+def test_native_frames_are_understood_in_both_directions(gateway, method):
     body = codecs.compress_frames(b"SELECT 'in frames'", codecs.method_of_setting(method))
     answer = gateway.ask(body=body, decompress=1, compress=1, network_compression_method=method)
     assert b"".join(codecs.decode_frames([answer.body])) == b"in frames\n"

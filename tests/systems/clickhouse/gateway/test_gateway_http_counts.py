@@ -1,4 +1,4 @@
-"""What an HTTP answer says about its query: counts, progress, time zone; and the Native format of a later revision."""
+"""Headers of an HTTP answer about its query: counts, progress, time zone; the Native format of a later revision."""
 
 import http.client
 import json

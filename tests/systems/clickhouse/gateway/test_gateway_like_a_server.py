@@ -1,4 +1,4 @@
-"""What the gateway answers where ClickHouse's own handlers were seen to answer the same, odd cases above all."""
+"""Answers of the gateway that ClickHouse's own handlers gave, too, odd cases above all."""
 
 import base64
 import contextlib
@@ -165,7 +165,7 @@ def test_users_policies_and_roles_can_be_listed(gateway, kind, found):
     assert gateway.query(f"SHOW {kind}") == found
 
 
-def test_a_request_of_http_at_the_native_port_is_told_where_it_is(gateway):
+def test_a_request_of_http_at_the_native_port_is_sent_to_the_http_port(gateway):
     with gateway.raw(gateway.native_port) as connection:
         connection.sendall(b"GET /?query=SELECT+1 HTTP/1.1\r\n\r\n")
         told = f"Port {gateway.native_port} is for clickhouse-client program\r\n"

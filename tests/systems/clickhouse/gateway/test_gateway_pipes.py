@@ -24,7 +24,7 @@ FRAMINGS = {
 
 @pytest.fixture(params=(True, False), ids=("splice", "copies"))
 def splices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether this system moves bytes, or is told that it cannot."""
+    """Whether this system can move bytes, or a test forbids it."""
     splices = bool(request.param) and pipes.CAN_SPLICE
     monkeypatch.setattr(pipes, "CAN_SPLICE", splices)
     monkeypatch.setattr(http_request, "CAN_SPLICE", splices)

@@ -19,7 +19,7 @@ engine.close()
 
 
 def other_engine(*queries: str) -> str:
-    """Run queries in an engine of a process of its own: one process holds one engine."""
+    """Run queries in the engine of a separate process: one process holds one engine."""
     command = [sys.executable, "-c", PROGRAM, *queries]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 

@@ -58,7 +58,7 @@ def test_the_head_of_an_insert_is_distinguished_from_its_data(text, table, colum
         b"INSERT",
     ],
 )
-def test_an_insert_without_data_of_its_own_has_no_head(text):
+def test_an_insert_without_inline_data_has_no_head(text):
     assert parse_insert(text) is None
 
 
