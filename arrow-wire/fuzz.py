@@ -33,7 +33,7 @@ from arrow_wire.postgres_reader import LARGE, VIEWS
 from arrow_wire.postgres_recipes import recipe
 
 KEPT = Path(__file__).parent / ".fuzz"
-MANY, CALLS = 1000, 10
+MANY, CALLS = 1000, 40
 Execution: TypeAlias = Callable[["Ended"], object]
 arrow_wire.library.NAME = str(KEPT / "libfuzz.so")  # which `make fuzz` compiles: the library and what damages
 OIDS = [oid for _, *oids in postgres_types._BUILT_IN for oid in oids]
