@@ -1,4 +1,4 @@
-"""Compile `zig/` into `src/arrow_wire/`: by hatchling for a wheel, or by hand: python arrow-wire/compile.py
+"""Compile `zig/` into `src/arrow_wire/`: by hatchling for a wheel, or by hand: python arrow-wire/compile.py [ROOT FILE]
 
 Zig is the compiler because PyPI has it as a wheel, so that a machine needs nothing but Python; because its mode
 ReleaseSafe checks each index, cast and sum while the library runs; and because it compiles for other systems as well:
@@ -31,16 +31,15 @@ TARGETS = {
 }
 
 
-def compile_library(target: str = "") -> Path:
+def compile_library(target: str = "", root: str = "library", made: str = LIBRARY) -> None:
     """Compile the library, for this machine where no platform tag is given. Raises CalledProcessError."""
     command = [sys.executable, "-m", "ziglang", "build-lib", "-dynamic", "-O", "ReleaseSafe", "-fstrip"]
     architecture = TARGETS[target].partition("-")[0] if target else platform.machine()
-    command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / LIBRARY}"]
+    command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / made}"]
     command += ["-target", TARGETS[target]] if target else []
     command += ["-fno-emit-implib"] if target.startswith("win") else []
     command += ["-install_name", "@rpath/libarrow_wire.so"] if target.startswith("mac") else []  # else the path of here
-    subprocess.run([*command, "zig/library.zig"], cwd=HERE, check=True)
-    return HERE / LIBRARY
+    subprocess.run([*command, f"zig/{root}.zig"], cwd=HERE, check=True)
 
 
 class CompileHook(BuildHookInterface[Any]):
@@ -56,4 +55,4 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 if __name__ == "__main__":
-    compile_library()
+    compile_library("", *sys.argv[1:])

@@ -1,12 +1,12 @@
 """Fuzz the encoders and decoders: python arrow-wire/fuzz.py [SECONDS] [SEED]
 
-Structure-aware: it makes arrays and streams that are right, then damages buffers, lengths, offsets, types and bytes on
-the wire, and hands them to the compiled code. Each execution hands over one of them. A seed makes one array or stream
-and up to `BATCH` executions of it, each with other damage.
+Structure-aware: Python makes an array or a stream that is right, for each seed another one. `zig/fuzz.zig` then
+damages its buffers, lengths, offsets or bytes on the wire and hands it to the compiled code, which is one execution:
+`MANY` a call, `CALLS` calls of a seed. After each call of a decoder pyarrow checks what the last execution has made.
 
 Allowed are an answer and an `Error`, TypeError or MemoryError. Anything else is kept in `.fuzz/` with its seed:
-`python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails (`CheckFailed`) is a fault, too:
-it does not end the process. `.fuzz/seed` is the seed that runs, should one end it.
+`python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails is a fault, too: it does not end
+the process. `.fuzz/seed` is the seed that runs, should one end it. `.fuzz/counts` has one line a run.
 """
 
 import os
@@ -16,25 +16,26 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from ctypes import byref, c_char, c_void_p, memmove
+from ctypes import POINTER, Structure, addressof, byref, c_bool, c_size_t, c_void_p, memmove
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import arrow_wire.library
 import numpy as np
 import pyarrow as pa
-from arrow_wire import arrays, clickhouse_blocks, clickhouse_native, postgres_encoder, postgres_reader, postgres_types
+from arrow_wire import arrays, clickhouse_native, postgres_encoder, postgres_reader, postgres_types
 from arrow_wire.clickhouse_blocks import Columns, Room
-from arrow_wire.clickhouse_library import Fed, functions
 from arrow_wire.clickhouse_types import head
 from arrow_wire.columns import Columns as Targets
 from arrow_wire.errors import CheckFailed, Error
-from arrow_wire.library import Array, Buffer, Progress, ReadProgress, library
+from arrow_wire.library import Array, library
 from arrow_wire.postgres_reader import LARGE, VIEWS
 from arrow_wire.postgres_recipes import recipe
 
 KEPT = Path(__file__).parent / ".fuzz"
-BATCH = 100  # executions of a seed
-Execution: TypeAlias = Callable[[], object]
+MANY, CALLS = 1000, 40
+Execution: TypeAlias = Callable[["Ended"], object]
+arrow_wire.library.NAME = str(KEPT / "libfuzz.so")  # which `make fuzz` compiles: the library and what damages
 OIDS = [oid for _, *oids in postgres_types._BUILT_IN for oid in oids]
 TYPES = (
     "Bool", "Int8", "Int64", "UInt32", "Int128", "UInt256", "Float32", "Float64", "BFloat16", "Decimal(9, 2)",
@@ -57,8 +58,6 @@ ARROW = (
 # Of values of Postgres, in bytes
 SIZES = {"bool": 1, "int2": 2, "int4": 4, "int8": 8, "oid": 4, "float4": 4, "float8": 8, "uuid": 16, "date": 4,
          "time": 8, "timestamp": 8, "timestamptz": 8, "interval": 16, "numeric": 12}  # fmt: skip
-EDGES = (0, 1, 4, 0x7F, 0x80, 0xFF)
-WORDS = [np.frombuffer(n.to_bytes(4, "little"), np.uint8) for n in (0, 1, 13, 1 << 31, (1 << 31) - 1, (1 << 32) - 1)]
 TEXTS = ("", "a", "b", "12", "-1", "nan", "7d7c4f3e-0000-0000-0000-000000000001", "10.0.0.1", "::1", "{}", "é" * 9,
          "\0",         "2026-01-01", "x" * 40, "99999999999999999999", "1e400", "true")  # fmt: skip
 
@@ -125,72 +124,63 @@ def column(draw: random.Random) -> pa.Array | pa.ChunkedArray:
     return pa.chunked_array([array, array]) if draw.random() < 0.1 else array
 
 
-class Damage:
-    """Changes what an array says of itself to the compiled code, and the bytes of its buffers, and undoes that.
+class Ended(Structure):
+    """How executions ended: `Ended` in `zig/fuzz.zig`."""
 
-    No buffer becomes longer than it is: how long it is, is what the compiled code has to believe.
-    """
+    _fields_ = [("answered", c_size_t), ("refused", c_size_t), ("failed", c_size_t)]
 
-    def __init__(self, array: Array) -> None:
-        self._arrays: list[Array] = []
-        self._buffers: list[tuple[Any, str | int, bytes, np.ndarray]] = []
-        self._undo: list[tuple[Any, ...]] = []
-        self._walk(array)
 
-    def _walk(self, array: Array) -> None:
-        self._arrays.append(array)
-        places: list[tuple[Any, str | int]] = [(array, name) for name in ("validity", "values", "data")]
-        places += [(array.more, number) for number in range(array.more_count)]
-        for where, name in places:
-            buffer = where[name] if isinstance(name, int) else getattr(where, name)
+class Place(Structure):
+    """A buffer of an array, and memory that it may damage: `Place` in `zig/fuzz.zig`."""
+
+    _fields_ = [("buffer", c_void_p), ("memory", c_void_p), ("right", c_void_p), ("size", c_size_t)]
+
+
+class Damaged(Structure):
+    """An array whose description and buffers are damaged: `Damaged` in `zig/fuzz.zig`."""
+
+    _fields_ = [
+        ("places", POINTER(Place)),
+        ("place_count", c_size_t),
+        ("arrays", POINTER(c_void_p)),
+        ("array_count", c_size_t),
+        ("rows", c_size_t),
+    ]
+
+
+class Filled(Structure):
+    """Columns that a decoder fills: `Targets` in `zig/fuzz.zig`."""
+
+    _fields_ = [("columns", c_void_p), ("shapes", c_void_p), ("count", c_size_t), ("wrong", c_bool)]
+
+
+def damageable(array: Array, rows: int) -> tuple[Damaged, list[Any]]:
+    """Return what can be damaged of an array and all below it, and what is to be kept as long."""
+    found, places, keeps = [array], [], []
+    for one in found:  # which grows
+        for buffer in (one.validity, one.values, one.data, *(one.more[number] for number in range(one.more_count))):
             if buffer.address and buffer.size:
-                own = np.empty(buffer.size, np.uint8)
-                memmove(own.ctypes.data, buffer.address, buffer.size)
-                self._set(where, name, own.ctypes.data, buffer.size)
-                self._buffers.append((where, name, own.tobytes(), own))
-        for number in range(array.child_count):
-            self._walk(array.children[number])
-
-    def _set(self, where: Any, name: str | int, address: int, size: int) -> None:
-        if isinstance(name, int):
-            where[name] = Buffer(address, size)
-        else:
-            setattr(where, name, Buffer(address, size))
-
-    def do(self, draw: random.Random) -> None:
-        for _ in range(1 + int(3 * draw.random())):
-            if self._buffers and draw.random() < 0.7:
-                where, name, _, own = self._buffers[int(len(self._buffers) * draw.random())]
-                place, how = int(len(own) * draw.random()), draw.random()
-                if how < 0.5:
-                    own[place] = EDGES[int(len(EDGES) * draw.random())]
-                elif how < 0.8:
-                    own[place & ~3 :][:4] = draw.choice(WORDS)[: len(own) - (place & ~3)]
-                else:
-                    self._set(where, name, own.ctypes.data, place)
-                self._undo.append((where, name, own))
-            else:
-                array = self._arrays[int(len(self._arrays) * draw.random())]
-                name = "length" if draw.random() < 0.5 else "offset"
-                self._undo.append((array, name, getattr(array, name)))
-                much = draw.choice((0, 1, 2, 9, 1 << 20, 1 << 31, 1 << 32, 1 << 61, (1 << 64) - 1))
-                setattr(array, name, (getattr(array, name) + much) % (1 << 64) if draw.random() < 0.5 else much)
-
-    def undo(self) -> None:
-        while self._undo:
-            where, name, before = self._undo.pop()
-            if isinstance(before, int):
-                setattr(where, name, before)
-        for where, name, before, own in self._buffers:
-            own[:] = np.frombuffer(before, np.uint8)
-            self._set(where, name, own.ctypes.data, len(own))
+                right = np.empty(buffer.size, np.uint8)
+                memmove(right.ctypes.data, buffer.address, buffer.size)
+                memory = right.copy()
+                buffer.address = memory.ctypes.data
+                places.append(Place(addressof(buffer), memory.ctypes.data, right.ctypes.data, buffer.size))
+                keeps += [buffer, memory, right]
+        found += [one.children[number] for number in range(one.child_count)]
+    listed = (Place * len(places))(*places), (c_void_p * len(found))(*map(addressof, found))
+    return Damaged(listed[0], len(places), listed[1], len(found), rows), [*keeps, *found, *listed]
 
 
-def order_of(draw: random.Random, rows: int) -> np.ndarray | None:
-    """Return row numbers, of which some are none of the array's, or None: rows as they are."""
-    if draw.random() < 0.7:
-        return None
-    return np.array([draw.choice((int((rows + 2) * draw.random()), 2**64 - 1)) for _ in range(rows)], np.uint64)
+def fuzzed(draw: random.Random, name: str, ended: Ended, *arguments: object) -> None:
+    """Call a function of `zig/fuzz.zig`. Raises AssertionError where a check of the compiled code has failed."""
+    function = getattr(library(), f"fuzz_{name}")
+    function.restype = None
+    given = [c_size_t(one) if isinstance(one, int) else one for one in arguments]
+    function(*given, c_size_t(draw.getrandbits(64)), c_size_t(MANY), byref(ended))
+    if ended.failed:
+        said = bytearray(200)
+        size = library().arrow_wire_failure((c_void_p * 25).from_buffer(said), 200)
+        raise AssertionError(f"a check failed: {said[:size].decode(errors='replace')}")
 
 
 def encode_postgres(draw: random.Random) -> Execution:
@@ -199,23 +189,13 @@ def encode_postgres(draw: random.Random) -> Execution:
     while recipe(array.type, into) is None and draw.random() < 0.99:
         (into,) = postgres_types.types([(draw.choice(OIDS), -1)])
     encoder = postgres_encoder.Encoder(["c"], [array], [into])
-    for _ in encoder.blocks(order_of(draw, len(array)), 0, len(array)):
+    for _ in encoder.blocks(None, 0, len(array)):
         pass
-    damage, out = Damage(encoder._keeps[0].structure), np.empty(1 << 12, np.uint8)
+    damaged, keeps = damageable(encoder._keeps[0].structure, len(array))
 
-    def again() -> object:
-        damage.do(draw)
-        order = order_of(draw, len(array))
-        if draw.random() < 0.1:
-            return encoder.keys(0)
-        progress = Progress()
-        while progress.row < len(array) and not progress.reason and not progress.needs:
-            library().arrow_wire_postgres_encode(
-                encoder._columns, 1, None if order is None else order.ctypes.data, 0 if order is None else len(order),
-                len(array), out.ctypes.data, len(out), byref(progress),
-            )  # fmt: skip
-        damage.undo()
-        return progress.reason or None
+    def again(ended: Ended) -> object:
+        fuzzed(draw, "postgres_encode", ended, encoder._columns, byref(damaged))
+        return keeps
 
     return again
 
@@ -223,38 +203,14 @@ def encode_postgres(draw: random.Random) -> Execution:
 def encode_clickhouse(draw: random.Random) -> Execution:
     array, room = column(draw), Room()
     columns = Columns([("c", array, draw.choice(TYPES))])
-    rows = order_of(draw, len(array))
-    columns.block(room, range(len(array)) if rows is None else rows)
-    damage = Damage(columns._plans[0].node.array.contents)
+    columns.block(room, range(len(array)))
+    damaged, keeps = damageable(columns._plans[0].node.array.contents, len(array))
 
-    def again() -> object:
-        damage.do(draw)
-        rows = order_of(draw, len(array))
-        result = clickhouse_blocks._encoded(columns._columns, 1, room, range(len(array)) if rows is None else rows)
-        damage.undo()
-        return result.failure or None
+    def again(ended: Ended) -> object:
+        fuzzed(draw, "clickhouse_encode", ended, columns._columns, c_void_p(room.address), byref(damaged))
+        return keeps
 
     return again
-
-
-def changed(draw: random.Random, data: bytes) -> bytearray:
-    """Return bytes with some of them changed, left out, twice, or cut off."""
-    made = bytearray(data)
-    for _ in range(draw.choice((0, 1, 1, 2, 5))):
-        if not made:
-            break
-        place, how = draw.randrange(len(made)), draw.randrange(5)
-        if how == 0:
-            made[place] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
-        elif how == 1:
-            del made[place : place + draw.randrange(9)]
-        elif how == 2:
-            made[place:place] = made[place : place + draw.randrange(9)]
-        elif how == 3:
-            made[place : place + 8] = draw.choice((b"\xff" * 8, bytes(8), b"\x7f" + b"\xff" * 7, draw.randbytes(8)))
-        else:
-            del made[place:]
-    return made
 
 
 def require_valid(array: pa.Array) -> None:
@@ -262,12 +218,8 @@ def require_valid(array: pa.Array) -> None:
     array.validate(full="decimal" not in str(array.type))
 
 
-def renew(targets: Targets) -> None:
-    """Make columns anew, as those that a decoder failed in give nothing any more."""
-    made = c_void_p()
-    library().arrow_wire_columns_free(targets.address)
-    library().arrow_wire_columns_new(targets._shapes, len(targets._types), byref(made))
-    targets.address, targets._failed = made.value, ""
+def filled(targets: Targets) -> Filled:
+    return Filled(targets.address, addressof(targets._shapes), len(targets._types), False)
 
 
 def decode_postgres(draw: random.Random) -> Execution:
@@ -290,20 +242,14 @@ def decode_postgres(draw: random.Random) -> Execution:
     data += draw.choice((b"", b"\xff\xff", b"Z\0\0\0\5I"))
     decoder = postgres_reader.Decoder([f"c{number}" for number in range(count)], readings, framing)
 
-    def again() -> object:
-        made, limit = changed(draw, data), draw.choice((1, 5, 1 << 40))
-        progress = ReadProgress()
-        with decoder._columns.in_use():
-            place = byref(c_char.from_buffer(made)) if made else None
-            library().arrow_wire_postgres_decode(
-                decoder._lines, count, decoder._columns.address, framing, place, len(made), limit, byref(progress)
-            )
-        assert progress.position <= len(made)
-        if progress.end == postgres_reader._WRONG:
-            renew(decoder._columns)
-            return progress.reason
-        for array in decoder._columns.take():
-            require_valid(array)
+    targets = filled(decoder._columns)
+
+    def again(ended: Ended) -> object:
+        fuzzed(draw, "postgres_decode", ended, decoder._lines, byref(targets), framing, data, len(data))
+        decoder._columns.address = targets.columns
+        if not targets.wrong:
+            for array in decoder._columns.take():
+                require_valid(array)
         return None
 
     return again
@@ -312,7 +258,7 @@ def decode_postgres(draw: random.Random) -> Execution:
 def decode_clickhouse(draw: random.Random) -> Execution:
     """Blocks that the encoder has made, in pieces, changed on the way."""
     sql_type = draw.choice(TYPES)
-    text, enough = draw.choice((pa.string_view(), pa.large_string())), draw.choice((1, sys.maxsize))
+    text = draw.choice((pa.string_view(), pa.large_string()))
     data = b""
     for _ in range(draw.choice((1, 2))):
         try:
@@ -321,35 +267,14 @@ def decode_clickhouse(draw: random.Random) -> Execution:
         except (Error, TypeError, NotImplementedError):
             data += bytes([1, draw.randrange(1, 5)]) + head("c", sql_type) + draw.randbytes(draw.randrange(60))
     result = clickhouse_native.Result([("c", sql_type)], text)
-    address = c_void_p()
+    targets, address = filled(result._targets), c_void_p(result._address)
 
-    def begin_anew() -> None:
-        functions().arrow_wire_clickhouse_decoder_free(result._address)
-        renew(result._targets)
-        functions().arrow_wire_clickhouse_decoder_new(result._columns, 1, result._targets.address, byref(address))
-        result._address, result._open = address.value, False
-
-    def again() -> object:
-        made = np.frombuffer(changed(draw, data), np.uint8)
-        start, piece = 0, draw.choice((13, *[1 << 19] * 9))
-        try:
-            fed, end = Fed(), min(piece, len(made))
-            while end > start:
-                fed = result.feed(made[start:end], enough)
-                start += fed.consumed
-                if fed.rows and fed.rows >= enough:
-                    require_valid(result.take().column(0))
-                elif end == len(made):
-                    break
-                else:
-                    end = min(end + piece, len(made))
-            if result._open or start < len(made):
-                begin_anew()
-            elif fed.rows:
-                require_valid(result.take().column(0))
-        except BaseException:
-            begin_anew()
-            raise
+    def again(ended: Ended) -> object:
+        fuzzed(draw, "clickhouse_decode", ended, result._columns, byref(address), byref(targets), data, len(data))
+        result._targets.address, result._address = targets.columns, address.value
+        if not targets.wrong:
+            require_valid(result.take().column(0))
+        return None
 
     return again
 
@@ -361,29 +286,29 @@ TARGETS: tuple[Callable[[random.Random], Execution], ...] = (
 
 def run(seed: int, ended: Counter[str]) -> int:
     """Run the executions of a seed, count how they ended, and return how many there were."""
-    draw = random.Random(seed)
-    target = TARGETS[seed % len(TARGETS)]
-    again: Execution | None = None
-    for number in range(BATCH):
-        try:
-            if again is None:
-                again, said = target(draw), None
-            else:
-                said = again()
-            how = "answered" if said is None else "refused"
-        except (Error, TypeError, MemoryError, NotImplementedError) as error:
-            how = keep(seed, number, target, "a check failed") if isinstance(error, CheckFailed) else "refused"
-        except Exception:
-            how = keep(seed, number, target, "another exception")
+    draw, target, before = random.Random(seed), TARGETS[seed % len(TARGETS)], ended.total()
+    how = ""
+    try:
+        again = target(draw)
+        for _ in range(CALLS):
+            found = Ended()
+            try:
+                again(found)
+            finally:
+                ended[f"{target.__name__}: answered"] += found.answered
+                ended[f"{target.__name__}: refused"] += found.refused
+    except (Error, TypeError, MemoryError, NotImplementedError) as error:
+        how = keep(seed, target) if isinstance(error, CheckFailed) else "refused"  # there is nothing to damage
+    except Exception:
+        how = keep(seed, target)
+    if how:
         ended[f"{target.__name__}: {how}"] += 1
-        if again is None:  # there is nothing to damage
-            break
-    return number + 1
+    return ended.total() - before
 
 
-def keep(seed: int, number: int, target: Callable[[random.Random], Execution], what: str) -> str:
-    (KEPT / f"{target.__name__}-{seed}-{number}.txt").write_text(traceback.format_exc(), "utf-8")
-    return f"FAULT: {what}"
+def keep(seed: int, target: Callable[[random.Random], Execution]) -> str:
+    (KEPT / f"{target.__name__}-{seed}.txt").write_text(traceback.format_exc(), "utf-8")
+    return "FAULT"
 
 
 def main(seconds: float, seed: int | None) -> None:
@@ -397,12 +322,14 @@ def main(seconds: float, seed: int | None) -> None:
         os.pwrite(running, b"%20d" % number, 0)
         totals[number % len(TARGETS)] += run(number, ended)
         number += 1
-        while totals[number % len(TARGETS)] > 2 * min(totals) + BATCH:  # some end with their first execution
+        while totals[number % len(TARGETS)] > 2 * min(totals) + MANY * CALLS:  # some end with their first execution
             number += 1
     for what, times in sorted(ended.items()):
         print(f"{times:>12,} {what}")
-    total, spent = sum(ended.values()), time.process_time() - began
+    total, spent = ended.total(), time.process_time() - began
     print(f"{total:>12,} executions from seed {first} on, {total / spent:,.0f} a second of a core")
+    with (KEPT / "counts").open("a") as counts:
+        counts.write(f"{first} {dict(sorted(ended.items()))}\n")
     sys.exit(any("FAULT" in what for what in ended))
 
 

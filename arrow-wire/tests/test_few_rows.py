@@ -147,6 +147,24 @@ def test_rows_that_turn_out_to_be_of_several_partitions_go_in_once(key: str, par
     assert server.ask(f"SELECT count(), uniqExact(number) FROM {DATABASE}.few") == b"10\t10\n"
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_rows_of_several_partitions_go_straight_in_where_they_need_not_be_whole(
+    few: bool, parted: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"{DATABASE}.few (number Int32, day Date) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY number"
+    server.ask(f"CREATE OR REPLACE TABLE {table}")
+    monkeypatch.setattr(clickhouse_write, "_staged", None)
+    if not few:
+        monkeypatch.setattr(clickhouse_write, "ONE_BLOCK_ROWS", 1)
+    days = [dt.date(2025, month, 1) for month in range(1, 13)]
+    frame = pl.DataFrame({"number": pl.Series(range(12), dtype=pl.Int32), "day": days})
+    assert clickhouse.write(parted, "few", frame, atomic=False).rows == 12
+    assert clickhouse.write(parted, "few", frame.clear(), atomic=False).rows == 0
+    assert clickhouse.read(parted, "SELECT * FROM few ORDER BY number", as_="polars").equals(frame)
+    with counted(parted) as turns, clickhouse.connect(turns.uri) as connected:
+        assert turns.of(lambda: clickhouse.write(connected, "few", frame.head(1), atomic=False)) == 3
+
+
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_blocks_say_what_the_server_says_of_their_columns(
     rows: int, parted: str, monkeypatch: pytest.MonkeyPatch

@@ -155,7 +155,7 @@ export fn arrow_wire_clickhouse_decoder_free(decoder: *Decoder) bool {
     return guard.call(Decoder.deinit, .{decoder});
 }
 
-export fn arrow_wire_clickhouse_decode(
+pub export fn arrow_wire_clickhouse_decode(
     decoder: *Decoder,
     piece: ?[*]const u8,
     size: usize,
@@ -166,6 +166,6 @@ export fn arrow_wire_clickhouse_decode(
 }
 
 /// Say that the rows were taken out of the columns.
-export fn arrow_wire_clickhouse_decoder_taken(decoder: *Decoder) void {
+pub export fn arrow_wire_clickhouse_decoder_taken(decoder: *Decoder) void {
     decoder.rows = 0;
 }

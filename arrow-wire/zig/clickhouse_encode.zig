@@ -15,7 +15,7 @@ const texts = @import("clickhouse_texts.zig");
 const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
-const Out = shared.Out;
+pub const Out = shared.Out;
 const Rows = shared.Rows;
 
 /// One column: its name and type as they stand in a block, and how its values are encoded.
@@ -330,7 +330,7 @@ fn free(out: *Out) void {
 }
 
 /// Encode `count` rows from `first` on, or those that `list` names.
-export fn arrow_wire_clickhouse_encode(
+pub export fn arrow_wire_clickhouse_encode(
     out: *Out,
     columns: [*]const Column,
     column_count: usize,

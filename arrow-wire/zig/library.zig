@@ -82,7 +82,7 @@ export fn arrow_wire_fail(data: [*]const u8, size: usize) bool {
 }
 
 /// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows as they stand.
-export fn arrow_wire_postgres_encode(
+pub export fn arrow_wire_postgres_encode(
     all: [*]const postgres_column.Column,
     column_count: usize,
     order: ?[*]const u64,
@@ -107,7 +107,7 @@ export fn arrow_wire_postgres_decoder(name: [*]const u8, size: usize) i32 {
 }
 
 /// Decode rows that have arrived; see `postgres_decode.decode`.
-export fn arrow_wire_postgres_decode(
+pub export fn arrow_wire_postgres_decode(
     all: [*]const postgres_fields.Column,
     column_count: usize,
     into: *columns.Columns,
@@ -121,7 +121,7 @@ export fn arrow_wire_postgres_decode(
 }
 
 /// Set a number for every row of a column by which rows are in order; `damaged` becomes 1 where the array is damaged.
-export fn arrow_wire_postgres_keys(column: *const postgres_column.Column, out: [*]i64, count: usize, damaged: *u32) bool {
+pub export fn arrow_wire_postgres_keys(column: *const postgres_column.Column, out: [*]i64, count: usize, damaged: *u32) bool {
     return guard.call(keys, .{ column, out[0..count], damaged });
 }
 

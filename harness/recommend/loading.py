@@ -82,7 +82,7 @@ def load(frame: str, data: UserData, source: Source, select: str) -> str:
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
     if frame == "pandas" and any(map(is_wide, data.logical_types.values())):
         imports = f"import decimal\n\n    {imports}"
-    gap = "\n" if source.query else "\n\n"  # what asks begins with imports, too
+    gap = "\n" if body.lstrip().startswith(("import ", "from ")) else "\n\n"
     return f'def load():\n    """Return the data as they were measured."""\n    {imports}{gap}{body}'
 
 
@@ -183,25 +183,31 @@ def _source(dtype: pl.DataType) -> str:
 
 def _as_pandas(data: UserData) -> list[str]:
     dtypes = {name: pandas_dtype(logical, data.has_nulls(name)) for name, logical in data.logical_types.items()}
-    listed = _on_few_lines([f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object"])
+    unlike = [name for name, dtype in dtypes.items() if not _as_arrow_has_it(data.logical_types[name], dtype)]
+    listed = _on_few_lines([f"{name!r}: {dtypes[name]!r}" for name in unlike])
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]
     dtypes_with_nulls = {name.lower(): name for name in dtypes.values() if name in _WITH_NULLS}
     if "boolean" in dtypes.values():
         dtypes_with_nulls["bool"] = "Boolean"
     nullable = ", ".join(f'"{plain}": pandas.{name}Dtype()' for plain, name in dtypes_with_nulls.items())
+    wide = [name for name in objects if is_wide(data.logical_types[name])]
+    typed = f".astype({{\n    {listed},\n}})" if listed else ""
     lines = [
         f"objects = {{name: frame[name].to_list() for name in {objects!r}}}" if objects else "",
-        "# Of a column with nulls; numbers would become floats." if nullable else "",
-        "# A copy: the memory of Arrow is read-only, and a client may write to it.",
+        *(f"objects[{name!r}] = [{_DECIMAL} for text in objects[{name!r}]]" for name in wide),
+        "# A copy: the memory of Arrow is read-only, and a client may write to it."
+        + (" Numbers with nulls would become floats." if nullable else ""),
         "frame = frame.to_arrow().to_pandas({}).copy()".format(
             f"types_mapper=lambda of: {{{nullable}}}.get(str(of))" if nullable else ""
         ),
-        f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
+        f"frame = frame{typed}{'.assign(**objects)' if objects else ''}" if typed or objects else "",
     ]
-    wide = [name for name in objects if is_wide(data.logical_types[name])]
-    lines += [f"objects[{name!r}] = [{_DECIMAL} for text in objects[{name!r}]]" for name in wide]
-    lines += ["for name, values in objects.items():", "    frame[name] = values"] if objects else []
     return [line for line in lines if line]
+
+
+def _as_arrow_has_it(logical: str, dtype: str) -> bool:
+    """Whether pandas gets a column from Arrow with its dtype, or as objects."""
+    return dtype in ("object", "float32", "float64", "boolean", *_WITH_NULLS) or logical.startswith("timestamp")
 
 
 def _on_few_lines(items: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_OURS = "arrow_wire"  # over whose connection the table is made
+_OURS = "arrow_wire"  # which a program calls itself, and over whose connection the table is made
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
 
@@ -52,9 +52,13 @@ def program(figure: Figure, data: UserData, source: Source, table: str = "") -> 
     table = table or re.sub(r"\W+", "_", source.table).lower()
     packages = _packages(entry, source)
     imported = [("", "os"), *([("", "glob")] if source.pattern else [])]
-    body = _brief(show.body(entry, *imported, called_with=False))
+    if _OURS in entry.modules:
+        modules = "\n".join(sorted(f"import {name}" for _, name in imported))
+        body = f"{modules}\n\nfrom {_OURS} import {entry.system}\n\n"
+    else:
+        body = _brief(show.body(entry, *imported, called_with=False)) + "\n\n\n"
+    body += "\n".join(_constants(entry, data, source, table))
     parts = [f"{_header(entry, packages)}\n{_docstring(entry, figure, source, table)}\n\n{body}"]
-    parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
         parts.append(load(entry.frame, data, source, making.SELECT))
@@ -139,22 +143,25 @@ def _constants(entry: Transport, data: UserData, source: Source, table: str) -> 
 
 
 def _main(entry: Transport) -> str:
-    name, wait = entry.function.__name__, "await " if entry.style == "async" else ""
-    keyword = "async " if wait else ""
-    uri = f'os.environ["{show.variable(entry)}"]'
-    if entry.operation is Operation.WRITE:
-        ours = _OURS in entry.modules
-        before = "" if ours else "\n    create_table()"
-        create = f"\n        {SYSTEMS[entry.system].script.CREATE_BY_ARROW_WIRE}" if ours else ""
+    writes, wait = entry.operation is Operation.WRITE, "await " if entry.style == "async" else ""
+    keyword, connect, name = "async " if wait else "", "connect", entry.function.__name__
+    given, before, create = "frame, TABLE" if writes else "TABLE", "\n    create_table()", ""
+    if _OURS in entry.modules:
+        connect, name = f"{entry.system}.connect", f"{entry.system}.{entry.operation}"
+        given = "(TABLE,), frame" if writes else f'(TABLE,), as_="{entry.frame}"'  # a tuple allows any table name
+        before, create = "", f"\n        {SYSTEMS[entry.system].script.CREATE_BY_ARROW_WIRE}"
+    opened = f'{keyword}with {connect}(os.environ["{show.variable(entry)}"]) as connection:'
+    call = f"{wait}{name}(connection, {given})"
+    if writes:
         body = f"""\
     frame = load(){before}
-    {keyword}with connect({uri}) as connection:{create}
-        {wait}{name}(connection, frame, TABLE)
+    {opened}{create}
+        {call}
     print(f"{{len(frame)}} rows written")"""
     else:
         body = f"""\
-    {keyword}with connect({uri}) as connection:
-        frame = {wait}{name}(connection, TABLE)
+    {opened}
+        frame = {call}
     print(frame)"""
-    call = "asyncio.run(main())" if wait else "main()"
-    return f'{keyword}def main():\n{_require_addresses(entry)}{body}\n\n\nif __name__ == "__main__":\n    {call}'
+    run = "asyncio.run(main())" if wait else "main()"
+    return f'{keyword}def main():\n{_require_addresses(entry)}{body}\n\n\nif __name__ == "__main__":\n    {run}'

@@ -290,19 +290,3 @@ def drop(system: str, made: Made, tables: list[str]) -> None:
                 direct.execute(statement)  # type: ignore[arg-type]
         else:
             clickhouse.open_connection(made.lab.endpoints).command(statement)
-
-
-@pytest.mark.parametrize("wish", WRITES, ids=lambda wish: f"{wish.system}-{wish.frame}")
-def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Asked, made: Made) -> None:
-    user_data, file = made.data[PLAIN_DATA]
-    [entry] = [
-        entry
-        for entry in eligible.divided(replace(wish, data=user_data))[0]
-        if entry.function.__name__.endswith("_tuned")
-    ]
-    won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
-    text = script.program(won, user_data, Source(file))
-    assert text.count("\n") < 60
-    needs = "arrow-wire[postgres]" if wish.system == "postgres" else "arrow-wire"
-    assert f'# dependencies = ["{needs}", ' in text
-    assert "psycopg[" not in text

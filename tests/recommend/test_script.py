@@ -14,12 +14,21 @@ import pytest
 
 from harness import registry
 from harness.datasets.user_data import data
-from harness.model import LabError
+from harness.model import LabError, Operation
 from harness.recommend import script
 from harness.recommend.loading import Source
+from harness.systems import SYSTEMS
+from tests.recommend.test_programs import rich
 from tests.report.test_recommendation import FASTEST, PGPQ
+from tests.typed import typed
 
 FILE = "orders of May, 2026.parquet"
+TUNED = [
+    entry
+    for system in SYSTEMS
+    for entry in registry.select(f"{system}.*_tuned")
+    if entry.operation in (Operation.WRITE, Operation.READ)
+]
 
 
 def written(folder: Path, figure=PGPQ, source: str = f"data/{FILE}", table: str = "") -> str:
@@ -48,6 +57,22 @@ def test_one_over_arrow_wire_says_that_it_is_not_on_pypi_and_how_to_get_it(tmp_p
     assert text.splitlines()[2].endswith("]  # arrow-wire (not on PyPI: make wheel)")
     block = [line.removeprefix("# ") for line in text.splitlines()[1:3]]
     assert "arrow-wire[postgres]" in tomllib.loads("\n".join(block))["dependencies"]
+
+
+@pytest.mark.parametrize("entry", TUNED, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("kind", ["rich.parquet", "rich.csv", "typed.parquet", "query"])
+def test_one_over_arrow_wire_has_less_than_60_lines_and_calls_it_directly(entry, kind: str, tmp_path: Path) -> None:
+    frame, file = typed(entry.system, 30) if kind.startswith("typed") else rich(), tmp_path / kind
+    (frame.write_csv if file.suffix == ".csv" else frame.write_parquet)(file)
+    source = Source(query="SELECT 1") if kind == "query" else Source(file, beside=tmp_path)
+    won = SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=5)
+    text = script.program(won, data.from_frame(frame) if kind == "query" else data.from_file(file), source, "a_table")
+    assert text.count("\n") < 60
+    assert text.startswith("# /// script\n")
+    assert f"        {'frame = ' * (entry.operation is Operation.READ)}{entry.system}.{entry.operation}(" in text
+    assert ("DROP TABLE a_table" if entry.operation is Operation.WRITE else "nothing to undo") in text
+    assert f"{script.show.variable(entry)} is not set; give an address such as " in text
+    ast.parse(text)
 
 
 def test_its_docstring_says_what_was_measured_and_how_to_undo_it(tmp_path: Path) -> None:

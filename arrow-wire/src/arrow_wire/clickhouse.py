@@ -47,6 +47,7 @@ def write(
     mode: Mode = "append",
     progress: Progress | None = None,
     settings: Settings | None = None,
+    atomic: bool = True,
 ) -> Written:
     """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
 
@@ -74,6 +75,10 @@ def write(
     the same, the server refuses the block. Where a connection breaks before the answer (`Disconnected`) all rows are
     there or none is, as after the link.
 
+    `atomic=False` appends without the second table. ClickHouse then takes the rows of each partition of a block as a
+    whole, but one partition after the other. Up to 150,000 rows are one block, more are several. So a reader may see
+    some of the rows before the others, and if the call fails, some may stay. "create" and "replace" take no notice.
+
     A NaN in a column of floats stays a NaN, in one of objects of pandas it is a null. Timestamps at midnight become
     days where the column has days. A value that its column cannot hold is refused with its column and row
     (`WrongValue`).
@@ -95,6 +100,8 @@ def write(
             if there and mode == "create":
                 raise Conflict(f"the table {'.'.join(parts)} exists; append to it, or replace its rows")
             how = clickhouse_write.replace if there else clickhouse_write.make
+        elif not atomic:
+            how = clickhouse_write.append
         how(server, count, parts, reader, most, tally)
     return tally.written
 

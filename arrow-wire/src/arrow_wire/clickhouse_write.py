@@ -212,6 +212,20 @@ def write(
                 _insert(server, count, staging, names, blocks, tally)
 
 
+def append(
+    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
+) -> None:
+    """As `write`, but straight into the table: if it fails, some rows may be there. Few rows go as one block."""
+    names = list(reader.schema.names)
+    with _asked(server, parts) as target:
+        sql_types, key = target.types_of(names), target.told.partition_key
+        slices = _slices(reader, most)
+        held = list(islice(slices, 1))
+        if held and len(held[0]) <= ONE_BLOCK_ROWS:
+            key, count = "", 1
+        _insert(server, count, target.table, names, _Blocks(_with(held, slices), sql_types, key, count), tally)
+
+
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:

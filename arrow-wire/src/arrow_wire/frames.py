@@ -115,16 +115,24 @@ def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.ar
     """
     import polars as pl
 
-    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
-    objects = {name: frame[name].to_list() for name, dtype in dtypes.items() if isinstance(dtype, pl.Object)}
-    plain = frame.drop(list(objects)) if objects else frame
-    if any(isinstance(dtype, pl.Int128 | pl.UInt128) for dtype in dtypes.values()):
-        plain = plain.with_columns(pl.col(pl.Int128, pl.UInt128).cast(wide))
-    table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
-    if not objects:
-        return table
-    made = {name: _of_one_type(name, values, array_of) for name, values in objects.items()}
-    return pa.table({name: made[name] if name in made else table[name] for name in dtypes})
+    dtypes = frame.dtypes
+    if pl.Int128 in dtypes or pl.UInt128 in dtypes:
+        frame = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(wide))
+    if pl.Object not in dtypes:
+        return _handed_over(frame)
+    objects = frame.select(pl.col(pl.Object))
+    table = _handed_over(frame.drop(objects.columns))
+    made = {one.name: _of_one_type(one.name, one.to_list(), array_of) for one in objects}
+    return pa.table({name: made[name] if name in made else table[name] for name in frame.columns})
+
+
+def _handed_over(frame: Any) -> pa.Table:
+    """Return a polars frame as an Arrow table. A stream takes half the time of few rows, but copies several chunks."""
+    import polars as pl
+
+    if frame.n_chunks() == 1:
+        return pa.RecordBatchReader.from_stream(frame).read_all()
+    return frame.to_arrow(compat_level=pl.CompatLevel.newest())
 
 
 def uuids(values: list[Any]) -> pa.Array:

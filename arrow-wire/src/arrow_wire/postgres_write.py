@@ -7,13 +7,14 @@ With random keys every row touches another page of the index; in key order, most
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from psycopg import Connection, Copy, Error, errors, generators, sql
 from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq.abc import PGconn, PGresult
 
 from arrow_wire.frames import joined
 from arrow_wire.postgres_create import create, empty
@@ -133,18 +134,9 @@ def _write_few(
     Return False, with nothing written, where more has to be asked: of what a writer left prepared, or of types that not
     every server has.
     """
-    table = sql.quote(target.table)
-    message = [
-        f"SELECT pg_advisory_xact_lock({TURN} | {table}::regclass::oid::bigint)",
-        f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true)",
-        f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '",
-        f"SELECT {target.columns} FROM {target.table} LIMIT 0",
-        *([_KEY.replace("%s", table)] if rows >= _ORDERED_ROWS else []),
-        target.statement,
-    ]
     pgconn = connection.pgconn
     with connection.lock:
-        pgconn.send_query("; ".join(message).encode())
+        pgconn.send_query(_message(target.table, target.columns, target.statement, rows >= _ORDERED_ROWS))
         results = connection.wait(generators.execute(pgconn))
         if results[-1].status != ExecStatus.COPY_IN:
             raise errors.error_from_result(results[-1])
@@ -166,12 +158,32 @@ def _write_few(
                         connection.wait(generators.copy_to(pgconn, waiting[:_SENT_BYTES]))
                         del waiting[:_SENT_BYTES]
                 tally.add(piece.num_rows, size)
-            connection.wait(generators.copy_to(pgconn, waiting + TRAILER, False))
         except BaseException:
             _give_up(connection)
             raise
-        connection.wait(generators.copy_end(pgconn, None))
+        connection.wait(_ended(pgconn, waiting + TRAILER))
     return True
+
+
+@lru_cache(256)
+def _message(table: str, columns: str, statement: str, ordered: bool) -> bytes:
+    """Return all that is asked before few rows, the key of the table too where they are `ordered`, and a COPY."""
+    name = sql.quote(table)
+    message = [
+        f"SELECT pg_advisory_xact_lock({TURN} | {name}::regclass::oid::bigint)",
+        f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true)",
+        f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '",
+        f"SELECT {columns} FROM {table} LIMIT 0",
+        *([_KEY.replace("%s", name)] if ordered else []),
+        statement,
+    ]
+    return "; ".join(message).encode()
+
+
+def _ended(pgconn: PGconn, data: bytes | bytearray) -> Iterator[Any]:
+    """Send the last bytes of a COPY and end it, in one wait."""
+    yield from generators.copy_to(pgconn, data, False)
+    yield from generators.copy_end(pgconn, None)
 
 
 def _give_up(connection: Connection[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -76,9 +76,7 @@ def _typed(found: Sequence[places.Part]) -> Read:
     folders = [_of_folders(part, one.frame.height, names) for part, one in zip(found, several, strict=True)]
     made = {name: cells.typed(pl.concat([one[name] for one in folders]), Options()) for name in names}
     frame = pl.concat([one.frame for one in several]).with_columns([one.column for one in made.values()])
-    program = replace(
-        first.program, columns=tuple(_spelled(name, one.steps) for name, one in made.items() if one.steps)
-    )
+    program = replace(first.program, columns=_spelled({name: one.steps for name, one in made.items()}))
     return replace(first, frame=frame, program=program, compared=_together([one.compared for one in several]))
 
 
@@ -135,8 +133,7 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
         compared.append(compared_cells.require_same(one, piece, steps, options))
         row += one.table.num_rows
     notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
-    columns = tuple(_spelled(name, of_column) for name, of_column in steps.items() if of_column)
-    return Read(frame, Program(_lines(first), columns), _together(compared), tuple(notes))
+    return Read(frame, Program(_lines(first), _spelled(steps)), _together(compared), tuple(notes))
 
 
 def _as_dialect(one: Cells) -> tuple[str, str, str]:
@@ -164,8 +161,16 @@ def _column(column: pl.Series, options: Options, several: Sequence[Cells]) -> ce
     return replace(made, steps=(*nulls, *made.steps))
 
 
-def _spelled(name: str, steps: Sequence[Call]) -> str:
-    return f"frame[{name!r}]{''.join(map(str, steps))}"
+def _spelled(steps: Mapping[str, Sequence[Call]]) -> tuple[str, ...]:
+    """Return the expressions that convert columns: one for all columns with the same steps."""
+    named: dict[str, list[str]] = {}
+    for name, of_column in steps.items():
+        if of_column:
+            named.setdefault("".join(map(str, of_column)), []).append(name)
+    return tuple(
+        f"frame[{names[0]!r}]{made}" if len(names) == 1 else f"*(frame[name]{made} for name in {names!r})"
+        for made, names in named.items()
+    )
 
 
 def _lines(one: Cells) -> tuple[str, ...]:
@@ -184,9 +189,7 @@ def _lines(one: Cells) -> tuple[str, ...]:
         f"    pyarrow.csv.ParseOptions({', '.join(parses)}),",
         "    pyarrow.csv.ConvertOptions(",
         f"        column_types=dict.fromkeys({_braced(names)}, pyarrow.large_string()),",
-        '        null_values=[""],',
-        "        strings_can_be_null=True,",
-        "        quoted_strings_can_be_null=False,",
+        '        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,',
         "    ),",
         ")",
     ]

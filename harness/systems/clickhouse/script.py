@@ -21,12 +21,10 @@ CREATE_BY_ARROW_WIRE = "connection.ask(CREATE_TABLE)"
 SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
 SELECT = """\
 import clickhouse_connect
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
 settings = dict(parse_qsl(url.query))
-database = settings.pop("database", "") or unquote(url.path.strip("/"))
-user = {"username": unquote(url.username or "default"), "password": unquote(url.password or "")}
-place = {"host": url.hostname, "port": url.port or 8123, "secure": url.scheme == "https", "database": database or None}
-client = clickhouse_connect.get_client(**place, **user, settings=settings)
+place = {"interface": url.scheme, "port": url.port or 8123, "database": settings.pop("database", None)}
+client = clickhouse_connect.get_client(dsn=url._replace(query="").geturl(), settings=settings, **place)
 table = client.query_arrow(QUERY)"""
