@@ -270,7 +270,7 @@ def _laid(lab: EmbeddedLab) -> Wire:
 def _port(uri: str) -> int:
     parts = urlsplit(uri)
     if parts.hostname != "127.0.0.1" or not parts.port:
-        raise LabError(f"no link to {parts.hostname}: it takes an address on 127.0.0.1 with a port")
+        raise LabError(f"{parts.hostname}: a link needs an address with a port, on 127.0.0.1")
     return parts.port
 
 
