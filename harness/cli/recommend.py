@@ -18,7 +18,7 @@ from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say
 from harness.model import LabError
-from harness.recommend import direction
+from harness.recommend import direction, require_known, transports
 from harness.recommend.budget import BUDGET, require_possible
 from harness.systems import SYSTEMS
 
@@ -94,6 +94,7 @@ def recommend(
         if file is not None:
             _require_writable(option, file, data, query, of, table)
     require_possible(budget)
+    require_known(transports(system, operation, frame), wanted, style)
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
@@ -138,8 +139,7 @@ def recommend(
 def _without_data(
     chosen: settings.Settings, console: Console, rows: int | None, to: str, of: str, frame: str, over: str
 ) -> None:
-    if over or rows is not None:  # before anything is run: all databases where none is named
-        direction(to if to or of else next(iter(SYSTEMS)), of, frame)
+    direction(to if to or of else next(iter(SYSTEMS)), of, frame)  # all databases where none is named
     if over:
         network.show(chosen, console, over, rows, to, of, frame)
     elif rows is not None:

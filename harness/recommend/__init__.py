@@ -9,9 +9,11 @@ From Python, also from a notebook:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.model import LabError, Operation
+from harness import registry
+from harness.model import LabError, Operation, Transport, unknown
 from harness.recommend.budget import BUDGET
 from harness.registry import FRAMES
 from harness.systems import SYSTEMS
@@ -36,6 +38,27 @@ def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
     if frame not in FRAMES:
         raise LabError(f'--frame "{frame}": choose pandas or polars')
     return to or of, Operation.WRITE if to else Operation.READ
+
+
+def transports(system: str, operation: Operation, frame: str) -> list[Transport]:
+    """Return every transport of a direction, whatever the data."""
+    return [
+        entry
+        for entry in registry.select(f"{system}.*")
+        if entry.operation == operation and entry.frame == frame and entry.moves_a_frame
+    ]
+
+
+def require_known(entries: Sequence[Transport], without: Sequence[str], style: str) -> None:
+    """Raise LabError for a client, a module or a style that is wrongly named; `entries` are those of the direction."""
+    known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
+    everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
+    for name in without:
+        if name not in everywhere:
+            raise unknown("client or module for --without", name, sorted(known))
+    if style and style not in {entry.style for entry in entries}:
+        styles = ", ".join(sorted({entry.style for entry in entries}))
+        raise LabError(f'--style "{style}": choose one of these transports\' styles: {styles}')
 
 
 def recommend(

@@ -10,7 +10,8 @@ from pathlib import Path
 from harness import registry
 from harness.datasets.user_data.data import UserData
 from harness.datasets.user_data.losses import lost, why
-from harness.model import LabError, Operation, Origin, Transport, unknown
+from harness.model import LabError, Operation, Origin, Transport
+from harness.recommend import require_known, transports
 from harness.recommend.blamed import by_declaration, most, nobody
 from harness.recommend.budget import BUDGET
 from harness.recommend.script import needed
@@ -53,11 +54,7 @@ class LeftOut:
 
 def all_of(asked: Asked) -> list[Transport]:
     """Return every transport that fits the request, whatever the data."""
-    return [
-        entry
-        for entry in registry.select(f"{asked.system}.*")
-        if entry.operation == asked.operation and entry.frame == asked.frame and entry.moves_a_frame
-    ]
+    return transports(asked.system, asked.operation, asked.frame)
 
 
 def bounds_of(asked: Asked) -> list[Transport]:
@@ -72,7 +69,7 @@ def bounds_of(asked: Asked) -> list[Transport]:
 def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
     """Return which transports may race on the data, and why others may not. Raises LabError if none may."""
     entries = all_of(asked)
-    _require_known(asked, entries)
+    require_known(entries, asked.without, asked.style)
     left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, asked)]
     ruled_out = {one.transport.id for one in left_out}
     eligible = [entry for entry in entries if entry.id not in ruled_out]
@@ -90,17 +87,6 @@ def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
     first = unwanted[0]
     said = f"none of {len(left_out)} transports is left: {first.reason} ({first.transport.id}) and others; ask for less"
     return f"{said}, or: {most(blamed, data.logical_types)}" if blamed else said
-
-
-def _require_known(asked: Asked, entries: Sequence[Transport]) -> None:
-    known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
-    everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
-    for name in asked.without:
-        if name not in everywhere:
-            raise unknown("client or module for --without", name, sorted(known))
-    if asked.style and asked.style not in {entry.style for entry in entries}:
-        styles = ", ".join(sorted({entry.style for entry in entries}))
-        raise LabError(f'--style "{asked.style}": choose one of these transports\' styles: {styles}')
 
 
 def _first_reason(entry: Transport, asked: Asked) -> Iterable[tuple[str, str]]:

@@ -170,6 +170,7 @@ _EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % i
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
+_BEYOND = "beyond packages of PyPI (lab show says what)"
 _CONVERTED = "converted: values came back in other dtypes, which is work left to you"
 
 
@@ -213,7 +214,7 @@ def _answer_table(
     rows = [row for one in found for row in _answer_rows(one, roles, ids)]
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
-    notes = [*_answer_notes(shown, roles)]
+    notes = [*_answer_notes(shown, roles), *([] if PYPI in roles else _beyond_pypi(found))]
     if explained:
         notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
     return Table(
@@ -273,6 +274,15 @@ def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[
         yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
     if any(case.fidelity not in ("", EXACT) for case in cases):
         yield _CONVERTED
+
+
+def _beyond_pypi(found: Sequence[Leaders]) -> Iterator[str]:
+    """Say which of the fastest pip cannot install, where the fastest that it can have no rows."""
+    fastest = ((one.fastest.transport, one.from_pypi) for one in found if one.fastest)
+    names = [name for name, pip in fastest if pip and pip.case.transport != name]
+    if names:
+        which = ", ".join(dict.fromkeys(map(short_name, names)))
+        yield f"{_BEYOND}: {which}"
 
 
 HERO = "directions"  # the picture that a report opens with

@@ -145,6 +145,15 @@ def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
     (fewer,) = [in_one(answered(rows), (FASTEST, USUAL))]
     assert [line[1] for line in fewer.rows] == ["fastest", "default"]
+    assert not any("PyPI" in note for note in fewer.notes)
+
+
+def test_a_table_without_the_fastest_from_pypi_names_what_pip_cannot_install():
+    wanted = AnswersWanted(experiment="matrix", usual=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
+    found = answers(wanted, summarise(every(), ()))
+    said = "beyond packages of PyPI (lab show says what): quick pandas"
+    assert [note for note in in_one(found, (FASTEST, USUAL)).notes if note.startswith("beyond")] == [said]
+    assert not any(note.startswith("beyond") for note in in_one(found).notes)
 
 
 def test_reports_open_with_the_answers_frame_by_frame():
