@@ -27,7 +27,7 @@ from benchmarks.link import Link
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.stopping import on_signals
 from harness.machine.variables import namespace
-from harness.model import Status
+from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
@@ -46,7 +46,7 @@ class Found:
     lost: int = 0
     twice: int = 0
     charged: int = 0  # rows that blame a transport for a fault of its machine or server
-    failed: int = 0  # tests
+    failed: int = 0  # tests, and cases that did not run to their end
     processes: int = 0
     tables: int = 0
     folders: int = 0
@@ -263,7 +263,10 @@ def main() -> int:
             for number, case in enumerate(chosen):
                 if time.monotonic() > until:
                     break
-                one = campaign.tried(case, number)
+                try:
+                    one = campaign.tried(case, number)
+                except (LabError, RuntimeError, TimeoutError) as error:  # the other cases are tried all the same
+                    one = Found(failed=1, rows=str(error))
                 found.append((case, one))
                 print(
                     f"{'ok  ' if one.well else 'FAIL'} {case}: {one.rows}; reacted in {one.seconds:.1f} s", flush=True

@@ -13,6 +13,7 @@ _WORDS = {
     "pthread_create failed": _PROCESSES,
     os.strerror(errno.EMFILE): _FILES,
     os.strerror(errno.ENFILE): _FILES,
+    **{found: found for found in (_PROCESSES, _FILES)},  # as it was once reported
 }
 
 
