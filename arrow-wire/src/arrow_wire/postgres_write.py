@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from psycopg import Connection, Copy, Error, errors, generators, sql
+from psycopg.abc import PQGen
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -180,7 +181,7 @@ def _message(table: str, columns: str, statement: str, ordered: bool) -> bytes:
     return "; ".join(message).encode()
 
 
-def _ended(pgconn: PGconn, data: bytes | bytearray) -> Iterator[Any]:
+def _ended(pgconn: PGconn, data: bytes | bytearray) -> PQGen[None]:
     """Send the last bytes of a COPY and end it, in one wait."""
     yield from generators.copy_to(pgconn, data, False)
     yield from generators.copy_end(pgconn, None)
