@@ -230,7 +230,7 @@ def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(staying)
 @pytest.mark.parametrize(
     ("function", "status", "said"),
     [
-        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),  # its conversion was not timed
+        ("read_arrow", Status.ERROR, "by its name it must return a polars one"),  # its conversion was not timed
         ("read_half", Status.MISMATCH, "i: Float64 changes values when converted to int32"),
         ("read_unsupported", Status.UNSUPPORTED, "no such format"),
         ("read_missing", Status.ERROR, "no_such_package"),
@@ -381,7 +381,7 @@ def test_every_table_is_written(lab: Lab) -> None:
     [
         ("read_half", Status.MISMATCH, "Float64 changes values"),
         ("read_error", Status.ERROR, "server said"),
-        ("read_arrow", Status.ERROR, "expected a polars DataFrame"),
+        ("read_arrow", Status.ERROR, "by its name it must return a polars one"),
     ],
 )
 def test_what_fails_with_one_table_fails(lab: Lab, function: str, status: Status, error: str) -> None:
