@@ -198,7 +198,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_c
         (small_results_disk / "filler").write_bytes(bytes(2_500_000))
         _, said = running.communicate(timeout=60)
     assert running.returncode == 2
-    assert b"MB of free disk" in said
+    assert b"MB of disk needed" in said
     (small_results_disk / "filler").unlink()
     (folder,) = small_results_disk.iterdir()
     assert f'"lab run --resume {folder.name}" goes on' in said.decode()

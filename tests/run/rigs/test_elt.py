@@ -74,7 +74,7 @@ def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, eng
 def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(perform, made_up):
     expected = {
         "short": "expected 20000 rows, found 19999",
-        "narrow": "found none called device",
+        "narrow": "no column device; the file needs",
         "changed": "price: other values than expected",
         "mixed": "all columns together: other values than expected",
         "nothing": "FileNotFoundError",
