@@ -17,6 +17,9 @@ from typing import Any
 LONGEST_SECONDS = 300  # of a busy machine
 # These start threads where they are imported, which a fork is without.
 WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
+# pyarrow 26 ends a process so, about once in 200 on a busy machine, if a thread of its pool just starts: the script has
+# done everything by then.
+AT_EXIT_OF_PYARROW = (-signal.SIGABRT, "terminate called without an active exception\n")
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with its own
 # folder, arguments and variables, and imports what it needs; that was imported before, once for all.
 _PARENT = """
@@ -108,8 +111,11 @@ class Scripts:
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         status = int(self._process.stdout.readline())
+        said = err.read_text()
+        if (status, said) == AT_EXIT_OF_PYARROW:
+            return Ended(0, out.read_text(), "")
         told = f"ended by {signal.Signals(-status).name}" if status < 0 else ""
-        return Ended(status, out.read_text(), err.read_text() + told)
+        return Ended(status, out.read_text(), said + told)
 
 
 @contextmanager
