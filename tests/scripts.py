@@ -17,8 +17,8 @@ from typing import Any
 LONGEST_SECONDS = 300  # of a busy machine
 # These start threads where they are imported, which a fork is without.
 WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
-# pyarrow 26 ends a process so, about once in 200 on a busy machine, if a thread of its pool just starts: the script has
-# done everything by then.
+# pyarrow 26 ends a process so about once in 200 on a busy machine, in a thread of its pool while the interpreter ends:
+# the script has printed its last line by then, which the tests ask for.
 AT_EXIT_OF_PYARROW = (-signal.SIGABRT, "terminate called without an active exception\n")
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with its own
 # folder, arguments and variables, and imports what it needs; that was imported before, once for all.
@@ -47,6 +47,7 @@ for line in sys.stdin:
         os.environ.update(job["variables"])
         for number, name in enumerate((os.devnull, job["out"], job["err"])):
             os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
+        sys.stdout.reconfigure(line_buffering=True)
         sys.argv = [job["script"], *job["arguments"]]
         runpy.run_path(job["script"], {"print": keep} if job["kept"] else {}, "__main__")
         break
