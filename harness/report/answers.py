@@ -1,9 +1,9 @@
 """The answers of a run: for each system, operation and frame the fastest transport, and the cost of the default.
 
 The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
-transports. How many times as long another one takes is the ratio of the medians, with its interval (see `intervals`):
-one that holds 1 shows no difference. The fastest is found in the same runs: intervals are corrected for how many it was
-found among. `ties` says how many others are not shown to be slower.
+transports. A factor is the ratio of another transport's median to that of the fastest, with its interval (see
+`intervals`). An interval that contains 1 shows no difference. The fastest is chosen from the same runs, so intervals
+are corrected for the number of candidates. `ties` counts the transports that are not shown to be slower.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from harness.suites.suite import AnswersWanted, Suite
 
 @dataclass(frozen=True)
 class Rival:
-    """A transport next to the fastest: how many times as long it takes, and the interval of that.
+    """A transport next to the fastest: the factor by which it is slower, and the interval of this factor.
 
-    Both are None where one of the two has no figures; the interval is None where nothing is known of the scatter, and
-    of the fastest itself, too.
+    Both are None if one of the two has no figures. The interval is also None if the scatter is unknown, and for the
+    fastest itself.
     """
 
     case: Summary
@@ -54,11 +54,11 @@ class Rival:
 class Leaders:
     """The answer of a run for one system, operation and frame.
 
-    `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower.
-    `whole` is the fastest that is not declared to lose any kind of values, where that is another one. `from_pypi` is
-    the fastest that pip installs, of exact ones where there is one. `usual` are the usual ones, the one that the
-    fastest is set against first. `leanest` is the exact one with the smallest peak of memory. How near the fastest
-    comes to the fastest bound is its `share_of_limit`. `existing` says that the table had rows before.
+    `fastest` is None if no transport is exact. `ties` counts the other exact transports that are not shown to be
+    slower. `whole` is the fastest transport that declares no loss, if it is a different one. `from_pypi` is the fastest
+    that pip installs, an exact one if possible. `usual` are the default transports; the first is the baseline of the
+    fastest. `leanest` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with
+    the fastest bound. `existing` says that the table had rows before.
     """
 
     system: str
@@ -185,7 +185,7 @@ def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
 
 
 def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
-    """Return the tables that a report opens with, frame by frame; what a suite is about that asks for no answers."""
+    """Return the tables that open a report, frame by frame; a suite without answers opens with its leaders."""
     if suite.answers:
         return by_frame(answers(suite.answers, summaries))
     return [found] if (found := leaders(summaries)) else []
@@ -228,7 +228,7 @@ def _answer_table(
 
 
 def factor(rival: Rival) -> tuple[str, str]:
-    """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
+    """Return a transport's factor over the fastest, and the interval of this factor or the reason why it has none."""
     if rival.factor is None:
         return "", ""
     slower = f"{significant(rival.factor, 2)}×"
@@ -254,7 +254,7 @@ def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tu
         yield one.name, FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
     for rival, names in _in_roles(one, roles).values():
         case = rival.case
-        # The interval of a factor has no place in the row of the fastest: there is said who may be as fast.
+        # The row of the fastest has no factor: it names the transports that may be as fast.
         ties = f"{one.ties} not shown slower" if one.ties else ""
         yield (
             one.name,
@@ -309,7 +309,7 @@ class Lane:
 
 
 def lane(name: str, usual: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
-    """Return a direction with how many times faster than the usual transport the two others are."""
+    """Return a direction with the factors by which its two other transports beat the default one."""
     dots = tuple(filter(None, (usual, from_pypi, fastest)))
     factors = (f"{significant(usual.seconds / dot.seconds, 2)}×{'*' * dot.converted}" for dot in dots[1:] if usual)
     return Lane(name, dots, alone, " · ".join(dict.fromkeys(factors)))
@@ -341,7 +341,7 @@ FACTOR = 1.25
 class NoContender:
     """A transport that is no contender: how its values came back or how it ended, and how much slower it is at least.
 
-    `at_least` is the lower end of the interval of how many times as long it takes; None where its values are not exact.
+    `at_least` is the lower end of the interval of its factor; None if its values are not exact.
     """
 
     transport: str
@@ -352,9 +352,9 @@ class NoContender:
 def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
     """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
 
-    A contender's values came back exact, and it is not shown to take more than FACTOR times as long as the fastest or,
-    where it is not declared to lose anything, as the fastest such. The leanest and the usual transport are contenders
-    too, and so is one that the lab of that run had no means to run.
+    A contender returned exact values, and it is not shown to take more than FACTOR times as long as the fastest. A
+    transport without declared losses is compared only with the fastest such one. The default transport, the one with
+    the lowest memory and those that the lab could not run are contenders too.
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
@@ -371,7 +371,7 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
 
 
 def _at_least(one: Leaders, case: Summary, among: int) -> float | None:
-    """Return how many times as long as the fastest a case takes at least; None of one that is not exact."""
+    """Return the least factor by which a case may be slower than the fastest; None if it is not exact."""
     if not is_exact(case) or one.fastest is None:
         return None
     best = one.whole.case if one.whole and not case.lossy else one.fastest
@@ -386,7 +386,7 @@ def leaders(summaries: Sequence[Summary]) -> Table | None:
     rows = []
     for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
         cases = list(group)
-        # Of bounds none is a transport; where rows are counted after a disturbance, speed is no question.
+        # A bound is no transport. A run that counts rows after a disturbance does not measure speed.
         if all(map(is_bound, cases)) or any("expected_rows" in case.details for case in cases):
             continue
         largest = points(cases)[-1]

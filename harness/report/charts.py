@@ -1,7 +1,7 @@
 """The charts of a report as Vega-Lite specifications, drawn by vl-convert without a network or a browser.
 
-A specification is data: the marks with what each says when it is pointed at (their `description`, which is the
-`aria-label` in the SVG). No two values of a column share colour, shape and dash, so that greys tell them apart too.
+A specification is data. Each mark has a `description`, which the SVG has as `aria-label` and browsers show on hover.
+No two values of a column share colour, shape and dash, so that greys tell them apart too.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _CONFIG: Spec = {
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A chart: its specification, and the caption that says what its marks are and how they were obtained."""
+    """A chart: its specification, and a caption that explains its marks and their origin."""
 
     name: str
     title: str
@@ -132,7 +132,7 @@ class Chart:
     spec: Spec
 
     def svg(self) -> str:
-        """Return it as SVG with unique ids, so that it can be in a page with others."""
+        """Return it as SVG with unique ids, so that one page can have several charts."""
         import vl_convert  # not at the top: V8 comes with it
 
         drawn = printable(vl_convert.vegalite_to_svg(self.spec))
@@ -168,7 +168,7 @@ def on_its_own(svg: str) -> str:
 def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFigure], folder: Path) -> Chart | None:
     """Return one picture of all `rows` of a run whose traces are in `folder`; None when no ok run fits it.
 
-    Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
+    Raises LabError if the picture names unknown columns, or puts two cases at one place of a line.
     """
     about = chosen(picture, rows)
     if not about:
@@ -186,7 +186,7 @@ def _of_cases(
     if not any(has_mark(picture, case) for case in cases):
         return None
     # Of all rows, not only those of this picture: a value looks the same in all charts of a report. Those of the
-    # published transports come first and so keep the clearest looks, however many others there are.
+    # published transports come first and so keep the clearest looks, whatever the number of transports.
     first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
     looks = looks_of((value(row, picture.colour) for row in rows), first)
     notes = [sample(picture, cases), *conditions(about)]
@@ -283,7 +283,7 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
 
 
 def _whole(title: str, notes: Sequence[str], spec: Spec) -> Spec:
-    """Return a specification with its title and what all have."""
+    """Return a specification with its title and the parts that all specifications share."""
     words = textwrap.wrap(printable(title), 45), textwrap.wrap(" · ".join(notes), 64)
     schema = "https://vega.github.io/schema/vega-lite/v6.json"
     said = dict(zip(("text", "subtitle"), words, strict=True))
@@ -318,7 +318,7 @@ def _axis(what: Quantity, values: Sequence[float], log: bool, places: Sequence[f
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return round numbers between two others: 1, 2 and 5 of each power of ten, or fewer where that is too many."""
+    """Return round numbers between two ends: 1, 2 and 5 of each power of ten, or fewer where that is too many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tries = ([float(f"{step}e{power}") for power in powers for step in steps] for steps in ((1, 2, 5), (1, 3), (1,)))
     fitting = ([one for one in ticks if low <= one <= high] for ticks in tries)
@@ -605,7 +605,7 @@ def _mark(case: CaseMark, what: Quantity, statistic: str, numeric: bool) -> _Mar
 def _bent(marks: Sequence[_Mark]) -> list[_Mark]:
     """Return the points of a line of rates over rows, the seconds between two marks being straight over the rows.
 
-    That is what crossings are found with: straight lines between marks on logarithmic axes would cross elsewhere.
+    The lab finds crossings in these lines: straight lines between marks on logarithmic axes would cross elsewhere.
     """
     found = []
     for one, other in pairwise(marks):
@@ -635,7 +635,7 @@ def _theirs(
 
 
 def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list[_Mark]:
-    """Return the fastest bound of what lines are about, at as many rows, by system; none unless the picture asks."""
+    """Return the fastest bound of the lines' directions at as many rows, by system; empty unless the picture asks."""
     if not picture.limit:
         return []
     wanted = {(row.experiment, row.system, BOUNDED_BY.get(row.operation), row.rows) for row in about}

@@ -1,7 +1,7 @@
-"""Two runs of a suite, case by case: how many times as long the second takes, and whether that is shown.
+"""Two runs of a suite, case by case: the ratio of their times, and whether it shows a difference.
 
-The ratio is that of the medians, with its 95 % interval (see `intervals`). Whether there is a difference at all is said
-by the p-value of the same method, corrected for the number of cases (Holm), since of a hundred equal pairs five would
+The ratio is that of the medians, with its 95 % interval (see `intervals`). The p-value of the same method decides
+whether a difference is shown. It is corrected for the number of cases (Holm): of a hundred equal pairs, five would
 differ by chance alone.
 """
 
@@ -53,7 +53,7 @@ COLUMNS = tuple(one.name for one in fields(CaseRatio))
 
 @dataclass(frozen=True)
 class Compared:
-    """Two runs set against each other: one line a case (COLUMNS), cases that cannot be compared, and what differs.
+    """Two runs compared: one line a case (COLUMNS), the cases without a counterpart, and the differences of the runs.
 
     `names` are the ids of run A and run B.
     """
@@ -138,7 +138,7 @@ def _by_case(rows: list[Row]) -> dict[Key, list[Row]]:
 
 
 def _missing(one: list[Row] | None, other: list[Row] | None, seconds: list[list[float]]) -> str:
-    """Say in which run there is nothing to compare, and why."""
+    """Say which run has no figures for the case, and why."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for side, rows, known in zip("AB", (one, other), seconds, strict=True):
         if not known:

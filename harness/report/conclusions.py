@@ -1,7 +1,7 @@
 """The conclusions of a run, in sentences a user can act on: ratios of points and transports with their uncertainty.
 
-A ratio is that of geometric means, with its 95 % interval (see `intervals`); what it does not separate from 1 is not
-called a difference. Where the fastest of several values is set against the others, their intervals hold together.
+A ratio is that of geometric means, with its 95 % interval (see `intervals`). A ratio whose interval contains 1 is not
+called a difference. If one value is compared with several, the intervals are corrected so that all hold together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ratio:
 
 
 def ratio(one: Sequence[float], other: Sequence[float], spread: RunSpread, among: int = 1) -> Ratio:
-    """Return the ratio of some seconds to others, of a run that scatters so; of `among` ratios that hold together."""
+    """Return the ratio of two sets of seconds of a run with this spread, as one of `among` that hold together."""
     value = statistics.geometric_mean(one) / statistics.geometric_mean(other)
     ours, theirs, runs = estimate(one, spread), estimate(other, spread), min(len(one), len(other))
     if ours is None or theirs is None:
@@ -116,7 +116,7 @@ def _of_sweep(about: Sequence[Row], sweep: Sweep, spread: RunSpread) -> Iterator
 
 
 def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str:
-    """Say which value of a parameter is the fastest, and how many times as fast as the others."""
+    """Say which value of a parameter is the fastest, and by which factor it beats each other value."""
     best = min(curve, key=lambda value: statistics.median(curve[value]))
     others = sorted((value for value in curve if value != best), key=natural)
     found = {value: ratio(curve[value], curve[best], spread, len(others)) for value in others}
@@ -137,7 +137,7 @@ def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str
 
 
 def _cost(row: Row, figure: str) -> float | None:
-    """Return a figure of a run as something of which less is better: of a rate the time for one."""
+    """Return a figure of a run such that less is better: for a rate, the time of one unit."""
     value = row.took if figure == "seconds" else row.details.get(figure)
     if not value:  # a figure of zero has no logarithm
         return None
@@ -166,7 +166,7 @@ def _said(title: str, found: Ratio) -> str:
 
 
 def control_sentences(summaries: Sequence[Summary]) -> list[str]:
-    """Return one line for each control: the ratio of the two with its interval, loudly where that leaves out 1."""
+    """Return one line for each control: the ratio of the pair with its interval, and a warning if that excludes 1."""
     cases = {(case.experiment, case.label, case.transport): case for case in summaries}
     return [
         _control_line(cases.get((case.experiment, case.label, case.transport.removesuffix(CONTROL))), case)
@@ -286,7 +286,7 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
 
 
 def _slopes(rows: Sequence[Row]) -> list[Callable[[Sequence[Row], str], Slope | None]]:
-    """Return what counts the round trips of a call, and of connecting, in a run that scatters as these rows do."""
+    """Return the function that counts the round trips of a call, and of connecting, given the spread of these rows."""
     return [partial(_slope, figure=of, spread=_trip_spread(rows, of)) for of in ("seconds", "connect_seconds")]
 
 

@@ -1,18 +1,17 @@
 """Where the fastest transport of a direction changes with the rows, and what calls and rows cost.
 
-At each number of rows that was run, those that are not shown to be slower than anybody (rank 1 among the transports
-whose values came back exact) may be the fastest. A direction names the fewest transports that are among them: so
-a change that no run shows is none. Between two of them the seconds are taken to be straight between the medians of
-neighbouring sizes; they cross at the last number of rows where the second one becomes the faster. The interval is the
-middle of the crossings of times drawn within the interval of each size (see `intervals`). It may be open: beyond the
-sizes that were run nothing is known.
+At each measured number of rows, several transports may be the fastest: those of rank 1 among the exact ones, which no
+other transport is shown to beat. A direction names as few of them as possible, so it never reports a change that no run
+shows. Two curves are straight lines in seconds between the medians of neighbouring sizes. They cross at the last number
+of rows where the second one becomes the faster. The interval of a crossing comes from times drawn within the interval
+of each size (see `intervals`). It may be open, because the lab knows nothing beyond the measured sizes.
 
-The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1): half of the largest rate
-is reached at fixed / marginal rows. It is fitted to the medians at each number of rows as a generalized linear model
-with a constant coefficient of variation (P. McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter
-8), by iteratively reweighted least squares: an error counts as a share of the line's value. Neither cost is below
-zero. Intervals are the middle of the lines through times drawn in the same way. Where a transport does not cost as a
-straight line says, `off` tells how far it is from it.
+The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1). A transport reaches half
+of its largest rate at fixed / marginal rows. The model is fitted to the medians at each number of rows as a generalized
+linear model with a constant coefficient of variation, by iteratively reweighted least squares (P. McCullagh & J. A.
+Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8). An error counts as a share of the line's value. Neither
+cost is below zero. Intervals are the middle of the lines through times drawn in the same way. `off` says how far a
+transport is from its straight line.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 class Direction:
     """Where data come from and go to, and the curves (by id) of the transports that compete there.
 
-    `parameters` are those that all cases share, without rows; `dataset` is what they move.
+    `parameters` are those that all cases share, without rows; `dataset` is the name of their data.
     """
 
     system: str
@@ -58,7 +57,7 @@ class Direction:
 
     @property
     def exact(self) -> dict[str, Curve]:
-        """The curves of what brings every value back exact, at the sizes where it does."""
+        """The curves of the transports that return every value exactly, at the sizes where they do."""
         kept = {name: {rows: one for rows, one in of.items() if is_exact(one)} for name, of in self.curves.items()}
         return {name: of for name, of in kept.items() if of}
 
@@ -74,8 +73,8 @@ _Where = tuple[str, str, str, str, tuple[tuple[str, str], ...]]  # system, opera
 def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list[Direction]:
     """Return the directions of some experiments: pandas first, databases in their order, writes first.
 
-    Cases of one transport that differ in their rows alone make one curve, whichever of the experiments they are from;
-    bounds and controls are left out, and so is a case without an ok run.
+    Cases of one transport that differ only in their rows make one curve, even across experiments. Bounds, controls and
+    cases without an ok run have no curve.
     """
     wanted = set(experiments)
     found: dict[_Where, dict[str, dict[int, Summary]]] = defaultdict(lambda: defaultdict(dict))
@@ -202,7 +201,7 @@ def _intervals(name: str, sizes: tuple[int, ...], times: tuple[Estimate, ...]) -
 
 @dataclass(frozen=True)
 class Span:
-    """The numbers of rows, from first to last, at all of which one transport is not shown to be slower than anybody.
+    """The numbers of rows, from first to last, at all of which no transport is shown to be faster than this one.
 
     `ties` are the other such transports at some of these sizes, by id, with those sizes. `unsure` says that one of all
     these had so few runs of a size that its median shows nothing.
@@ -218,9 +217,9 @@ class Span:
 class Crossing:
     """Where the transport of one span gives way to that of the next.
 
-    `rows` is where their medians cross. It is 0 if the second is faster from the smallest size on, infinite if it is
-    not faster at the largest, None if they were not run at the same sizes. `interval` is None where the run says
-    nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its span.
+    `rows` is where their medians cross. It is 0 if the second is faster from the smallest size on, and infinite if it
+    is not faster at the largest. It is None if the two did not run at the same sizes. `interval` is None if the run
+    says nothing of its scatter. `shown` says that each is shown to be faster than the other at a size of its span.
     """
 
     before: str
@@ -245,7 +244,7 @@ class Winners:
 
 
 def winners(direction: Direction) -> Winners | None:
-    """Return who is fastest at which rows; None where no transport is exact, or there is one number of rows alone."""
+    """Return the fastest transport by rows; None if no transport is exact, or the run has only one number of rows."""
     curves = direction.exact
     sizes = tuple(sorted({rows for curve in curves.values() for rows in curve}))
     if len(sizes) < 2:
@@ -264,8 +263,8 @@ def not_slower(cases: Sequence[Summary]) -> list[Summary]:
 def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array:
     """Return the rows from which on the second is the faster, where both cost straight lines between `sizes`.
 
-    `first` and `second` are seconds, arrays whose last axis goes over `sizes` in their order; what comes back has their
-    shape without it. It is 0 where the second is faster at all sizes, infinite where it is not at the last one.
+    `first` and `second` are seconds, arrays whose last axis goes over `sizes` in their order. The result has their
+    shape without that axis. It is 0 if the second is faster at all sizes, infinite if it is not at the last one.
     """
     import numpy as np
 
@@ -381,7 +380,7 @@ def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
 
 
 def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
-    """Return the table of who is fastest at which rows and that of costs, as far as there are any."""
+    """Return the table of the fastest transports by rows and the table of costs, if they have any row."""
     return [_fastest(found)] if found.winners else [], [_cost_table(found)] if found.costs else []
 
 
@@ -408,9 +407,9 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
-    """Yield the cells of those who cost least a call and a row in their direction, or are not shown to cost more.
+    """Yield the cells of the lowest cost of a call and of a row in each direction, and those not shown to be higher.
 
-    Of the exact ones that cost as a line says.
+    Only exact transports whose costs fit a line count.
     """
     told = [one.off <= STRAIGHT and one.sizes == tuple(one.direction.exact.get(one.transport, ())) for one in every]
     for direction in {id(one.direction): one.direction for one in every}.values():
@@ -426,7 +425,7 @@ def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
 
 
 def subject(one: Direction, among: Sequence[Direction]) -> str:
-    """Name a direction: where from and where to, and what of data and parameters not all directions share."""
+    """Name a direction: its two ends, and the data and parameters that not all directions share."""
     words = [route(one)]
     if len({other.dataset for other in among}) > 1:
         words.append(one.dataset)
@@ -559,7 +558,7 @@ def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
 
 
 def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, float]:
-    """Return the seconds of those who are exact at all of their sizes, up to the largest, and cost as a line says."""
+    """Return the seconds of transports that are exact at all sizes, up to the largest, and whose costs fit a line."""
     return {
         one.transport: one.seconds(rows)
         for one in costs([direction])

@@ -32,7 +32,7 @@ LEGEND = (
 
 
 def loses(lossy: dict[str, str]) -> str:
-    """Say in one line what a transport is declared to lose: `changed nulls, nan; refused arrays`."""
+    """Return the declared losses of a transport in one line: `changed nulls, nan; refused arrays`."""
     by_fate = {fate: [kind for kind in lossy if lossy[kind] == fate] for fate in Fate}
     return "; ".join(f"{fate} {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds)
 
@@ -71,7 +71,7 @@ def deviations(findings: Iterable[Finding]) -> list[str]:
 
 @contextmanager
 def appending(folder: Path) -> Iterator[Callable[[Finding], None]]:
-    """Yield what appends a finding to fidelity.csv, so that a run that is stopped leaves what it has found.
+    """Yield a function that appends a finding to fidelity.csv, so that a stopped run keeps its findings.
 
     Raises LabError.
     """
@@ -117,7 +117,7 @@ def page(findings: Sequence[Finding], conditions: str) -> str:
 
 
 def markdown(findings: Sequence[Finding], conditions: str) -> str:
-    """Return the matrix as a Markdown page: a line a transport with what came through and what did not."""
+    """Return the matrix as a Markdown page: one line a transport, with the fate of each kind of values."""
     rows = []
     for name, group in groupby(findings, key=lambda finding: finding.transport.id):
         of_it = list(group)

@@ -17,7 +17,7 @@ _MEANING = {CHANGES: "silently changes", REFUSES: "refuses"}
 
 
 def loss_marks(lossy: Mapping[str, str]) -> str:
-    """Return the marks of what a transport is declared to lose: a silent change and a refusal are never one mark.
+    """Return the marks of a transport's declared losses: a silent change and a refusal have different marks.
 
     A call that hangs or crashes hands nothing over either: it is marked as a refusal.
     """
@@ -38,7 +38,7 @@ def legend(of: Iterable[Mapping[str, str]]) -> str:
 
 
 def apart(transport: str) -> str:
-    """Return what sets a transport apart from its client's others in its direction: the end of its id."""
+    """Return the end of an id, which tells a transport from its client's other ones in the same direction."""
     return transport.rpartition(".")[2].split("_", 2)[-1]
 
 
@@ -65,7 +65,7 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def span(interval: tuple[float, float] | None, unit: float = 1.0, digits: int = 3) -> str:
-    """Return the ends of an interval, `0.46-0.60`; empty where there is none."""
+    """Return the ends of an interval, `0.46-0.60`; empty without one."""
     return "-".join(significant(end * unit, digits) for end in interval or ())
 
 
@@ -205,7 +205,7 @@ class Quantity:
 
 
 def quantity(column: str) -> Quantity:
-    """Return what a column of runs.csv, or a sum of some, measures. Raises LabError for one without a unit."""
+    """Return the quantity of a column of runs.csv, or of a sum of some. Raises LabError for one without a unit."""
     if SUM in column:
         return _of_sum(column)
     if column.startswith(DETAIL):
@@ -230,7 +230,7 @@ def _of_sum(column: str) -> Quantity:
 
 
 def _of_detail(column: str) -> Quantity:
-    """Return what a detail measures, by the unit that its name ends in; `parts` are counted and have none."""
+    """Return the quantity of a detail, by the unit at the end of its name; `parts` are counted and have no unit."""
     name = column.removeprefix(DETAIL)
     if name == "parts":
         return Quantity(column, name, "", False)
@@ -243,7 +243,7 @@ def _of_detail(column: str) -> Quantity:
 
 
 def parameter_or_quantity(column: str) -> Quantity:
-    """Return what an axis of conditions shows: a parameter, which has no unit, or a column that has one."""
+    """Return the quantity of an axis of conditions: a parameter, which has no unit, or a column with a unit."""
     if column.startswith(PARAMETER):
         return Quantity(column, column.removeprefix(PARAMETER).replace("_", " "), "", False)
     return quantity(column)

@@ -1,4 +1,4 @@
-"""The charts that are tables: what became of each case, and which transport is the fastest in each cell. Pure.
+"""The charts that are tables: the outcome of each case, and the fastest transport of each cell. Pure.
 
 An axis of a map of winners is a column of runs.csv, a parameter, several of them joined by ` + `, or `direction`. In a
 cell compete the transports of one direction at one combination of parameters.
@@ -48,7 +48,7 @@ _BY_SEVERITY = list(Verdict)
 
 @dataclass(frozen=True)
 class Ending:
-    """How one run ended: its verdict, in few words, and how far it is from what it should be."""
+    """How one run ended: its verdict, in few words, and its distance from the right result."""
 
     verdict: Verdict
     text: str
@@ -62,7 +62,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class OutcomeCell:
-    """One cell: the verdict on a case, its text, and what it says in full when it is pointed at."""
+    """One cell: the verdict on a case, its text, and the full sentence that it shows on hover."""
 
     verdict: Verdict
     text: str
@@ -76,7 +76,7 @@ class OutcomeCell:
 
 @dataclass(frozen=True)
 class OutcomeLine:
-    """One line: a transport, with what tells it from its other lines, and its cells; None where nothing was run."""
+    """One line: a transport, the difference from its other lines, and its cells; None where nothing was run."""
 
     name: str
     cells: tuple[OutcomeCell | None, ...]
@@ -103,9 +103,9 @@ class Outcomes:
 
 
 def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
-    """Return the grid of a picture: transports by the values of its x, what one process does alone first.
+    """Return the grid of a picture: transports by the values of its x, those of a single process first.
 
-    Raises LabError when the picture names a column that there is not.
+    Raises LabError if the picture names an unknown column.
     """
     about = chosen(picture, rows)
     parameter = picture.x.removeprefix(PARAMETER)
@@ -194,7 +194,7 @@ def outcome_tables(suite: Suite, rows: Sequence[Row]) -> list[Table]:
 
 
 def outcome_sentences(suite: Suite, rows: Sequence[Row]) -> list[str]:
-    """Return a sentence for each grid: how many transports are right wherever they were tried, and who is wrong."""
+    """Return a sentence for each grid: how many transports are right in every cell, and which are wrong."""
     return [_sentence(title, found) for title, found in _grids(suite, rows)]
 
 
@@ -227,17 +227,17 @@ def _sentence(title: str, found: Outcomes) -> str:
 
 DIRECTION = "direction"
 NO_WINNER = "none is exact"
-_LISTED = 10  # transports that a cell names when it is pointed at
+_LISTED = 10  # transports that a cell names on hover
 _Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class WinnerCell:
-    """One cell: the fastest transport (None where none is exact), who is not shown to be slower, what it says in full.
+    """One cell: the fastest transport (None if none is exact), those not shown to be slower, and its full sentence.
 
-    `unsure` says that there were too few runs: the median alone tells who is the fastest. `absent` are those that are
-    the fastest in a neighbouring cell, of the same direction, and have no figure here; `ran` are all that have one.
-    `alone` says that no other transport is exact: then nothing shows that this one is fast.
+    `unsure` says that the runs were too few, so that only the medians decide. `absent` are the fastest transports of
+    neighbouring cells of the same direction that have no figure here; `ran` are all that have one. `alone` says that
+    no other transport is exact: then nothing shows that this one is fast.
     """
 
     fastest: Summary | None
@@ -250,7 +250,7 @@ class WinnerCell:
 
     @property
     def shown(self) -> bool:
-        """Whether the fastest is shown to be faster than all others."""
+        """Whether the fastest is shown to be faster than every other transport."""
         return self.fastest is not None and not (self.alike or self.unsure or self.absent or self.alone)
 
     @property
@@ -260,7 +260,7 @@ class WinnerCell:
 
     @property
     def figure(self) -> str:
-        """Its median, and how many others are not shown to be slower."""
+        """Its median, and the number of transports that are not shown to be slower."""
         if self.fastest is None:
             return ""
         others = f", or {len(self.alike)} other{'s' if len(self.alike) > 1 else ''}" if self.alike else ""
@@ -280,8 +280,8 @@ class WinnersMap:
 def map_of(picture: Picture, rows: Sequence[Row]) -> WinnersMap:
     """Return the map of a picture.
 
-    Raises LabError where it names a column that there is not, or where transports would meet in a cell that do not
-    compete: of two directions, or one at two combinations of parameters.
+    Raises LabError if it names an unknown column. Raises LabError, too, if a cell would have transports of two
+    directions, or one transport at two combinations of parameters.
     """
     about = chosen(picture, rows)
     first = {row.case: row for row in about}

@@ -1,4 +1,4 @@
-"""How sure a time is, or how many times as long another one takes: the moderated t on the logarithms of seconds.
+"""The uncertainty of a time, or of the ratio of two times: the moderated t on the logarithms of seconds.
 
 Three runs of a transport say little about how much it scatters. The other transports of the same run say more. Smyth's
 moderated t (Statistical Applications in Genetics and Molecular Biology 3, 2004) draws the variance of each towards that
@@ -6,8 +6,7 @@ of all, s0 squared. As far as these agree, that is worth d0 degrees of freedom. 
 (`spread_of`). A ratio of two times is the difference of two means of logarithms, with the fewer of their degrees of
 freedom. With Welch's, three runs of equal transports differ in 9 to 12 % of all pairs.
 
-How often these intervals hold the truth, and what else the lab prints: docs/explanation/statistics.md, from
-benchmarks/coverage.py.
+docs/explanation/statistics.md says how often these intervals contain the truth, as benchmarks/coverage.py measures it.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree
 
 @dataclass(frozen=True)
 class RunSpread:
-    """How much the times of one run scatter: s0, the standard deviation of their logarithms, and d0, what it is worth.
+    """How much the times of one run scatter: s0, the standard deviation of their logarithms, and d0, its weight.
 
-    `most` is what all runs together are worth, more than which no single estimate can be.
+    `most` is the weight of all runs together, which limits that of any single estimate.
     """
 
     usual: float = 0.0
@@ -78,7 +77,7 @@ def spread_of(samples: Iterable[Sequence[float]]) -> RunSpread:
 
 
 def estimate(seconds: Sequence[float], spread: RunSpread) -> Estimate | None:
-    """Return what some runs say of a time, in a run that scatters so; None where nothing is known of their scatter."""
+    """Return the estimate of a time from some runs, in a run with this spread; None if their scatter is unknown."""
     logs = [math.log(one) for one in seconds]
     freedom = min(spread.freedom + len(logs) - 1, spread.most)
     if not logs or freedom <= 0:
@@ -96,13 +95,13 @@ def interval(of: Estimate, among: int = 1) -> Interval:
 def ratio(of: Estimate, to: Estimate, among: int = 1) -> Interval:
     """Return the interval of how many times as long one takes as the other; of `among` such ratios that hold together.
 
-    For the fastest of a table and all others of it, `among` is how many these are: the fastest was found in these runs.
+    For the fastest of a table, `among` is the number of its other transports: the same runs chose the fastest.
     """
     return _around(of.mean - to.mean, *_difference(of, to), among)
 
 
 def p_value(of: Estimate, to: Estimate) -> float:
-    """Return how probable at least such a difference is where there is none, two-sided."""
+    """Return the two-sided probability of at least such a difference between equal times."""
     error, freedom = _difference(of, to)
     if not error:
         return float(of.mean == to.mean)
@@ -135,7 +134,7 @@ def leaves_out_one(ratio: Interval | None) -> bool:
 def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Array:
     """Return times that the true one may be, so that the middle 95 % of them are its interval.
 
-    None is beyond the middle 99.9 %: of few degrees of freedom some would be beyond what a line can be fitted to.
+    None is beyond the middle 99.9 %: with few degrees of freedom, no line could be fitted to the most extreme ones.
     """
     import numpy as np
 
@@ -144,7 +143,7 @@ def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Array:
 
 
 def draws_of(name: str) -> Generator:
-    """Return the source of the draws for what has this name: the same name gives the same draws."""
+    """Return the random source of a name: the same name gives the same draws."""
     from numpy.random import default_rng
 
     return default_rng(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()))

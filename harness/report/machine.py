@@ -1,8 +1,8 @@
-"""One line about the machine of a run: how fast it was, what it lost to others, and which ranks that could change.
+"""One line about the machine of a run: its speed, the time that it lost, and the ranks that this could change.
 
-It says how much slower than its own best a fixed job was before and after the run, and how much of the calls a host or
-a CPU limit took. It counts the slow spells, in which runs one after the other took longer than their cases usually do.
-No figure depends on it: the ranks that it could change are those that differ without the runs it is about.
+The line compares a fixed job before and after the run with the machine's best. It gives the share of the calls that a
+host or a CPU limit took. It counts the slow spells, in which consecutive runs took longer than their cases usually do.
+No figure depends on it. The ranks that it could change are those that differ without the affected runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMED = 5
 
 
 def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
-    """Return the line, and one about the ranks that could be others; nothing without an ok run."""
+    """Return the line, and one about the ranks that could differ; nothing without an ok run."""
     good = sorted((row for row in rows if row.ok), key=lambda row: (row.order, row.key))
     if not good:
         return []

@@ -30,7 +30,7 @@ def _picture(drawn: Drawing) -> str:
     return f"![{plain(drawn.title)}]({drawn.path})\n\n{plain(drawn.caption)}"
 
 
-_FIRST = 10  # rows of a table for which there is no room as a whole
+_FIRST = 10  # rows shown of a table that does not fit as a whole
 
 
 _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
@@ -74,7 +74,7 @@ _FILES = (
 
 
 def _tables(one: Section) -> Iterator[str]:
-    """Yield the tables of a section as long as there is room, and say how many are in the page alone."""
+    """Yield the tables of a section while they fit, and say how many are in the page alone."""
     room = _ROOM
     for place, given in enumerate(one.tables):
         text = text_table(given)
@@ -109,7 +109,7 @@ def conditions(environment: Facts) -> str:
 
 
 def machine(facts: Facts) -> str:
-    """Say what a machine is."""
+    """Describe a machine."""
     return (
         f"{facts['cores']} cores of {facts['cpu'] or facts['architecture']}, "
         f"{facts['memory_bytes'] / 2**30:.0f} GiB, {facts['system']} {facts['kernel']}"
@@ -141,7 +141,7 @@ def text_table(given: Table, best: int | None = None) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup: a text is shown letter by letter, but names in backticks."""
+    """Escape markup of Markdown and HTML: a reader sees each character of a string, but names in backticks as code."""
     return "".join(
         part if place % 2 else _escaped(part)
         for place, part in enumerate(NAMES.split(printable(text.replace("\n", " "))))

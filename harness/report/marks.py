@@ -133,7 +133,7 @@ def value(row: Row, column: str) -> str:
 
 
 def printable(words: str) -> str:
-    """Return a string without what no SVG can hold and no page can show; line ends stay."""
+    """Return a string without the characters that no SVG can hold and no page can show; line ends stay."""
     return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in words)
 
 
@@ -166,7 +166,7 @@ def _spread(good: list[Row], column: str, statistic: str) -> Spread | None:
 
 
 def author_says(figure: PublishedFigure, column: str) -> float | None:
-    """Return the author's figure for a column of runs.csv: means, or None where there is none."""
+    """Return the author's figure for a column of runs.csv, a mean; None without one."""
     names = {"seconds": "mean_seconds", "rows_per_s": "mean_rows_per_s", "peak_rss_bytes": "peak_rss_bytes"}
     return getattr(figure, names[column]) if column in names else None
 
@@ -183,7 +183,7 @@ def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[Pub
 
 
 def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
-    """Return what a mark says when it is pointed at: the transport, its conditions, values, ranges and sample size."""
+    """Return the text that a mark shows on hover: the transport, its conditions, values, ranges and sample size."""
     conditions = ": ".join(part for part in (case.experiment, case.label) if part)
     lines = [case.name, case.transport if case.transport != case.name else "", conditions]
     lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
@@ -224,7 +224,7 @@ def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], pu
 
 
 def sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
-    """Say of how many runs a picture's marks are what, and what their whiskers are."""
+    """Explain a picture's marks: their statistic, the number of runs, and the whiskers."""
     sizes = sorted({case.y.n for case in cases if case.y})
     name = picture.statistic.split()[0]
     if sizes == [1]:

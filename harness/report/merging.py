@@ -1,4 +1,4 @@
-"""Runs of several machines side by side: one table of figures, one of machines, and what makes them incomparable."""
+"""Runs of several machines side by side: a table of figures, a table of machines, and the differences that matter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", 
 
 @dataclass(frozen=True)
 class MergedRun:
-    """One run of those that are set side by side: its environment, summaries, and what differs from the first run's."""
+    """One of the runs side by side: its environment, its summaries, and its differences from the first run."""
 
     environment: Facts
     summaries: list[Summary]
@@ -49,7 +49,7 @@ class MergedRun:
 
 
 def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[MergedRun]:
-    """Return the runs with what makes each incomparable with the first.
+    """Return the runs, each with the differences that make it incomparable with the first.
 
     Raises LabError: fewer than two runs, another suite among them, or (without `anyway`) other data or versions.
     """
@@ -74,7 +74,7 @@ def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[Merged
 def packages(*runs: StoredRun) -> set[str]:
     """Return the packages that the transports of these runs use: the versions that make a comparison lie.
 
-    A run of an earlier version of the lab does not say what its transports use: there all packages count.
+    A run of an earlier version of the lab does not name these packages: there all packages count.
     """
     return {name for run in runs for name in _used(run.environment, {row.transport for row in run.rows})}
 

@@ -85,11 +85,11 @@ def _breakable(text: str) -> Markup:
 
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others are in the environment at the end of the page
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # the end of the page lists the whole environment
 
 
 def facts(environment: Facts) -> list[Fact]:
-    """Return where and how a run was made, as names and strings; what environment.json does not say is left out."""
+    """Return where and how a run was made, as names and strings, without the facts that environment.json lacks."""
     machine = environment["machine"]
     found = [
         ("Run", environment["run_id"]),
@@ -149,7 +149,7 @@ def _all_data(files: Sequence[Facts]) -> str:
 
 
 def _data(data: Facts) -> str:
-    """Say what a file or dataset is: its name, extent, seed and the beginning of the hash of its content."""
+    """Describe a file or dataset: its name, extent, seed and the beginning of the hash of its content."""
     parts = [
         str(data.get("name", "data")),
         f"{data['rows']:,} rows" if isinstance(data.get("rows"), int) else "",

@@ -50,7 +50,7 @@ from harness.suites.suite import PublishedFigure
 NOT_OK = ("status", "reason", "transport", "experiment", "parameters", "passes")
 MARKED = "{}: the report's table of what each transport loses names them"
 DETAILS = "stages and rates"
-_SHOWN = ("_seconds", "per_s")  # a table of sizes alone says nothing that others do not
+_SHOWN = ("_seconds", "per_s")  # other tables already have all sizes
 _FATES = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
 _OF_LIMIT = "of limit: how near a transport comes to the fastest bound of this table, which has no rank"
 _OF_OTHERS = (
@@ -75,7 +75,7 @@ def _peak(value: float) -> str:
     return megabytes(value, lambda known: format(known or 0, ",.0f"))
 
 
-# Of a ranking and of all figures of a case: the head of each column, what of a summary it has, and how it is written.
+# The columns of a ranking and of all figures of a case: head, value from a summary, and format.
 _RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("workers", "workers", str),
     ("median s", "", with_interval),
@@ -196,7 +196,7 @@ def _marked(group: Sequence[Summary]) -> list[str]:
 
 
 def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
-    """Return a table of the medians of each transport at each point, and others of what else there is."""
+    """Return a table of the medians of each transport at each point, and the tables of its further figures."""
     grid = _Grid(group, where)
     shared = in_common([point.parameters for point in where])
     converted: dict[str, dict[str, None]] = {}
@@ -237,8 +237,8 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
 class _Grid:
     """The cases of some transports at some points, best at the largest point first.
 
-    A transport without a figure there is placed by the next smaller one. A transport of one process comes before all
-    that an engine needs workers for.
+    A transport without a figure there is placed by the next smaller point. Transports of one process come before those
+    for which an engine starts workers.
     """
 
     def __init__(self, group: Sequence[Summary], where: Sequence[Point]) -> None:
@@ -261,7 +261,7 @@ class _Grid:
         notes: tuple[str, ...] = (),
         of: Callable[[Summary], bool] = bool,
     ) -> Table:
-        """Return a table of one text a case, of transports `of` which something is to say.
+        """Return a table with one string a case, of the transports with a case that `of` accepts.
 
         The smallest values of the column `best` are the best at each point; ties are all best.
         """
@@ -428,7 +428,7 @@ def not_ok(rows: Iterable[Row]) -> list[Table]:
 
 
 def losses(summaries: Sequence[Summary]) -> list[Table]:
-    """Return the table of the losses of a run's transports, by the kind of loss; none where nothing is declared."""
+    """Return the table of the losses of a run's transports, by the kind of loss; no table if none declares a loss."""
     lost = {case.transport: case.lossy for case in sorted(summaries, key=attrgetter("transport")) if case.lossy}
     heads = [fate for fate in _FATES if any(fate in fates.values() for fates in lost.values())]
     rows = tuple(

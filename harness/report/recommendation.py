@@ -34,11 +34,11 @@ _MOST_NAMES = 3  # of transports that were left behind; all are in recommendatio
 class Figure:
     """The seconds of one transport for so many rows, in so many runs.
 
-    `seconds` is the median and `range` goes from the shortest to the longest. `factor` is how many times the median of
-    the fastest at the same rows it is. `factor_interval` is the interval of that by which the race decides (95 %,
-    moderated t). `how` says in a sentence what it does. `installs` are the packages of PyPI that it needs besides the
-    library of the frame, `beyond` what PyPI does not have, `lines` the lines of its code, `lossy` what it is declared
-    to lose. `values` says how they came back: `exact`, or `converted` with the columns that were of other types.
+    `seconds` is the median and `range` goes from the shortest to the longest. `factor` is the ratio of this median to
+    that of the fastest at the same rows. `factor_interval` is its interval, by which the race decides (95 %, moderated
+    t). `how` describes the transport in a sentence. `installs` are the packages of PyPI that it needs besides the
+    library of the frame. `beyond` are its needs that PyPI does not have. `lines` counts the lines of its code. `lossy`
+    are its declared losses. `values` is `exact`, or `converted` with the columns whose types changed.
     """
 
     transport: str
@@ -70,9 +70,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class RuledOut:
-    """A transport that cannot be recommended, and why; `kind` is the kind of values that it is about, if it is one.
+    """A transport that cannot be recommended, and why; `kind` is the kind of values that rules it out, if one does.
 
-    `usual` are those that people usually take.
+    `usual` marks the default transports.
     """
 
     transport: str
@@ -83,18 +83,18 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer of a race: who is the fastest exact transport for a frame, and what else there is to choose from.
+    """The answer of a race: the fastest exact transport for a frame, and the alternatives.
 
-    `from_pypi` is the fastest of those that take packages of PyPI alone, `built_in` the fastest that is a call of the
-    frame's own library; both are None where none came through. `least_code` has the fewest lines of those that take at
-    most SHORT_WITHIN times as long as the fastest, and is from PyPI where one of them is.
+    `from_pypi` is the fastest of those that need only packages of PyPI. `built_in` is the fastest call of the frame's
+    own library. Both are None if no such transport is exact. `least_code` has the fewest lines of those that take at
+    most SHORT_WITHIN times as long as the fastest. If one of these is from PyPI, only those from PyPI count.
 
-    `default` is the transport that most code takes, `usual` are the figures of it and of others that are usual.
-    `columns` maps the columns of the data to their logical types, `values` the kinds of values that were found in them
-    to the columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
-    nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
-    passes; empty where it did not. `seconds` is what all of it took of `budget`. `compared` says how much of the data
-    was compared before the race, and with what; empty for a frame of polars, which is its own source.
+    `default` is the transport that most code uses. `usual` are the figures of it and of other common transports.
+    `columns` maps the columns of the data to their logical types, `values` maps the kinds of values in them to the
+    columns. `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the
+    budget left behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their
+    passes, and is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much
+    of the data was compared before the race, and how; empty for a polars frame, which is its own source.
     """
 
     system: str
@@ -122,7 +122,7 @@ class Recommendation:
 
     @property
     def taken(self) -> Figure:
-        """The one to take: the fastest that pip can install, or the fastest."""
+        """The transport to use: the fastest that pip can install, or else the fastest."""
         return self.from_pypi or self.fastest
 
     @property
@@ -161,7 +161,7 @@ def write(folder: Path, found: Recommendation) -> None:
 
 
 def read(folder: Path) -> Recommendation | None:
-    """Return the recommendation of a run; None where it was no race. Raises LabError for a file that is none."""
+    """Return the recommendation of a run; None if it was no race. Raises LabError for an invalid file."""
     try:
         return _ADAPTER.validate_json((folder / FILE).read_bytes())
     except FileNotFoundError:
@@ -173,7 +173,7 @@ def read(folder: Path) -> Recommendation | None:
 
 
 def kept(folder: Path) -> tuple[Recommendation | None, str]:
-    """Return the recommendation of a run, if there is one, and why it cannot be read where it cannot.
+    """Return the recommendation of a run, if it has one, and the reason if the file cannot be read.
 
     The rows of such a race are as those of any run.
     """
@@ -189,12 +189,12 @@ def title(found: Recommendation) -> str:
 
 
 def screen(found: Recommendation) -> Table:
-    """Return the whole screen as one table, with what else there is to say below it."""
+    """Return the whole screen as one table, with the remaining notes below it."""
     return replace(table(found), title="What to take", notes=(*opening(found), *sentences(found), *details(found)))
 
 
 def picture(found: Recommendation) -> Lane:
-    """Return what a report draws: the default, the fastest from PyPI, the fastest, and the server alone."""
+    """Return the directions that a report draws: the default, the fastest from PyPI, the fastest, the server alone."""
 
     def dot(role: str, one: Figure | None) -> Dot | None:
         if one is None or one.rows != found.rows:
@@ -208,7 +208,7 @@ def picture(found: Recommendation) -> Lane:
 
 
 def opening(found: Recommendation) -> list[str]:
-    """Return the answer: which call to take, how fast it is, against what, how to get it, and what more there is."""
+    """Return the answer: the call, its speed, its baseline, the installation, and the alternatives."""
     one, other = found.taken, found.beside
     where = "from PyPI" if not one.beyond else f"with {' and '.join(one.beyond)}"
     against = ""
@@ -281,18 +281,18 @@ def without_time(found: Recommendation) -> str:
 
 
 def needs(figure: Figure, versions: Mapping[str, str] | None = None) -> str:
-    """Return what a transport takes: what pip installs, with known versions, and what PyPI does not have."""
+    """Return the needs of a transport: packages of PyPI, with known versions, and those that PyPI does not have."""
     versions = versions or {}
     pinned = (
         f"{one}=={versions[name]}" if (name := one.partition("[")[0]) in versions else one for one in figure.installs
     )
-    # How to make it is in the sentence above the table.
+    # The sentence above the table says how to make it.
     beyond = (re.sub(r"\(not on PyPI: .*\)", "(not on PyPI)", one) for one in figure.beyond)
     return ", ".join((*pinned, *beyond)) or "nothing else"
 
 
 def sentences(found: Recommendation) -> list[str]:
-    """Return what else a person has to know on one screen: all of `details` is in the report."""
+    """Return the remaining notes for one screen; the report has all of `details`."""
     return list(_sentences(found))
 
 
@@ -339,7 +339,7 @@ def _runs(number: int) -> str:
 
 
 def details(found: Recommendation) -> list[str]:
-    """Return the notes below the report's table: what the fastest does, who may be as fast, who is out and why."""
+    """Return the notes below the report's table: how the fastest works, its ties, and the excluded with reasons."""
     return list(_details(found))
 
 
@@ -371,7 +371,7 @@ def _details(found: Recommendation) -> Iterator[str]:
 
 
 def _others(out: Sequence[RuledOut]) -> Iterator[str]:
-    """Yield what rules transports out besides values: the most common reasons."""
+    """Yield the most common reasons other than values that rule transports out."""
     reasons: dict[str, list[RuledOut]] = {}
     for one in out:
         reasons.setdefault(one.reason, []).append(one)
@@ -393,7 +393,7 @@ def _many(number: int, one: str = "is", several: str = "are") -> str:
 
 
 def share_lines(found: Recommendation, environment: Facts) -> list[str]:
-    """Return a table of what to take and what it is set against; below it machine, versions and command."""
+    """Return a table of the recommended transport and its baselines; below it machine, versions and command."""
     one, other = found.taken, found.beside or found.of_default
     versions = environment.get("packages", {})
     rows = [_share_row(found, one, versions)]

@@ -84,7 +84,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
 
 
 def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
-    """Return the sentences of "What this run shows": what makes a difference first."""
+    """Return the sentences of "What this run shows", those that show a difference first."""
     found = sorted(conclusions(rows, suite.comparisons), key=lambda said: NO_DIFFERENCE in said)
     return [*control_sentences(summaries), *found, *outcome_sentences(suite, rows)]
 
@@ -92,9 +92,9 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -
 def closing(
     suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
 ) -> Closing:
-    """Return what a run ends with on a terminal: its answers, and all tables of a few transports unless it is `short`.
+    """Return a run's last screen: its answers, and all tables of a few transports unless it is `short`.
 
-    A suite that is not about frames has its crossings, or its fastest and leanest, and its conclusions.
+    A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions.
     """
     fastest, _ = crossing_tables(curves(suite, summaries))
     found = shapes(suite, summaries) if suite.answers else ever_smallest(fastest or opening(suite, summaries))

@@ -1,10 +1,10 @@
 """The summary of the runs of one case: its figures and its rank; one line of summary.csv.
 
-The rank of a case is 1 plus the number of other cases of its table that are shown to be faster. Their ratio to it has
-an interval below 1, corrected for how many others there are (see `intervals`). A rank never rests on a chain of
-neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case of
-which nothing is known but its median has a place in plain order, and it is marked. Bounds and A/A controls have no
-rank: none is behind them.
+The rank of a case is 1 plus the number of other cases of its table that are shown to be faster. The ratio of such a
+case to it has an interval below 1, corrected for the number of cases (see `intervals`). A rank never rests on a chain
+of neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case
+with a median alone has a place in plain order, with a mark. Bounds and A/A controls have no rank, and do not count in
+the ranks of other cases.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
 
 
 def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> dict[str, float]:
-    """Return the estimate of a case's time from its runs; nothing where nothing is known of their scatter."""
+    """Return the estimate of a case's time from its runs; nothing if their scatter is unknown."""
     if (of := estimate(seconds, spread)) is None:
         return {}
     low, high = around(median, interval(of))
@@ -76,10 +76,10 @@ def _certainty(seconds: Sequence[float], median: float, spread: RunSpread) -> di
 
 
 def case_name(summary: Summary) -> str:
-    """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
+    """Return the name of a transport in tables: its name in the published benchmark, else its id.
 
-    A control is called so wherever it is listed: it is no separate transport. Marks at the end of a name say what it is
-    declared to lose; see `marks`.
+    The name of a control says so in every table, because it is no separate transport. Marks at the end of a name are
+    its declared losses; see `marks`.
     """
     if summary.origin == Origin.CONTROL:
         return f"A/A control of {summary.transport.removesuffix(CONTROL)}"
@@ -87,9 +87,9 @@ def case_name(summary: Summary) -> str:
 
 
 def in_words(case: Summary) -> str:
-    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
+    """Return the client and the distinct end of the transport's name: `psycopg copy_binary`, `psycopg read_tuned`.
 
-    One word alone says too little: there the operation stays.
+    The operation stays if the end would be one word.
     """
     apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
     return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
@@ -279,7 +279,7 @@ class Summary:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The estimate of its time from its runs; None where nothing is known of their scatter."""
+        """The estimate of its time from its runs; None if their scatter is unknown."""
         if self.log_mean is None or self.log_error is None or self.log_freedom is None:
             return None
         return Estimate(self.log_mean, self.log_error, self.log_freedom)
@@ -352,7 +352,7 @@ def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
 
 
 def is_slower(case: Summary, other: Summary, among: int = 1) -> bool:
-    """Say whether a case is shown to take longer than another one; by the medians where nothing else is known."""
+    """Say whether a case is shown to take longer than another one; by the medians if one has no estimate."""
     if case.estimate is None or other.estimate is None:
         return other.took < case.took
     return slower(case.estimate, other.estimate, among)
@@ -382,7 +382,7 @@ def summarise(
 ) -> list[Summary]:
     """Return one summary a case, smallest median first within experiment, system, operation and parameters.
 
-    `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
+    `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
     cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     every = list(rows)
@@ -403,7 +403,7 @@ def summarise(
 
 
 def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
-    """Write summary.csv; missing figures are empty, and those of mappings have nine digits as all others."""
+    """Write summary.csv; missing figures are empty, and all have nine digits, also within mappings."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -416,7 +416,7 @@ def write_summaries(path: Path, summaries: Sequence[Summary]) -> None:
 def _in_tables(summary: Summary) -> tuple[Any, ...]:
     """Order as the published benchmarks list their tables: by system, writes first; cases without figures last.
 
-    At one point what one process does alone comes before all that an engine needs workers for.
+    At one point, transports of one process come before those for which an engine starts workers.
     """
     median, system, operation = summary.median_seconds, summary.system, summary.operation
     known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)

@@ -1,4 +1,4 @@
-"""The one table of reports: what a ranking, a grid or a comparison is made of, in no format yet."""
+"""The one table of reports, before any format: rankings, grids and comparisons are such tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _placed(places: Iterable[int], kept: Sequence[int]) -> frozenset[int]:
 
 
 def ever_smaller(table: Table) -> list[Table]:
-    """Return a table with ever fewer of the columns that it can do without; none of them is to lose others."""
+    """Return a table in ever narrower versions: each drops one more group of columns, and none can be narrowed again."""
     found = []
     for count in range(len(table.droppable) + 1):
         places = {place for group in table.droppable[:count] for place in group}
@@ -30,7 +30,7 @@ def ever_smaller(table: Table) -> list[Table]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart of a report as SVG, with a caption that says what its marks are and how they were obtained."""
+    """A chart of a report as SVG, with a caption that explains its marks and their origin."""
 
     name: str
     title: str
@@ -51,11 +51,11 @@ _NUMBER = re.compile(r"[×<]?(-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)")
 class Table:
     """A table: `rows` have one string for each of `head`.
 
-    `wide` are the columns of words, all others hold numbers. `names` are those of ids, which may be broken, but for one
-    called `transport`. `best` are cells (row, column) to set off. `droppable` are groups of columns that may be
-    skipped, in this order, if there is no room. `notes` are lines to go below. `more` says more of some cells, where
-    there is room; `sorts` are the numbers of those that round theirs; `quiet` are the rows of what has no figure. A
-    `minor` table says how, not what: it is in the page alone.
+    `wide` are the columns of words; every other column holds numbers. `names` are the columns of ids, which may be
+    broken, except one called `transport`. `best` are cells (row, column) to set off. `droppable` are groups of columns
+    that may be skipped, in this order, to save width. `notes` are lines below the table. `more` has more words for some
+    cells if they fit. `sorts` are the exact numbers of rounded cells. `quiet` are the rows without a figure. A `minor`
+    table explains how the results came about: only the page has it.
     """
 
     title: str
@@ -81,7 +81,7 @@ class Table:
         return next(content for most, content in _WIDTHS if longest <= most)
 
     def number(self, row: int, column: int) -> float | None:
-        """Return the number that a cell of a column of numbers is sorted by: its own or what it begins with, if any."""
+        """Return the number by which a cell is sorted: its exact one, or the number at its beginning, if any."""
         found = None if column in self.wide else _NUMBER.match(self.rows[row][column])
         return self.sorts.get((row, column), float(found[1].replace(",", "")) if found else None)
 

@@ -81,7 +81,7 @@ def _rich(table: Table, shown: list[int], widths: dict[int, int], breaks: str) -
 def _fitted(table: Table, width: int) -> tuple[list[int], dict[int, int], str]:
     """Return the columns that are shown, the width of each, and after which characters ids may be broken.
 
-    Words get what figures leave. Where nothing is left to do without, figures and their intervals take two lines.
+    Words get the width that figures leave. If no further column can be dropped, figures and intervals take two lines.
     """
     longest = {place: _longest(table, place) for place in range(len(table.head))}
     shapes = list(_narrower(table, longest))
@@ -118,7 +118,7 @@ def _lowest(table: Table, least: dict[int, int], widths: dict[int, int], breaks:
 
 
 def fits(table: Table, width: int) -> bool:
-    """Say whether a table has room with all of its columns and no id that is broken."""
+    """Say whether a table fits with all of its columns and no id broken."""
     whole = {place: _least(table, place, " ") for place in range(len(table.head)) if place in table.wide}
     figures = {place: _longest(table, place) for place in range(len(table.head)) if place not in table.wide}
     return _total(list(range(len(table.head))), whole | figures) <= width
@@ -212,7 +212,7 @@ class Closing:
 def fitting(
     said: Sequence[str], whole: Sequence[Table], shapes: Sequence[Table], width: int, room: int = LINES
 ) -> Closing:
-    """Return as much as fits into `room` lines of `width` columns, and the answers in any case.
+    """Return as many tables as fit into `room` lines of `width` columns, and the answers in any case.
 
     `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first.
     """
@@ -229,7 +229,7 @@ def fitting(
 
 
 def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing:
-    """Return the screen of a race: the answer, its table, and as much of what else there is to say as fits."""
+    """Return the screen of a race: the answer, its table, and as many further notes as fit."""
     answer, pip, *more = recommendation.opening(found)
     title = Sentence(recommendation.title(found), "bold")
     opened: list[RenderableType] = [title, "", Sentence(answer, "bold")]
