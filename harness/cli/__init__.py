@@ -1,7 +1,7 @@
-"""The command `lab`: the only room that prints or exits; its exit codes are in `app.py`.
+"""The command `lab`: the only package that prints or exits; its exit codes are in `app.py`.
 
-Nothing that takes time is imported before `main` has taken Ctrl-C: importing the commands takes some tenths of a
-second, and even `signal` imports `enum`.
+`main` handles Ctrl-C before any slow import: importing the commands takes tenths of a second, and even `signal`
+imports `enum`.
 """
 
 import _signal as signal  # type: ignore[import-not-found]
@@ -43,7 +43,7 @@ def call() -> int:
 
 
 def _stop_at_once(number: int, frame: object) -> None:
-    """Stop where nothing was begun yet that would have to be ended."""
+    """Stop before the lab has begun anything that it would have to end."""
     _leave_with(128 + number, "lab: stopped\n")
 
 
@@ -55,9 +55,9 @@ def _leave_with(code: int, said: str) -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process here, everything being in order: threads of native libraries may crash an interpreter that ends.
+    """End the process here, after all work: threads of native libraries may crash an interpreter that ends.
 
-    Seen: a segmentation fault of one run in some hundred that were stopped, and an abort in 3 of 156 scripts (pyarrow
+    Seen: a segmentation fault in one of about a hundred stopped runs, and an abort in 3 of 156 scripts (pyarrow
     26.0.1).
     """
     from harness.cli.output import CannotWrite
@@ -68,6 +68,6 @@ def _leave(code: int) -> None:
         except CannotWrite:
             if not code:
                 raise
-        except (OSError, ValueError):  # who read it has gone
+        except (OSError, ValueError):  # its reader has gone
             continue
     os._exit(code)

@@ -86,7 +86,7 @@ def put(console: Console, *tables: RenderableType) -> None:
 
 
 def echo(text: object, err: bool = False) -> None:
-    """Print a line, in which what others wrote is only shown: nothing in it is for the terminal to obey."""
+    """Print a line without control characters: a terminal must not obey the strings of a user or a server."""
     shown = printable(str(text), keep="\n\t")
     if err and sys.stderr.isatty():  # which would break a line wherever its width ends
         shown = fill(shown, get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
@@ -106,7 +106,7 @@ def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
         try:
             try:
                 command(*args, **kwargs)
-            except BaseException as error:  # also Rust's panics, which polars raises where no thread can be started
+            except BaseException as error:  # also Rust's panics, which polars raises if it cannot start a thread
                 if reason := missing(error):
                     raise LabError(reason) from None
                 if isinstance(error, OSError) and error.filename is not None:

@@ -6,5 +6,5 @@ from harness.cli.app import app
 __all__ = ["app"]
 
 _FIRST = ("recommend", "example", "run", "report", "compare", "merge", "list", "show", "doctor", "serve")
-_names = [*_FIRST, "verify", "docs"]  # the last two are for who works on the lab
+_names = [*_FIRST, "verify", "docs"]  # the last two are for the lab's developers
 app.registered_commands.sort(key=lambda one: _names.index(str(one.name or getattr(one.callback, "__name__", ""))))

@@ -1,4 +1,4 @@
-"""`lab recommend --network`: who is the fastest over a network, from a run that has it, else from one made now."""
+"""`lab recommend --network`: the fastest over a network, from a run that has this network, else from a new one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SIZE = "default"
 def show(
     chosen: settings.Settings, console: Console, network: str, rows: int | None, to: str, of: str, frame: str
 ) -> None:
-    """Print who is the fastest over a network such as `10ms,1Gbit`; where no run tells, run its cases first.
+    """Print the fastest transports over a network such as `10ms,1Gbit`; without a run over it, run its cases first.
 
-    Raises LabError: no such network, or a lab that cannot make it.
+    Raises LabError for an unknown network, or a lab that cannot make it.
     """
     parameters = parsed(network)
     try:
@@ -35,7 +35,7 @@ def show(
 
 
 def parsed(network: str) -> dict[str, str]:
-    """Return the parameters of a network; a part that is not given adds nothing and limits nothing. Raises LabError."""
+    """Return the parameters of a network; a missing part adds nothing and limits nothing. Raises LabError."""
     found: dict[str, str] = {}
     for part in map(str.strip, network.split(",")):
         if (trip := _ROUND_TRIP.fullmatch(part)) and "rtt_ms" not in found:
@@ -65,6 +65,6 @@ def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | N
 
 
 def _number(text: str) -> Value:
-    """Return a number as suites have it: whole where it is."""
+    """Return a number as suites write it: without decimals if it is whole."""
     number = float(text)
     return int(number) if number.is_integer() else number

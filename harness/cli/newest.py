@@ -23,13 +23,13 @@ _SUITE, OF_ROWS = "matrix", "crossings"
 
 
 class NoRun(LabError):
-    """No run of this machine answers, and none came with the lab."""
+    """No run of this machine has an answer, and no reference run came with the lab."""
 
 
 def show(chosen: settings.Settings, console: Console) -> None:
     """Print the answers of the newest whole run of this machine, or of the one that comes with the lab.
 
-    Raises LabError where there is none.
+    Raises LabError without such a run.
     """
     from harness.report.answers import answers
     from harness.report.sections import closing
@@ -54,10 +54,10 @@ def show_at(
     frame: str,
     network: Mapping[str, str] | None = None,
 ) -> None:
-    """Print who is the fastest at so many rows, in the directions asked for: all databases where none is named.
+    """Print the fastest transports at a number of rows, in the requested directions: by default of all databases.
 
-    Over a network, if one is named by its parameters; without rows, at the most that were run over it. Raises NoRun
-    where there is no run of such cases, or it has none of the directions.
+    With the parameters of a network, print those over it; without rows, those at the most rows of the run over it.
+    Raises NoRun if no run has such cases, or if it has none of the directions.
     """
     from harness.report.crossings import at_rows, at_rows_table, directions
     from harness.report.terminal import printable
@@ -90,7 +90,7 @@ def _found(
 ) -> tuple[StoredRun, list[Summary], _Answers]:
     """Return the newest run that counts, answers and was made here; else the reference.
 
-    With its summaries and what `answered` makes of both, which is empty where a run has no answer.
+    Also return its summaries and the result of `answered` for both, which is empty if a run has no answer.
     """
     from harness.machine.inventory import describe_machine
     from harness.report.summary import summarise
@@ -131,7 +131,7 @@ def _counts(suite: Suite, run: StoredRun) -> bool:
 
 
 def _said(chosen: settings.Settings, suite: Suite, run: StoredRun, experiments: Sequence[str]) -> list[str]:
-    """Return what these answers are of: which run, made where, on which data of these experiments."""
+    """Describe the source of these answers: the run, its machine, and the data of these experiments."""
     from harness.report import markdown
     from harness.results import folder as folders
 
@@ -147,7 +147,7 @@ def _said(chosen: settings.Settings, suite: Suite, run: StoredRun, experiments: 
 
 
 def _data(run: StoredRun, experiments: Sequence[str]) -> str:
-    """Name the tables of the lab that the answers are of."""
+    """Name the tables of the lab that the answers are about."""
     sizes: dict[str, int] = {}
     for row in run.rows:
         if row.ok and row.experiment in experiments:

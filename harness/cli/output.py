@@ -1,4 +1,4 @@
-"""Standard output and error: what cannot be written there ends a command in one line."""
+"""Standard output and error: if they cannot be written to, a command ends with one line."""
 
 import errno
 import io
@@ -18,19 +18,19 @@ class CannotWrite(LabError):
 
 class _Output(io.FileIO):
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Write, or say why not. Raises CannotWrite."""
+        """Write. Raises CannotWrite with the reason."""
         try:
             return super().write(data)
         except OSError as error:
-            if error.errno in (errno.EPIPE, errno.EAGAIN):  # who read it has gone, or is slow
+            if error.errno in (errno.EPIPE, errno.EAGAIN):  # its reader has gone, or is slow
                 raise
             raise CannotWrite(f"cannot write to standard output: {error.strerror}; make room, or redirect it") from None
 
 
 def open_streams() -> None:
-    """Make standard output and error such that all characters can be written. Raises CannotWrite: output is closed.
+    """Let standard output and error take all characters. Raises CannotWrite if standard output is closed.
 
-    A descriptor that is closed is taken by /dev/null: the next file that is opened would have its number.
+    /dev/null takes a closed descriptor, because the next opened file would get its number.
     """
     closed = [number for number in range(3) if not _is_open(number)]
     for _ in closed:

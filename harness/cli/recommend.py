@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.results.row import Row
 
 _FIGURES = 24  # columns of the ETA and the budget
-_WIDE = 140  # columns of a terminal that has room for a bar
+_WIDE = 140  # columns of a terminal that is wide enough for a bar
 _DATABASES = " or ".join(SYSTEMS)
 
 
@@ -139,7 +139,7 @@ def recommend(
 def _without_data(
     chosen: settings.Settings, console: Console, rows: int | None, to: str, of: str, frame: str, over: str
 ) -> None:
-    direction(to if to or of else next(iter(SYSTEMS)), of, frame)  # all databases where none is named
+    direction(to if to or of else next(iter(SYSTEMS)), of, frame)  # all databases if none is named
     if over:
         network.show(chosen, console, over, rows, to, of, frame)
     elif rows is not None:
@@ -167,13 +167,13 @@ def _written(
 
 
 def _short(path: Path) -> Path:
-    """Return a path as it is named from here, where it is below here."""
+    """Return a path relative to the working folder if it is below it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _require_writable(option: str, script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:
-    """Raise LabError where there would be no script in the end: before the race."""
+    """Raise LabError before the race if no script can result from it."""
     place = script if script.exists() else script.parent
     if script.is_dir() or not script.parent.is_dir() or not os.access(place, os.W_OK):
         raise LabError(
@@ -205,7 +205,7 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
 
 @contextmanager
 def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], None]]:
-    """Show how the race goes: who ran, how many are still in, and when it will end: at the latest with its budget."""
+    """Show the progress of the race: the last transport, the number still in, and the time of its end."""
     from harness.run.progress import clock, progress_bar
 
     asked = racing.asked

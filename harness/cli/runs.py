@@ -108,7 +108,7 @@ def run(
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
-    """Raise LabError where a run is to be completed and something else is asked for: it goes on as it was planned."""
+    """Raise LabError if options change the plan of a run to resume: it goes on as planned."""
     given = [
         parameter.name
         for parameter in context.command.params
@@ -127,7 +127,7 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 
 def perform(request: "RunRequest", suite: "Suite") -> bool:
-    """Do the runs, write the report, print the answers; return whether nothing went wrong."""
+    """Do the runs, write the report, print the answers; return whether all went well."""
     from harness.run import estimate, lock, progress, runner
     from harness.run.suite_run import open_run
 
@@ -159,7 +159,7 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
                 with suppress(OSError):  # the terminal may be gone
                     tell(f"lab: stopped; {go_on}")
                 raise
-    except KeyboardInterrupt:  # by a person, who waits for an answer; the servers have ended by now
+    except KeyboardInterrupt:  # by a user, who waits for an answer; the servers have ended by now
         with suppress(OSError):
             if folder:
                 _answers_so_far(console, folder, suite, f"stopped: these answers are of the runs so far; {go_on}")
@@ -168,7 +168,7 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
 
 
 def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
-    """Return the earlier run that tells how long a plan takes; None where none does."""
+    """Return the earlier run from which to estimate a plan's time; None without one."""
     from harness.machine.inventory import describe_machine
     from harness.results import folder as folders
     from harness.run import estimate
@@ -188,7 +188,7 @@ def _expected(plan: "Plan", judge: "Judge | None") -> float | None:
 
 
 def _intention(plan: "Plan", judge: "Judge | None", expected: float | None) -> str:
-    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    """Print at once, before any server starts, the plan of a run and the time of the last such run."""
     from harness.run import estimate
 
     first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
@@ -242,7 +242,7 @@ def _after_pass_1(plan: "Plan") -> str:
 
 
 def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:
-    """Print the answers that the rows so far give, as they are printed at the end; nothing where there are none."""
+    """Print the answers from the rows so far, in the form of the final ones; nothing without answers."""
     from harness.report.sections import closing
     from harness.report.summary import summarise
     from harness.report.terminal import LINES, lines_of
@@ -259,9 +259,9 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
 
 
 def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
-    """Write everything that can be made of a run and print its answers; return whether nothing went wrong.
+    """Write the results and reports of a run and print its answers; return whether all went well.
 
-    With `every_table` all of its tables come before them.
+    With `every_table`, print all of its tables before them.
     """
     from harness.report.sections import closing, write
     from harness.report.terminal import LINES, lines_of, printable
@@ -279,7 +279,7 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
 
 
 def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
-    """Return the lines printed below the answers: whose benchmark it is, where the results are, what went wrong."""
+    """Return the lines printed below the answers: the benchmark's author, the results folder, and failures."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder

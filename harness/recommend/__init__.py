@@ -1,4 +1,4 @@
-"""`lab recommend`: the fastest exact transport of one frame, found by a race and said on one screen.
+"""`lab recommend`: a race finds the fastest exact transport of one frame, and one screen shows it.
 
 From Python, also from a notebook:
 
@@ -26,7 +26,7 @@ __all__ = ["direction", "recommend"]
 
 
 def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
-    """Return the database and the operation, `to` a database or out `of` one.
+    """Return the database and the operation: a write `to` a database, or a read out `of` one.
 
     Raises LabError for neither, both, an unknown one, or an unknown library of the frame.
     """
@@ -74,15 +74,15 @@ def recommend(
     max_memory: int | None = None,
     names: bool = True,
 ) -> Recommendation:
-    """Measure how to move a frame in memory to a database (`to`) or out of one (`of`), and return what comes out.
+    """Race the transports that move a frame in memory to a database (`to`) or out of one (`of`); return the answer.
 
-    `frame` is a DataFrame of pandas or polars; the transports that race are those of its library. `key` are the columns
-    of the table's key, `budget` the seconds that it may take. Without `external` it runs on its own embedded
-    servers, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
-    async, `max_memory` the bytes that a transport may take. Without `names` the columns are called column_1 and so on
-    in results/, which never contains a value of the frame. The returned object shows itself as a table.
+    `frame` is a DataFrame of pandas or polars; the transports of its library race. `key` are the columns of the table's
+    key, `budget` is the time limit of the race in seconds. Without `external` the race runs on embedded servers, else
+    on those named in the environment. `without` are clients or modules to exclude, `style` is sync or async.
+    `max_memory` is the number of bytes that a transport may use. Without `names`, results/ calls the columns column_1
+    and so on. It never contains a value of the frame. The returned object shows itself as a table.
 
-    Raises LabError with one line: what is wrong and what to do.
+    Raises LabError with one line: the problem and the fix.
     """
     import time
 

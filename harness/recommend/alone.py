@@ -1,7 +1,7 @@
 """Calls with a single column of a user's data, if no transport preserves all columns.
 
-The words of a client do not always say which column it stumbled over. One worker process a module takes the calls one
-after the other, as in `harness.fidelity.trials`; nothing is measured.
+A client's message does not always name the column that caused the error. One worker process a module takes the calls
+one after the other, as in `harness.fidelity.trials`. The lab does not time these calls.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _LIMIT = 10.0  # seconds of one call
 def failing(
     rig: DatabaseRig, data: UserData, entries: Sequence[Transport], columns: Sequence[str], deadline: float
 ) -> dict[str, set[str]]:
-    """Return the transports with the columns at each of which alone they fail: as far as it is known at a deadline.
+    """Return the columns that each transport fails at when they are alone, as far as tried before a deadline.
 
-    That is by the monotonic clock.
+    The deadline is a time of the monotonic clock.
     """
     found: dict[str, set[str]] = {}
     by_module = sorted(entries, key=attrgetter("module"))

@@ -1,4 +1,4 @@
-"""From what a person asks to the recommendation and its files: the race from start to end."""
+"""The race from start to end: from the user's request to the recommendation and its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C during a race that has an answer: what it has shown so far, which is written as that of an ended one."""
+    """Ctrl-C during a race that has an answer: the answer so far, written like that of an ended race."""
 
     def __init__(self, found: Recommendation, folder: Path) -> None:
         self.found, self.folder = found, folder
@@ -33,7 +33,7 @@ class Stopped(KeyboardInterrupt):
 def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:
     """Return the request with the usual transports; `resume` is the id or folder of a race of the same data.
 
-    Raises LabError for an impossible budget, or if there is no such race.
+    Raises LabError for an impossible budget, or if no such race exists.
     """
     require_possible(asked.budget)
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
@@ -47,7 +47,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
     """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
 
-    Raises Stopped where a person stops it after every transport had a run.
+    Raises Stopped if the user stops it after every transport had a run.
     """
     stopped = False
     with racing.opened(chosen, one, say) as under_way:

@@ -1,4 +1,4 @@
-"""Which column of the data rules the most transports out, where none is left. Pure."""
+"""The columns of the data that rule the most transports out, if no transport is left. Pure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def by_declaration(entry: Transport, data: UserData) -> set[str]:
 
 
 def by_failure(reason: str, columns: Collection[str]) -> set[str]:
-    """Return the column that the reason of a failure is about; none where it names none of these, or several."""
+    """Return the one column that the reason of a failure names; None if it names none of these, or several."""
     named = {name for name in columns if f'(column "{name}"' in reason}
     named |= {name for name in columns if re.match(rf"(mismatch: )?{re.escape(name)}: ", reason)}
     return named if len(named) == 1 else set()
 
 
 def most(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str]) -> str:
-    """Say which two columns rule the most transports out, and how many; empty where none is known to rule out any.
+    """Say which two columns rule the most transports out, and how many; empty if no column is known to rule any out.
 
-    `blamed` are the transports with the columns at each of which alone they fail, `logical_types` those of the columns.
+    `blamed` has the columns that each transport fails at alone, `logical_types` the logical types of the columns.
     """
     counted = Counter(name for columns in blamed.values() for name in columns)
     order = list(logical_types)
@@ -42,9 +42,9 @@ def most(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str]
 
 
 def shared(reasons: Iterable[str], columns: Collection[str]) -> tuple[str, int]:
-    """Return the one cause of most failures, of those that are about no column, and how many have it.
+    """Return the one cause of most failures that are about no column, and the number of transports with it.
 
-    The words of a server are one cause, whatever a client calls the exception. Empty where most have another one.
+    Equal words of a server are one cause, even if clients name the exception differently. Empty without such a cause.
     """
     causes = [of_server(reason) or reason for reason in reasons if not by_failure(reason, columns)]
     if not causes:
@@ -58,7 +58,7 @@ def nobody(
 ) -> str:
     """Say that no transport is left: the cause that most share, and the columns that rule the most out.
 
-    `reasons` are those of transports, `more` is what to do where the cause is the time limit of a run.
+    `reasons` are those of transports, `more` is the advice if the cause is the time limit of a run.
     """
     cause, count = shared(reasons, logical_types)
     found = [f"{count} say: {cause}" if cause else "", most(blamed, logical_types)]

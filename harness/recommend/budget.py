@@ -1,7 +1,7 @@
-"""The cost of a race's runs, and how many transports go on so that all passes that are left fit into the budget. Pure.
+"""The cost of a race's runs, and the number of transports whose remaining passes fit into the budget. Pure.
 
-A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both come from runs that
-were seen, of the same transport where there are some.
+A run costs its call and its overhead: a process, its imports, preparing, verifying. The race estimates both from
+earlier runs, of the same transport if possible.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from harness.model import LabError
 from harness.settings import LONGEST_SECONDS
 
 BUDGET = 180.0  # seconds, if a person asks for no other
-FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
-OUTLYING = 2.0  # times the median of all: more is not believed of a single run
+FIRST_GUESS = 0.35  # seconds of overhead of a call, before any run
+OUTLYING = 2.0  # times the median of all: a single run counts no more
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
 RESERVE = 0.1  # of the time left: runs scatter
 
 
 def require_possible(budget: float) -> None:
-    """Raise LabError for a budget that no race can have."""
+    """Raise LabError for an impossible budget."""
     if not 0 < budget <= LONGEST_SECONDS:
         raise LabError(f"--budget {budget:g}: give seconds above 0 and up to {LONGEST_SECONDS} (a week)")
 
 
 @dataclass
 class Prices:
-    """The seconds of runs that were seen, by transport and rows: calls, and what came with them."""
+    """The seconds of earlier runs, by transport and rows: calls, and their overhead."""
 
     _calls: dict[tuple[str, int], list[float]] = field(default_factory=dict)
     _beside: dict[tuple[str, int], list[float]] = field(default_factory=dict)
@@ -41,18 +41,18 @@ class Prices:
             self._beside.setdefault((transport, rows), []).append(max(cost - call, 0.0))
 
     def of(self, transport: str, rows: int) -> float:
-        """Return the seconds that a run will probably take, with all that comes with it."""
+        """Return the seconds that a run will probably take, with its overhead."""
         return self.call(transport, rows) + self._with_it(transport, rows)
 
     def call(self, transport: str, rows: int) -> float:
-        """Return the seconds that its call will probably take; 0 where nothing is known."""
+        """Return the seconds that its call will probably take; 0 without an earlier run."""
         nearest = _nearest(self._calls, transport, rows)
         return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
 
     def _with_it(self, transport: str, rows: int) -> float:
-        """Return what will come with a call: as it did at the nearest rows, and as much more as it was for others.
+        """Return the overhead of a call: that at the nearest rows, plus its growth with other transports.
 
-        Medians, and no single run alone: the first one of so many rows waits until the tables are there.
+        Medians count, never a single run: the first run of a number of rows waits until the lab has filled its tables.
         """
         own = _nearest(self._beside, transport, rows)
         if own is None:
@@ -69,16 +69,16 @@ class Prices:
 
 
 def _nearest(seen: Iterable[tuple[str, int]], transport: str, rows: int) -> int | None:
-    """Return the rows nearest to these that a transport was seen on; None where it was not seen."""
+    """Return the nearest number of rows at which a transport ran; None if it did not run."""
     known = [size for name, size in seen if name == transport]
     return min(known, key=lambda size: abs(size - rows), default=None)
 
 
 def going_on(costs: Sequence[float], passes: int, left: float) -> int:
-    """Return how many of a field run the next of so many passes that are to end in the seconds left.
+    """Return the number of transports in the next pass, such that all passes end in the seconds left.
 
-    `costs` are those of a run of each, the most promising first. The field is cut by the same ratio before each pass,
-    no more sharply than the budget asks, and never below FEWEST.
+    `costs` are those of a run of each, the most promising first. The race cuts the field by the same ratio before each
+    pass, no more sharply than the budget requires, and never below FEWEST.
     """
     return next(
         (many for many in range(len(costs), FEWEST, -1) if _total(costs, passes, many / len(costs)) <= left),
@@ -87,11 +87,11 @@ def going_on(costs: Sequence[float], passes: int, left: float) -> int:
 
 
 def whole_pass_fits(costs: Sequence[float], passes: int, left: float) -> bool:
-    """Say whether all can run once more and the field be halved from then on, in the seconds left."""
+    """Say whether the seconds left suffice for one more pass of all and for a field that is halved from then on."""
     return sum(costs) + _total(costs, passes - 1, SHARPEST) <= left
 
 
 def _total(costs: Sequence[float], passes: int, ratio: float) -> float:
-    """Return the seconds of so many passes of a field that is cut by a ratio before each."""
+    """Return the seconds of this number of passes of a field that is cut by a ratio before each."""
     sizes = (max(FEWEST, round(len(costs) * ratio**number)) for number in range(1, passes + 1))
     return sum(sum(costs[:size]) for size in sizes)

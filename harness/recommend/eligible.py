@@ -1,4 +1,4 @@
-"""The transports that may race: wanted ones of a database, direction and frame that preserve these data."""
+"""The transports that may race: those of a database, direction and frame that the user wants and that lose no value."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.recommend.script import needed
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A user's request: the data, a database, into it or out of it, a frame, the lab, and what they will not have.
+    """A user's request: the data, a database, into it or out of it, a frame, the lab, and exclusions.
 
-    `without` are clients or Python modules; `style` is sync or async, empty for both. `program`: the winner is to be
-    a program that runs without further arguments. `budget` are the seconds that it may take, from `started` on by the
-    monotonic clock. `max_memory` are the bytes that a transport may take. `usual` are transports whose times are wanted
-    in any case, the default of a direction first. `run_id` is a race to go on with in `folder`.
+    `without` are excluded clients or Python modules; `style` is sync or async, empty for both. With `program` the
+    winner must be a program that runs without further arguments. `budget` is the time limit in seconds, from `started`
+    on by the monotonic clock. `max_memory` is the number of bytes that a transport may use. `usual` are transports that
+    are timed in any case, the default of a direction first. `run_id` is a race to resume in `folder`.
     """
 
     data: UserData
@@ -58,7 +58,7 @@ def all_of(asked: Asked) -> list[Transport]:
 
 
 def bounds_of(asked: Asked) -> list[Transport]:
-    """Return the server's bound in this direction: statements over rows that it has, rows thrown away."""
+    """Return the server's bound in this direction: statements over rows that it has, or rows that it discards."""
     return [
         entry
         for entry in registry.select(f"{asked.system}.*")
@@ -67,7 +67,7 @@ def bounds_of(asked: Asked) -> list[Transport]:
 
 
 def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
-    """Return which transports may race on the data, and why others may not. Raises LabError if none may."""
+    """Return the transports that may race on the data, and the excluded ones with reasons. Raises LabError if empty."""
     entries = all_of(asked)
     require_known(entries, asked.without, asked.style)
     left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, asked)]
@@ -90,7 +90,7 @@ def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
 
 
 def _first_reason(entry: Transport, asked: Asked) -> Iterable[tuple[str, str]]:
-    """Yield at most one reason, with the kind of values that it is about."""
+    """Yield at most one reason, with the kind of values that causes it."""
     unwanted = [name for name in asked.without if name in {entry.client, *entry.modules}]
     if unwanted:
         yield f"without {unwanted[0]}", ""

@@ -1,4 +1,4 @@
-"""The result of a race: its rows as a recommendation. Pure, but for the source of transports that it counts."""
+"""The result of a race: its rows as a recommendation. Pure, except that it counts lines of transports' source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Times:
 
 
 def recommendation(racing: Racing, seconds: float) -> Recommendation:
-    """Return the recommendation of a race. Raises LabError where no transport came through, or none in time."""
+    """Return the recommendation of a race. Raises LabError if no transport returned all values, or none in time."""
     race, asked = racing.race, racing.asked
     found = _times(racing.rows.values())
     largest = _largest(race)
@@ -59,7 +59,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     ties = [one.transport for one in others if one.runs > 1 and not one.differs]
 
     def first(among: Iterable[Figure]) -> Figure | None:
-        """Return whose interval has the lowest upper end, as the race itself decides."""
+        """Return the transport whose interval has the lowest upper end, as the race itself decides."""
         return min(among, key=lambda one: race.interval(of_largest[one.transport].seconds)[1], default=None)
 
     known = {*racing.entries, *(one.transport.id for one in racing.left_out)}
@@ -92,9 +92,9 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
 
 
 def _largest(race: Race) -> int:
-    """Return the most rows that all who are still in have run, or else that the most have run; 0 before any run.
+    """Return the most rows that all remaining transports have run, else that most have run; 0 before any run.
 
-    In a pass that was cut short, the transport that ran first would be the fastest.
+    In an unfinished pass, the transport that ran first would be the fastest.
     """
     sizes = [rows for rows in race.told if race.leader(rows)]
     whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
@@ -102,14 +102,14 @@ def _largest(race: Race) -> int:
 
 
 def _ended(racing: Racing, largest: int) -> str:
-    """Say why a race ended before its finalists had their passes, and of how much its answer is then."""
+    """Say why a race ended before its finalists had their passes, and how far it got."""
     if racing.begun and racing.ended and largest < racing.race.rows:
         return f"{racing.ended} before all had run on all {racing.race.rows:,} rows"
     return racing.ended + ("" if racing.begun else f" after {_ran(racing)} of {len(racing.race.transports)} transports")
 
 
 def _left_behind(race: Race, of_largest: Sequence[Figure]) -> tuple[str, ...]:
-    """Return whom the budget left behind, in the order of their times, without those that their runs show slower."""
+    """Return the transports that the budget left behind, in the order of their times, unless shown to be slower."""
     known = {figure.transport: figure for figure in of_largest}
     slower = {name for name, figure in known.items() if figure.differs and figure.factor > 1}
     open_still = [name for name in race.transports if name in race.behind and name not in slower]
@@ -133,7 +133,7 @@ def _nobody(racing: Racing) -> str:
             f"{_ended(racing, 0)}; give it more (--budget), leave some out (--without, --style), or go on with "
             f"--resume {id_}"
         )
-    # The words of a client may name a column by chance.
+    # A client's message may name a column by chance.
     failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}
     declared = {
         one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
@@ -160,7 +160,7 @@ def _peak(peaks: Sequence[int | None]) -> int | None:
 
 
 def _figure(times: _Times, best: _Times, spread: RunSpread, among: int = 1) -> Figure:
-    """Return the figure of a transport; `best` are the times of the fastest of `among` others at the same rows."""
+    """Return the figure of a transport; `best` are the times of the fastest at the same rows, one of `among` + 1."""
     entry = registry.one(times.transport)
     seconds = median(times.seconds)
     return Figure(
@@ -183,7 +183,7 @@ def _figure(times: _Times, best: _Times, spread: RunSpread, among: int = 1) -> F
 
 
 def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Interval | None:
-    """Return the interval of how many times as long as the fastest a transport takes."""
+    """Return the interval of a transport's factor over the fastest."""
     of, to = estimate(times.seconds, spread), estimate(best.seconds, spread)
     return around(median(times.seconds) / median(best.seconds), ratio(of, to, among)) if of and to else None
 

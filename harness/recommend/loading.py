@@ -1,4 +1,4 @@
-"""The part of a program that makes the frame: from a file or from a query, as the very frame that was measured."""
+"""The part of a program that makes the frame from a file or a query: the same frame that was measured."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data of a program come from: a file, or a query to the database that it writes to.
+    """The source of a program's data: a file, or a query to the database that it writes to.
 
-    A file is named as it is found from the folder of the program, `beside`; so are the files of a `pattern`.
+    The path of a file, or the `pattern` of several, is relative to the folder of the program, `beside`.
     """
 
     file: Path | None = None
@@ -143,7 +143,7 @@ def _one_file(data: UserData, path: str) -> list[str]:
 
 
 def _cast(name: str, data: UserData, asked: bool) -> str:
-    """Return what makes a column canonical, empty where it is.
+    """Return the expression that makes a column canonical; empty if it already is.
 
     The driver may return bytes that were `asked` for as strings: a ClickHouse String can have any content.
     """
@@ -164,7 +164,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
 
 
 def _as_texts(uuids: str, logical: str) -> str:
-    """Return what makes UUIDs, as strings, of bytes, also in lists."""
+    """Return the expression that turns bytes into UUIDs as strings, also in lists."""
     if plain(logical) == "array":
         return f"{uuids}.list.eval({_as_texts('polars.element()', items(logical))})"
     return uuids + r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'

@@ -1,13 +1,15 @@
 """The race: which transports run next, at how many rows, and which are out. Pure: times in, runs out.
 
-Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016). But not the better half goes
-on: all do that are not shown to be slower, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race, Birattari et al.,
-GECCO 2002). All that are still in run once a pass, shuffled, so that slow spells of the machine fall on all.
+Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016). But every transport that is not
+shown to be slower goes on, not just the better half, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race,
+Birattari et al., GECCO 2002). Each remaining transport runs once a pass, in random order, so that slow spells of the
+machine affect all.
 
-If so many are near-equal that their passes do not fit into the rest of the budget, the race cuts the field by rank, no
-more sharply than the budget asks. Sequential halving does so with a fixed budget (Karnin, Koren & Somekh, ICML 2013).
-Those are left behind: not out, for they are not shown to be slower. Once the finalists have had their passes, each of
-them runs on all rows while there is time, before near ties are looked into, and more often after that.
+If too many are near-equal for the rest of the budget, the race cuts the field by rank, no more sharply than the budget
+requires. Sequential halving does so with a fixed budget (Karnin, Koren & Somekh, ICML 2013). The transports that it
+cuts are left behind: they are not out, because they are not shown to be slower. After the passes of the finalists, each
+transport left behind runs on all rows if time is left. Then near ties get more passes. Last, those left behind run
+again.
 """
 
 from __future__ import annotations
@@ -22,26 +24,26 @@ from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pa
 from harness.report.intervals import UNKNOWN, Interval, RunSpread, estimate, interval, spread_of
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
-# A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
-# end of the leader's.
+# A slice predicts all rows only roughly: there a transport is out only if its interval is above this multiple of the
+# leader's upper end.
 MARGINS = {10_000: 2.0, 100_000: 1.5}
-AFTER_ONE = 2.0  # a single run has no known spread: then the margin is so many times as wide
+AFTER_ONE = 2.0  # a single run has no known spread: then the margin is this many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-# The share that a pass on a slice may cost after the first: so much of a pass of the next stage, and of the time left.
+# The cost that a pass on a slice may have after the first, as a share of the next stage's pass and of the time left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
-LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
-PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
-DECIDED = 1.05  # times that the winner may take at most as long as any other could
-# How much runs usually scatter, for a race that has not seen enough to know how much its own do: those of a whole run
-# of matrix (docs/explanation/the-race.md). ENOUGH are degrees of freedom.
+LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; only undecided transports get more than 7
+PLANNED = 11  # passes that the budget must cover: those that finalists do not need go to undecided transports
+DECIDED = 1.05  # a race is decided if no other transport can be faster than the winner by more than this factor
+# The spread of a whole run of matrix (docs/explanation/the-race.md), for a race with too few runs to estimate its own.
+# ENOUGH are degrees of freedom.
 USUAL_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
-# Runs that only add figures: so many passes, and one may cost so much of the time left.
+# Runs that only add figures: the number of passes, and the share of the time left that one may cost.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One run of the race: who, on how many rows, in which pass of that stage (from 1)."""
+    """One run of the race: the transport, the number of rows, and the pass of that stage (from 1)."""
 
     transport: str
     rows: int
@@ -50,12 +52,12 @@ class Turn:
 
 @dataclass
 class Race:
-    """A race of some transports on so many rows. `told` are the seconds of ok runs, by rows and transport.
+    """A race of some transports on a number of rows. `told` are the seconds of ok runs, by rows and transport.
 
-    `kept` are transports that are not expected to win, but whose times are wanted: they run in every stage where they
-    are not slower than `patience` times the leader. `out` says why a transport is no longer in, `behind` are those that
-    the budget left behind. `left` tells the seconds that are left for runs, `after` is how many runs come after the
-    race, none of them slower than the winner.
+    `kept` are transports that are not expected to win, but whose times are wanted. They run in every stage where they
+    are not slower than `patience` times the leader. `out` has the reason for each transport that dropped out, `behind`
+    are those that the budget left behind. `left` returns the seconds that are left for runs. `after` is the number of
+    runs after the race, each of which takes at most as long as the winner.
     """
 
     transports: Sequence[str]
@@ -69,7 +71,7 @@ class Race:
     out: dict[str, str] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
     prices: Prices = field(default_factory=Prices)
-    _scatter: tuple[int, RunSpread] = (0, USUAL_SPREAD)  # of so many runs
+    _scatter: tuple[int, RunSpread] = (0, USUAL_SPREAD)  # the number of runs, and their spread
 
     @property
     def stages(self) -> list[int]:
@@ -95,7 +97,7 @@ class Race:
         yield from self._late_passes(LAST_PASSES)
 
     def _late_passes(self, most: int) -> Iterator[list[Turn]]:
-        """Yield passes of those who were left behind, until each has so many runs on all rows or no other run fits."""
+        """Yield passes of the transports left behind, until each has enough runs on all rows or no other run fits."""
         while late := self._late(most):
             number = self._runs(late[0]) + 1
             yield self._shuffled(late, self.rows, number)
@@ -103,9 +105,9 @@ class Race:
             self.behind -= {name for name in late if self._runs(name) >= LAST_PASSES}
 
     def _late(self, most: int) -> list[str]:
-        """Return who was left behind and runs on all rows now: as many of those with the fewest runs as there is time.
+        """Return the transports left behind that run on all rows now: as many of those with the fewest runs as fit.
 
-        The first by their ranks; none if no other run fits.
+        The best ranks come first; the list is empty if no other run fits.
         """
         fewest = min(map(self._runs, self.behind), default=most)
         if fewest >= most or not self.told.get(self.rows):
@@ -125,12 +127,12 @@ class Race:
         return [Turn(name, rows, number) for name in chance.sample(names, len(names))]
 
     def tell(self, turn: Turn, seconds: float, cost: float | None = None) -> None:
-        """Take in the time of an ok run, and what it cost with all that comes with it."""
+        """Add the time of an ok run, and its cost with the overhead."""
         self.told.setdefault(turn.rows, {}).setdefault(turn.transport, []).append(seconds)
         self.prices.note(turn.transport, turn.rows, seconds, cost)
 
     def fail(self, turn: Turn, reason: str) -> None:
-        """Take in that a run was not ok: any transport that changes or refuses a value drops out."""
+        """Record that a run was not ok: a transport that changes or refuses a value drops out."""
         self.out[turn.transport] = reason
         self.kept = self.kept - {turn.transport}
         self.behind.discard(turn.transport)
@@ -144,7 +146,7 @@ class Race:
 
     @property
     def finished(self) -> bool:
-        """Whether all who are still in had their passes on all rows."""
+        """Whether all remaining transports had their passes on all rows."""
         times = self.told.get(self.rows, {})
         return all(len(times.get(name, ())) >= LAST_PASSES for name in self.contenders)
 
@@ -154,9 +156,9 @@ class Race:
         return self.prices.of(turn.transport, rows) + self.prices.call(turn.transport, rows) <= self.left()
 
     def leader(self, rows: int) -> str | None:
-        """Return the contender that is fastest for all that is known: whose interval has the lowest upper end.
+        """Return the fastest contender by the runs so far: the one whose interval has the lowest upper end.
 
-        By the mean alone one that scatters would win by luck. None before anybody has run.
+        By the mean alone, one that scatters would win by luck. None before the first run.
         """
         times = self.told.get(rows, {})
         ends = {name: self.interval(times[name])[1] for name in self.contenders if name in times}
@@ -164,7 +166,7 @@ class Race:
 
     @property
     def spread(self) -> RunSpread:
-        """How much the runs of this race scatter; before there are enough of them, how much runs usually do."""
+        """How much the runs of this race scatter; USUAL_SPREAD while they are too few."""
         cases = [times for of in self.told.values() for times in of.values()]
         runs = sum(map(len, cases))
         if runs != self._scatter[0]:
@@ -175,11 +177,11 @@ class Race:
     def interval(self, seconds: Sequence[float]) -> Interval:
         """Return the interval of some times of this race, also of a single one."""
         found = estimate(seconds, self.spread)
-        assert found  # a spread that is known tells something of a single run
+        assert found  # with a known spread, even a single run has an interval
         return interval(found)
 
     def to_come(self, rows: int, number: int) -> Iterator[tuple[int, int]]:
-        """Yield the rows and how many passes on them follow this pass, as long as no other drops out."""
+        """Yield the rows and the number of passes on them after this pass, as long as no other transport drops out."""
         for stage in self.stages:
             planned = LAST_PASSES if stage == self.rows else PASSES[stage]
             left = planned - number if stage == rows else planned
@@ -187,7 +189,7 @@ class Race:
                 yield stage, left
 
     def _goes_on(self, number: int) -> bool:
-        """Say whether there is another pass on all rows: after the seventh only where it is undecided and fits."""
+        """Say whether another pass on all rows follows: after the seventh only if the race is undecided and it fits."""
         if number <= LAST_PASSES:
             return True
         cost = sum(self.prices.of(name, self.rows) for name in self._undecided())
@@ -203,9 +205,9 @@ class Race:
         return [leader, *others] if others else []
 
     def _worth_a_pass(self, rows: int, following: int) -> bool:
-        """Say whether a pass on a slice finds out something, for less than the next stage would take for it.
+        """Say whether a pass on a slice helps to decide, at a lower cost than the next stage.
 
-        Where a run is mostly the start of its process, a slice is not cheaper than all rows, and tells less.
+        If a run is mostly the start of its process, a slice is not cheaper than all rows, and says less.
         """
         if not self.told:
             return len(self.contenders) > 1
@@ -223,7 +225,7 @@ class Race:
         return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
 
     def _ranked(self, among: Iterable[str] = ()) -> list[str]:
-        """Return contenders, or others, by their means at the most rows that most have run; none before any run."""
+        """Return contenders, or other transports, by their means at the most rows that most ran; none before a run."""
         runs = {rows: len(times) for rows, times in self.told.items() if times}
         if not runs:
             return []
@@ -231,7 +233,7 @@ class Race:
         return sorted(among or self.contenders, key=lambda name: (mean(times.get(name, [math.inf])), name))
 
     def _scouts(self) -> list[str]:
-        """Return the few most promising, who tell what a run on all rows costs before it is said who can have one."""
+        """Return the few most promising: their runs on all rows show the cost before the race cuts the field."""
         several = len(self.contenders) > FEWEST and not math.isinf(self.left())
         return self._ranked()[:FEWEST] if several else []
 
@@ -257,7 +259,7 @@ class Race:
         ]
 
     def _worth_it(self, name: str, rows: int, number: int) -> bool:
-        """Say whether one that is not in runs on, for the sake of its figure: three times where it is not slow."""
+        """Say whether one that is out runs on for its figure alone: three times unless it is slow."""
         if number > USUAL_PASSES or self.prices.of(name, rows) > USUAL_SHARE * self.left():
             return False
         for known in sorted(self.told, reverse=True):
@@ -282,5 +284,5 @@ class Race:
 
 
 def stages(rows: int) -> list[int]:
-    """Return the rows of the stages of a race on so many rows: slices that are much smaller than all, and all."""
+    """Return the rows of the stages of a race: slices that are much smaller than all rows, and all rows."""
     return [*(some for some in SLICES if some * 2 <= rows), rows]

@@ -29,25 +29,25 @@ from harness.settings import Settings
 
 SUITE, EXPERIMENT = "matrix", "race"
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
-REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
-TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a machine that is busy
+REPORT_SECONDS = 4.0  # of the budget: for the report after the last run
+TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
 BOUND_PASSES = 3
-_SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
+_SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
 
 
 Key = tuple[str, str, str, int]  # of a row
 
 
 class _UsedUp(Exception):
-    """Raised where the next run would probably not end within the budget."""
+    """Raised if the next run would probably not end within the budget."""
 
 
 @dataclass(frozen=True)
 class Track:
     """The track of a race: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
-    Real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are rows from before. `alone`
-    tells at which of some columns alone each of some transports fails.
+    It is real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are earlier rows. `alone`
+    returns the columns that each of some transports fails at when they are alone.
     """
 
     run_id: str
@@ -61,12 +61,12 @@ class Track:
 
 @dataclass
 class Racing:
-    """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
+    """A race under way: its transports, those left out before it began, its bounds, and its rows by their keys.
 
-    `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: those that give
-    other types than the canonical ones are out. `begun`: all have run once. If none came through, `blamed` are the
-    transports with the columns at each of which alone they fail. `waiting` are the turns of the pass under way
-    after `turn`.
+    `ended` says why it ended before all finalists had their passes, and is empty if it did not. With `exact`, a
+    transport that returns other types than the canonical ones is out. `begun` says that all have run once. If no
+    transport returned all values, `blamed` has the columns that each fails at alone. `waiting` are the turns of this
+    pass after `turn`.
     """
 
     asked: Asked
@@ -92,7 +92,7 @@ class Racing:
 
     @property
     def eta(self) -> float:
-        """The seconds until the end: of what those who are still in have to run, and never more than the budget."""
+        """The seconds until the end: those of the remaining runs, and never more than the budget."""
         left = Counter((turn.transport, turn.rows) for turn in self.waiting)
         bounds = BOUND_PASSES
         if self.turn and self.turn.transport in self.race.transports:
@@ -129,7 +129,7 @@ class Racing:
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
     def _blame(self) -> None:
-        """Find the columns at which transports fail that declare no loss there: one of each type."""
+        """Find the columns at which transports fail without a declared loss: one of each type."""
         found = undeclared(self.asked.data.logical_types)
         columns = list({logical: name for name, logical in reversed(found.items())}.values())
         failed = [self.entries[name] for name in self.race.transports]
@@ -160,7 +160,7 @@ class Racing:
         def came(row: Row) -> None:
             now = self.track.now()
             if row.status is Status.AGAIN and self._seconds_left() <= 0:
-                raise _UsedUp  # it was ended with the budget, which says nothing of it
+                raise _UsedUp  # the budget ended this run, so it says nothing of the transport
             self._take_in(self.turn, row, now - since.pop())
             since.append(now)
             on_row(row)
@@ -169,7 +169,7 @@ class Racing:
         self.track.perform(runs, came)
 
     def _next(self) -> None:
-        """Go on to the next turn of the pass, if there is one. Raises _UsedUp where the budget will not do for it."""
+        """Go on to the next turn of the pass, if it has one. Raises _UsedUp if the budget is too short for it."""
         if not self.waiting:
             return
         self.turn = self.waiting.popleft()
@@ -203,7 +203,7 @@ class Racing:
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
-    """Start the lab for a race. Raises LabError if none may race, a budget too small, and what `open_run` raises."""
+    """Start the lab for a race. Raises LabError if none may race or the budget is too small; raises as `open_run`."""
     eligible, left_out = divided(asked)
     if not settings.s3_endpoint:  # none is started for a race, which would compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
@@ -211,7 +211,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
 
     def require_budget() -> None:
-        least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
+        least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # rounded up: the message says this number
         if asked.budget < least:
             raise LabError(
                 f"--budget {asked.budget:.0f}: one pass over {len(eligible)} transports takes at least {least} s; "
@@ -221,9 +221,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
-    # Where the servers refuse the data, more time is of no help.
+    # If the servers refuse the data, more time does not help.
     request = RunRequest(
-        # A race is about its order, within a budget.
+        # A race decides the order of its runs, within a budget.
         settings=settings.model_copy(update={"calibration": False}),
         plan=plan,
         rig="databases",
@@ -266,12 +266,12 @@ def _track(suite_run: SuiteRun, asked: Asked) -> Track:
 
 
 def deadline(asked: Asked) -> float:
-    """Return when the last run has to be over, by the clock of the race."""
+    """Return the deadline of the last run, by the clock of the race."""
     return asked.started + asked.budget - REPORT_SECONDS
 
 
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:
-    """Return the plan of a race: every transport at every size, of which it runs what it needs."""
+    """Return the plan of a race: every transport at every size; the race runs as many of these as it needs."""
     select = ",".join([*race.transports, *(entry.id for entry in bounds)])
     experiment = Experiment(EXPERIMENT, select, user_data.NAME, {"rows": list(race.stages)})
     limit = max(10.0, asked.budget * _SHARE_OF_ONE)

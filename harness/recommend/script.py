@@ -1,4 +1,4 @@
-"""A transport as a complete program for one table: its data and columns are in it, nothing of the lab."""
+"""A transport as a complete program for one table: it contains the data's source and columns, and no lab code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that 
 
 
 def needed(entry: Transport) -> str:
-    """Name the things that a transport's program needs besides addresses; empty if it runs as it is."""
+    """Name the needs of a transport's program other than addresses; empty if it runs as it is."""
     return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
 
 
@@ -43,7 +43,7 @@ def write(path: Path, figure: Figure, data: UserData, source: Source, table: str
 def program(figure: Figure, data: UserData, source: Source, table: str = "") -> str:
     """Return Python source that moves data into a table, or a table into a frame, as a transport does.
 
-    It is called without arguments; the address is in the environment. `table` is as the file is called if not given.
+    It takes no arguments; the address is in the environment. `table` defaults to the name of the file.
     Raises LabError for a transport that needs more than addresses: see `needed`.
     """
     entry = registry.one(figure.transport)
@@ -67,7 +67,7 @@ def program(figure: Figure, data: UserData, source: Source, table: str = "") -> 
 
 
 def _packages(entry: Transport, source: Source) -> set[str]:
-    """Return the modules that a program needs and Python does not bring."""
+    """Return the modules that a program needs beyond the standard library."""
     packages = {*entry.modules - set(sys.stdlib_module_names), entry.frame}
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
@@ -77,7 +77,7 @@ def _packages(entry: Transport, source: Source) -> set[str]:
 
 
 def _header(entry: Transport, packages: set[str]) -> str:
-    """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
+    """Return the lines that list the program's packages for `uv run` and pipx: https://peps.python.org/pep-0723"""
     instead = SYSTEMS[entry.system].script.BY_ARROW_WIRE if _OURS in packages else {}
     named = {instead.get(name, asked_for(name)) for name in map(package_of, packages)} - {""}
     listed = ", ".join(f'"{name}"' for name in sorted(named))
@@ -114,7 +114,7 @@ def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> 
 
 
 def _require_addresses(entry: Transport) -> str:
-    """Return the lines of a program that end it where it does not know an address."""
+    """Return the lines of a program that end it if an address is missing."""
     known = {address.variable: address.example for address in SYSTEMS[entry.system].addresses}
     said = {name: f"{name} is not set; give an address such as {known[name]}" for name in _variables(entry)}
     return "".join(

@@ -13,7 +13,7 @@ def _placed(places: Iterable[int], kept: Sequence[int]) -> frozenset[int]:
 
 
 def ever_smaller(table: Table) -> list[Table]:
-    """Return a table in ever narrower versions: each drops one more group of columns, and none can be narrowed again."""
+    """Return ever narrower versions of a table: each drops one more group of columns and has none left to drop."""
     found = []
     for count in range(len(table.droppable) + 1):
         places = {place for group in table.droppable[:count] for place in group}
