@@ -14,9 +14,9 @@ CONNECT_SECONDS = 5  # an unreachable server is reported within this time
 class Tls:
     """How a URI says whether its connections have TLS, and the messages before TLS begins.
 
-    `scheme` is the scheme of a URI with TLS, if the scheme says it. `query` has the parameters without TLS and with it;
-    {certificate} is replaced by the file of the certificate to trust, if a client reads it from there. A client sends
-    `request` first and waits for the server's `answer`; both are empty if TLS begins at once.
+    `scheme` is the scheme of a URI with TLS, if the scheme says it. `query` has the parameters without TLS and with it.
+    The lab replaces {certificate} in it by the file of the certificate to trust, if a client reads it from there. A
+    client sends `request` first and waits for the server's `answer`; both are empty if TLS begins at once.
     """
 
     scheme: str = ""

@@ -53,7 +53,7 @@ class Definition:
 
 
 def definitions(entry: Transport) -> list[Definition]:
-    """Return all that a transport and its `connect` refer to, directly or indirectly: siblings before others.
+    """Return the definitions that a transport and its `connect` refer to, directly or indirectly, siblings first.
 
     Raises ValueError if two of them have the same name, because the second would silently replace the first in one
     script.
@@ -76,7 +76,7 @@ def definitions(entry: Transport) -> list[Definition]:
 
 
 def imports(needed: Iterable[Definition], more: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines that import the definitions' names, none of this project, and `more`: from where, what."""
+    """Return the imports of the definitions' names, none of this project, and of `more`: pairs of module and name."""
     wanted = {*more}
     for definition in needed:
         wanted |= {what for name, what in definition.module.imported.items() if name in definition.used}

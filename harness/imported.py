@@ -1,4 +1,4 @@
-"""The modules that a function imports when it is called: in its body, or in what it calls of the catalogue."""
+"""The modules that a function imports when it is called: in its body, or in functions of the catalogue it calls."""
 
 import dis
 import importlib
@@ -13,7 +13,7 @@ _PACKAGE = "harness"
 
 
 def imported_by(*functions: Callable[..., Any] | None) -> set[str]:
-    """Return what functions, and all in the catalogue that they refer to, import beyond the standard library.
+    """Return the imports beyond the standard library of functions, and of all in the catalogue that they refer to.
 
     Each is named as in an import statement: `pyarrow`, `pyarrow.parquet`, `psycopg.sql.SQL`.
     """
@@ -34,7 +34,7 @@ def imported_by(*functions: Callable[..., Any] | None) -> set[str]:
 
 @cache
 def _of_code(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return what code, and the functions within it, imports, and the global names that it refers to."""
+    """Return the imports of code and of the functions within it, and the global names that it refers to."""
     imported: set[str] = set()
     names: set[str] = set()
     before = None
@@ -51,7 +51,7 @@ def _of_code(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def load(name: str) -> None:
-    """Import what an import statement names: a module, or a submodule or attribute of one."""
+    """Import a name from an import statement: a module, or a submodule or attribute of one."""
     package, _, last = name.rpartition(".")
     if not package or not hasattr(importlib.import_module(package), last):
         importlib.import_module(name)

@@ -70,7 +70,7 @@ class Fate(StrEnum):
     UNVERIFIABLE = "unverifiable"  # the reference client does not preserve these values
 
 
-# What a broken-off write leaves: nothing; the rows sent so far; the rows of the connections that did not break.
+# The rows that a broken-off write leaves: none; those sent so far; those of the connections that did not break.
 ATOMIC = ("yes", "no", "per connection")
 
 
@@ -86,7 +86,7 @@ class Transport:
     the endpoint: `shared_io`, `s3`, workers of an engine (see ENGINES), or features of a server. `published` is the
     exact description of the row it reproduces; None without one. `lossy` are the kinds of values (see
     `harness.datasets.hostile`) that it is known not to preserve, and their fate: `changed`, `refused`, `hangs` or
-    `crashes`. `atomic` says what a write of a frame leaves if a connection breaks (see ATOMIC); empty for others.
+    `crashes`. `atomic` names the rows that a write of a frame leaves if a connection breaks (see ATOMIC); else empty.
     """
 
     id: str
@@ -192,7 +192,7 @@ ENGINES = ("dask", "ray", "spark")  # the `needs` of transports that use an engi
 Value = str | int | float
 # Types that only a client, a library or a file knows.
 Connection = Any  # to a server
-Frame = Any  # a DataFrame of pandas or polars, or what a transport moves instead of one
+Frame = Any  # a DataFrame of pandas or polars, or another form of data that a transport moves
 Scalar = Any  # a value of a column, of any type of Python
 Facts = dict[str, Any]  # an object of JSON
 
@@ -267,7 +267,7 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """Identifies a run among all others of its suite run: transport, experiment, parameters and pass of its row."""
+        """Identifies a run within its suite run: transport, experiment, parameters and pass of its row."""
         return self.case.transport.id, self.case.experiment, self.case.label, self.pass_number
 
 
@@ -275,7 +275,7 @@ class Run:
 class Measurement:
     """The measured cost of one call. Seconds are monotonic wall time; bytes are peaks above the call's start.
 
-    Steal is the time that the host gave to others while this machine had work, over all its cores. Throttled is the
+    Steal is the time that the host gave to other machines while this one had work, over all its cores. Throttled is the
     time that a CPU limit held back. A value that the operating system does not report is None (outside Linux: both, and
     the split of memory).
     """
@@ -347,7 +347,7 @@ class Server:
 
 
 class LabError(Exception):
-    """An error that the user can act on: what is wrong, the likely fix, the choices."""
+    """An error that the user can act on: the problem, the likely fix, the choices."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> LabError:

@@ -144,7 +144,7 @@ def _add(entry: Transport) -> None:
 
 
 def _complete(entry: Transport) -> Transport:
-    """Return a transport of a module that is imported, with all that it requires and what it is known to lose."""
+    """Return a transport of an imported module, with its complete requirements and its known losses."""
     library = {entry.frame} & {*_LIBRARIES}
     requires = {*entry.requires, *library, *imported_by(entry.function, connect_of(entry))}
     losses = declared_losses.read(losses_file(entry.system)).get(entry.id.removesuffix(CONTROL), {})

@@ -113,7 +113,7 @@ _SHARED_FOLDER = dedent('''\
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a transport's script is called and what it does: arguments, usage, what it loads, calls and prints."""
+    """The parts of a transport's script: arguments, usage, and the lines that load, call and print."""
 
     arguments: tuple[str, ...]
     usage: str

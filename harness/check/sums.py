@@ -38,7 +38,7 @@ LOGICAL_TYPES = frozenset(
     {"boolean", "int16", "int32", "int64", "float64", "date", "timestamp", "timestamp_tz", "uuid", "text"}
 )
 _MODULUS = 2**64
-_ALONE_ROWS = 2_000_000  # fewer rows are summed in this process: starting others takes longer
+_ALONE_ROWS = 2_000_000  # fewer rows are summed in this process: starting another one takes longer
 _BATCH_ROWS = 1 << 17  # rows whose whole bytes are in memory at once
 
 

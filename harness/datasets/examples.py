@@ -157,7 +157,7 @@ _DOCUMENT_LABELS = ["new", "beta", "a,b", "größe", 'with "quotes"']
 
 
 def _documents(rows: int, seed: int) -> pl.DataFrame:
-    """Return sparse documents of JSON: four of five have no body, and the others differ in their keys."""
+    """Return sparse documents of JSON: four of five have no body, and the fifth has varying keys."""
     rng = np.random.default_rng(seed)
     kept, sizes = rng.random(rows), rng.integers(0, 4, rows)
     numbers = rng.integers(0, 2**62, (rows, 2))

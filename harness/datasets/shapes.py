@@ -1,4 +1,4 @@
-"""Shapes of data: one dataset per shape, each about something that slows some clients and not others.
+"""Shapes of data: one dataset per shape, each with a property that slows only some clients.
 
 Values are seeded and ordinary. Their tables have no key, and types according to
 `harness.datasets.specification.Column`. Each shape states its bytes per row in Arrow, so that an experiment can use

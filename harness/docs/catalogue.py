@@ -71,7 +71,7 @@ _CODE = """\
 
 </details>
 """
-_Measured = list[tuple[Summary, Summary | None]]  # cases, each with what most code does in its place
+_Measured = list[tuple[Summary, Summary | None]]  # cases, each with the default transport of its cell
 _NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 
@@ -196,7 +196,7 @@ def _place(case: Summary) -> tuple[str, str, str, float]:
 
 @cache
 def _measured() -> _Measured:
-    """Return the cases of the reference run that have figures, each with what most code does in its cell."""
+    """Return the cases of the reference run that have figures, each with the default transport of its cell."""
     suite, _, summaries = reference.of(readme.SUITE)
     assert suite.answers
     found: list[tuple[Summary, Summary | None]] = []
@@ -255,7 +255,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
 
 
 def _loses(entry: Transport) -> str:
-    """Return a transport's declared losses with their marks, or that there are none; empty if it moves no frame."""
+    """Return a transport's declared losses with their marks, or that it has none; empty if it moves no frame."""
     if entry.lossy:
         return f"{loss_marks(entry.lossy)} {fidelity.loses(entry.lossy)}"
     return "nothing that `lab verify` tries" if entry.moves_a_frame and entry.system in SYSTEMS else ""

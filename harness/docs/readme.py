@@ -78,7 +78,7 @@ def factor(case: Summary, usual: Summary) -> float:
 
 
 def _against(case: Summary | None, usual: Summary | None) -> str:
-    """Return one of the fastest with its factor, with a note if there is no exact one."""
+    """Return one of the fastest with its factor, with a note if none is exact."""
     if case is None:
         return NONE_EXACT
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
@@ -147,7 +147,7 @@ def _changed_since(shown: Sequence[Summary]) -> str:
 
 
 def _few_rows() -> str:
-    """State below how many rows others win, from that suite's reference run; empty without such a run."""
+    """State below how many rows transports from PyPI win, from that suite's reference run; empty without such a run."""
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
         return ""
     suite, _, summaries = reference.of(CROSSINGS)
@@ -168,7 +168,7 @@ def few_rows(found: Curves) -> str:
 
 
 def _gives_way(one: Winners) -> float | None:
-    """Return the number of rows from which a transport that is not from PyPI wins, where others did before."""
+    """Return the number of rows from which a transport not from PyPI wins, if those from PyPI win below it."""
     for each in one.crossings:
         if not from_pypi(registry.one(each.before)):
             return None

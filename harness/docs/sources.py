@@ -1,4 +1,4 @@
-"""Whether a transport's code is still that of its figures: digests of what `lab show` prints of it.
+"""Whether a transport's code is still that of its figures: digests of its script from `lab show`.
 
 `lab docs --reference` writes them next to a reference run. Comments and docstrings do not count. A transport that uses
 arrow-wire has its sources in the digest, too.
@@ -32,7 +32,7 @@ def changed(transports: Iterable[str], place: Path) -> list[str]:
 
 def digest(entry: Transport) -> str:
     """Return the digest of a transport's code, and of arrow-wire if it uses that."""
-    script = show.body(entry)  # it and all that it calls, without what makes a program of that
+    script = show.body(entry)  # the transport and all that it calls, without the main program
     made = hashlib.blake2b(ast.dump(_without_docstrings(ast.parse(script))).encode(), digest_size=8)
     if _WIRE in script:
         for path in sorted(path for glob in _WIRE_SOURCES for path in (ROOT / "arrow-wire").glob(glob)):

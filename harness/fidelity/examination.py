@@ -32,7 +32,7 @@ _NOTICED_SECONDS = 5.0  # seconds within which a keeper notices that its service
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything prepared for the pairs: servers, S3 (or why there is none), and the selected transports.
+    """Everything prepared for the pairs: servers, S3 (or the reason without it), and the selected transports.
 
     `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.batch`.
     """

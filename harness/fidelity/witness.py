@@ -71,7 +71,7 @@ class Witness:
         return wrong[0] if wrong else ""
 
     def executed(self) -> str:
-        """Return what SQL in a name has done to the table that is its target, and recreate that; empty if nothing."""
+        """Return the damage that SQL in a name has done to its target table, and recreate that; empty without any."""
         try:
             rows = self.reference.ask(self._client.fetch, VICTIM).num_rows
         except NoAnswer:

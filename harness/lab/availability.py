@@ -16,7 +16,7 @@ def reason_unavailable(
 ) -> str | None:
     """Return why this lab cannot run the transport, in one line, or None if it can.
 
-    `no_s3` is the reason why there is no S3 server, if there is none. `named` is the cluster that the user named.
+    `no_s3` is the reason if the lab has no S3 server. `named` is the cluster that the user named.
     """
     if reason := cluster.of_another_engine(entry, named) or missing_package(entry, lab.name):
         return reason

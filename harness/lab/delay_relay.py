@@ -5,8 +5,8 @@ in order, with a delay. The file DELAY in the folder has the delay of one direct
 for every packet, so a write to it changes the link at once. Once both devices exist, the file DEVICE has the name of
 the local one.
 
-Packets arrive in the form the kernel has before a network card splits them into frames: up to 64 kB, with a virtio
-header that describes the split. TCP still counts them in segments of 1,448 bytes.
+Packets arrive as the kernel has them before a network card splits them into frames. They have up to 64 kB, with a
+virtio header that describes the split. TCP still counts them in segments of 1,448 bytes.
 
 A signal ends the process. Both devices end with it, and its namespace with the last process in it.
 """
@@ -38,7 +38,7 @@ _OF_PACKETS = 0x0001 | 0x1000 | 0x4000  # IFF_TUN, IFF_NO_PI, IFF_VNET_HDR
 _OFFLOADS = 0x01 | 0x02 | 0x04  # checksums, and large packets of TCP over IPv4 and IPv6
 _LARGEST = 1 << 17  # bytes of a packet and its header
 _AT_ONCE = 16  # packets of a direction before the other direction's turn
-_MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the device's queue, which drops what it cannot hold
+_MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the device's queue, which drops packets when it is full
 _SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK: by default the kernel wakes a process up to 50 us late
 
 

@@ -1,4 +1,4 @@
-"""The lab's extras: what each adds, its size, and whether it is installed here.
+"""The lab's extras: the purpose and size of each, and whether it is installed here.
 
 Without an extra, its features are `unavailable`, and the reason names the extra. MB: the addition to the base's 1.6 GB,
 on Linux on x86-64.

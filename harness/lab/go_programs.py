@@ -84,7 +84,7 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: S
 
 
 def _for(users: Sequence[str]) -> str:
-    """Name the first of some users and the number of the others."""
+    """Name the first of some users and the number of further ones."""
     if not users:
         return ""
     return f" for {users[0]}" + (f" and {len(users) - 1} more" if len(users) > 1 else "")

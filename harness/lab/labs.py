@@ -21,7 +21,7 @@ from harness.systems.system import System
 class Lab:
     """Addresses, the folder shared with a server (if any), and functions that handle dead servers.
 
-    `folder` holds our servers' data; None for others. `dead` quickly names the services whose process is gone. `revive`
+    `folder` holds our servers' data; else None. `dead` quickly names the services whose process is gone. `revive`
     restarts them (or only the given ones) and returns their names. `end` kills one that hangs, with all its processes.
     `restart` stops one in an orderly way and starts it again. `log` is a service's log. None of these touch other
     people's servers, which have no `pids` and no `log`. `programs` names the servers that are a user's installed

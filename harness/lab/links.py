@@ -75,7 +75,7 @@ class Links(ABC):
 
     @abstractmethod
     def revive(self) -> list[str]:
-        """Restart what has ended; all links are new then. Raises NoWire."""
+        """Restart the processes that have ended; all links are new then. Raises NoWire."""
 
     def measured(self, limits: Limits) -> Probe:
         """Set up a link and return its current measurement. Raises Off if it differs from the request."""
@@ -224,7 +224,7 @@ class OverToxiproxy(Links):
 def opened(
     settings: Settings, say: Callable[[str], None], with_wire: bool = True, users: Sequence[str] = ()
 ) -> Iterator[Links | str]:
-    """Yield the links, or the reason why there are none and the fix. They end with the block or its process.
+    """Yield the links, or the reason for none and the fix. They end with the block or its process.
 
     `users` are the ids of the transports that need them.
     """

@@ -27,7 +27,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass
 class Objects:
-    """An object store, its description, and the API that creates links to it (or why there is none).
+    """An object store, its description, and the API that creates links to it (or the reason for none).
 
     `lab` has our services: a server unless the environment names one, and the links' process. Every call through `ask`
     ends; `revive` restarts our services that hung.
@@ -122,7 +122,7 @@ _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 def opened(
     settings: Settings, with_links: bool, say: Callable[[str], None], users: Sequence[str] = ()
 ) -> Iterator[Objects | str]:
-    """Yield the object store, or the reason why there is none or no client for it.
+    """Yield the object store, or the reason if the lab has none or no client for it.
 
     A store named in the environment must answer: LabError. Our own is compiled if Go is installed, and removed at the
     end with its content. `users` are the ids of the transports that need it.
@@ -220,7 +220,7 @@ def _own(address: str) -> ObjectStore:
 def object_store(
     settings: Settings, users: Sequence[str], run_id: str, say: Callable[[str], None], with_links: bool = False
 ) -> Iterator[tuple[Objects | str, str]]:
-    """Yield the S3 server and a bucket on it, or the reason why there is none.
+    """Yield the S3 server and a bucket on it, or the reason if the lab has none.
 
     `users` are the ids of the transports that need it and can run; without any, no server is compiled or started.
     """

@@ -73,7 +73,7 @@ def from_pypi(entry: Transport) -> bool:
 
 
 def beyond_pypi(entry: Transport) -> tuple[str, ...]:
-    """Return what a transport takes that PyPI does not have, each with what makes it, where the lab knows that."""
+    """Return the needs of a transport that PyPI does not have, each with its source if the lab knows it."""
     packages = sorted(packages_of(entry) & set(NOT_ON_PYPI))
     needs = (f"{need} of the server" for need in entry.needs)
     return *(f"{package} (not on PyPI: {NOT_ON_PYPI[package]})" for package in packages), *needs
@@ -118,7 +118,7 @@ def remedy(
 
 @cache  # a run calls this for every case that cannot run, and reading a hundred requirements takes a while
 def _brought(extra: str, requirements: tuple[str, ...]) -> set[str]:
-    """Return the packages that only this extra, or others like it, adds to the base."""
+    """Return the packages that only this extra, or a similar one, adds to the base."""
     found = map(Requirement, requirements)
     return {
         canonicalize_name(one.name)

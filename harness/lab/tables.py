@@ -175,7 +175,7 @@ class Tables:
         return self.differences(fetched, frame)
 
     def read_logical_types(self, system: str) -> dict[str, str]:
-        """Return the logical types that a read of the table returns: others if a database lacks such a type."""
+        """Return the logical types that a read of the table returns: different ones if a database lacks such a type."""
         instead = SYSTEMS[system].tables.STORED if self.spec.columns else {}
         return {name: stored(logical, instead) for name, logical in self.logical_types.items()}
 
@@ -259,7 +259,7 @@ class Tables:
             self._drop(system, place)
 
     def drop(self, system: str) -> None:
-        """End what dead workers left running, and drop all tables of this dataset."""
+        """End statements that dead workers left running, and drop all tables of this dataset."""
         self._ask(system, SYSTEMS[system].client.end_sessions)
         self._drop(system, self._place)
 

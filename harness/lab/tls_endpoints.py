@@ -115,7 +115,7 @@ def tls_of(endpoint: str) -> Tls | None:
 
 @contextmanager
 def opened(settings: Settings, endpoints: Mapping[str, str]) -> Iterator[Fronts | str]:
-    """Yield fronts of a lab's addresses, or the reason why there are none and the fix. They end with the block."""
+    """Yield fronts of a lab's addresses, or the reason for none and the fix. They end with the block."""
     upstreams = {host_and_port(uri): tls for name, uri in endpoints.items() if (tls := tls_of(name))}
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), {NAME: service(upstreams)}) as lab:

@@ -19,7 +19,7 @@ _PATIENCE = 5.0
 
 
 def service(program: Path) -> Service:
-    """Return the service that runs a compiled toxiproxy: its API on one loopback port, links on others."""
+    """Return the service that runs a compiled toxiproxy: its API and each link have a loopback port."""
 
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         (folder / _PORT).write_text(str(ports[0]))

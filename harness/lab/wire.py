@@ -155,7 +155,7 @@ class Wire:
         _run("ip", "route", "replace", f"{here + 1}/32", "dev", device, *_CONGESTION)
         self._run("ip", "link", "set", "lo", "up")  # for clients that connect to themselves
         self._run("ip", "rule", "add", "pref", _NOT_OVER_IT, "lookup", "local")
-        self._run("ip", "rule", "del", "pref", "0")  # the default rule, which comes before all others
+        self._run("ip", "rule", "del", "pref", "0")  # the default rule, which comes before all added ones
         route = ("dev", other, "src", str(here + 1), "table", _OVER_THE_WIRE)
         self._run("ip", "route", "add", f"{_LOOPBACK}/32", *route, *_CONGESTION)
         _allow(device, "route_localnet")

@@ -1,4 +1,4 @@
-"""How fast this machine is at the moment: a fixed job of two seconds for its processor, memory, disk and loopback.
+"""How fast this machine is now: a fixed job of two seconds for its processor, memory, disk and loopback.
 
 Earlier figures are kept, so that a run can say how much slower than its best the machine was. No ratio of a report
 depends on them.

@@ -50,7 +50,7 @@ def disk(path: Path, devices: Path = Path("/sys/dev/block")) -> str:
     if not (device / "queue").is_dir():
         device = device.parent  # the partition's disk
     if not (device / "queue").is_dir():
-        return ""  # overlay, tmpfs and others have no device
+        return ""  # overlay, tmpfs and similar file systems have no device
     name, turns = device.name, _line(device / "queue" / "rotational") == "1"
     drivers = {"nvme": "NVMe SSD", "vd": "virtual disk", "xvd": "virtual disk", "dm-": "mapped device", "md": "RAID"}
     sort = next((sort for start, sort in drivers.items() if name.startswith(start)), "hard disk" if turns else "SSD")

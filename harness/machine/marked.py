@@ -1,6 +1,6 @@
 """Processes identified by a mark in their environment, regardless of their current parent; Linux only.
 
-An engine's processes start others, some of which leave their parent, their session and their group.
+An engine's processes start further processes. Some of these leave their parent, their session and their group.
 """
 
 from __future__ import annotations

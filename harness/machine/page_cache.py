@@ -41,7 +41,7 @@ def resident_share(path: Path) -> float:
     """Return the share of a file's pages that is in the page cache, from 0 to 1; 1 for an empty file.
 
     Asks mincore(2), which reads and changes nothing. Since Linux 5.2 the kernel answers correctly only for a file that
-    the user owns or may write, and reports 1 for all others. Raises LabError on other systems than Linux.
+    the user owns or may write, and reports 1 for every other file. Raises LabError on other systems than Linux.
     """
     _require_linux("see what is in the page cache")
     size = path.stat().st_size

@@ -109,7 +109,7 @@ def on_signals() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise what ends the lab if a stop was asked for: nothing that an interrupt has spoilt may become a row."""
+    """Raise the exception that ends the lab if a stop was requested: an interrupted run must not become a row."""
     if _stop is not None:
         _stop.check()
 

@@ -192,7 +192,7 @@ OF_MEASUREMENT = (
 
 _FROM_1 = ("pass", "order")  # all other numbers are 0 or more
 _LARGEST = 2**63 - 1
-_SHORTEST = 1e-9  # what a clock counts
+_SHORTEST = 1e-9  # the unit of the clock
 
 
 def impossible(row: Row) -> str:

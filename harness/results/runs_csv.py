@@ -11,7 +11,7 @@ from harness.results.row import COLUMNS, NAMES, Row, impossible
 
 _OTHER_COLUMNS = "the columns are not those of this version; see docs/reference/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # spreadsheets read such a start as a formula
-_NUMBER = re.compile(r"[-+.0-9e]*|[+-]?(nan|inf)")  # as the lab writes them: Python takes others, such as 1_0
+_NUMBER = re.compile(r"[-+.0-9e]*|[+-]?(nan|inf)")  # as the lab writes them: Python also takes forms such as 1_0
 _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
 

@@ -32,9 +32,9 @@ class Judge:
     here: bool
 
     def slowdown(self, calibration: Facts) -> float:
-        """Return how many times slower the machine is now than in that run: the median of what is calibrated.
+        """Return how many times slower the machine is now than in that run: the median of the calibrated rates.
 
-        A run of this machine that was not calibrated counts as one at its best. Where nothing is known it is 1.
+        An uncalibrated run of this machine counts as one at its best. Without any calibration the result is 1.
         """
         then = self._rates or ([calibration["best"]] if self.here and calibration else [])
         if not (then and calibration):

@@ -259,7 +259,7 @@ def _event(said: bytes) -> object:
 
 
 def _read(found: dict[str, object], of: type[AnswerT]) -> AnswerT | Failed:
-    """Return an answer, or a failure if it is none of this type."""
+    """Return an answer, or a failure if it has another type."""
     of_it: Any = of if found["status"] == Status.OK else Failed
     try:
         answer: AnswerT | Failed = _reader(of_it).validate_python(found)

@@ -34,7 +34,7 @@ class Plan:
 
 
 def from_facts(facts: Facts) -> Plan:
-    """Return the plan from the plain values of `dataclasses.asdict`. Raises TypeError or KeyError for others."""
+    """Return the plan from the plain values of `dataclasses.asdict`. Raises TypeError or KeyError for wrong ones."""
     return Plan(**{**facts, "experiments": tuple(Experiment(**part) for part in facts["experiments"])})
 
 

@@ -143,5 +143,5 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def _most(numbers: Sequence[float | None]) -> float | None:
-    """Return the maximum: every worker saw what others took of the machine during its own time."""
+    """Return the maximum: each worker measured the machine's lost time during its own call."""
     return max((number for number in numbers if number is not None), default=None)

@@ -28,7 +28,7 @@ class Comparison:
 
 @dataclass(frozen=True, config=_ENTRIES)
 class Sweep:
-    """A parameter of an experiment whose fastest value is compared with all others.
+    """A parameter of an experiment whose fastest value is compared with each other value.
 
     `figure` is `seconds`, or a name in the column `details`. For rates (`..._per_s`) the largest is the fastest.
     """

@@ -84,7 +84,7 @@ class AnswersWanted:
     """The first part of a suite's reports: the fastest transport for each frame, next to the default one.
 
     `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of common choices. The first
-    that a run has for a system, operation and frame is the default there, and the report lists the others with it.
+    that a run has for a system, operation and frame is the default there, and the report lists the rest with it.
     `beyond_pypi` names those that pip cannot install or that need more of the server. `existing` is the experiment
     whose tables have rows before a write; it answers on its own.
     """

@@ -39,7 +39,7 @@ from harness.suites.suite import (
 
 
 def load(folder: Path, name: str) -> Suite:
-    """Read a suite by name. Raises LabError naming the nearest one if there is none."""
+    """Read a suite by name. Raises LabError naming the nearest suite if the name is unknown."""
     names = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in names:
         raise unknown("suite", name, names) if names else LabError(f"no suites in {folder}")
@@ -99,7 +99,7 @@ _Comparison = Annotated[
 
 
 class _Entries(BaseModel):
-    """Entries of a suite file; others are an error."""
+    """Entries of a suite file; an unknown entry is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -231,13 +231,13 @@ def _require(what: str, entries: Facts, *names: str) -> None:
 
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # what pydantic adds to a location
+_TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # pydantic adds these to a location
 _WORDS = {"model_type": "a table of entries", "dataclass_type": "a table of entries", "dict_type": "a table of entries"}
 _WORDS |= {"list_type": "a list", "too_short": "a list of at least one"}
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the error of a suite file in one line: where, what is wrong, the choices."""
+    """Return the error of a suite file in one line: the place, the problem, the choices."""
     # An unknown entry is usually the reason why another one is missing.
     first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
     place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)

@@ -20,7 +20,7 @@ class SettingsOfServer(Protocol):
     OF_WHOLE_SERVER: frozenset[str]
 
     def configure(self, connection: Connection, parameters: Mapping[str, Value]) -> bool:
-        """Set the whole server as these parameters require, and reset the others of OF_WHOLE_SERVER.
+        """Set the whole server as these parameters require, and reset the rest of OF_WHOLE_SERVER.
 
         Returns whether the server must restart for that. Raises LabError for an invalid value.
         """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.systems.change_protocol import ConcurrentChanges
     from harness.systems.settings_of_server import SettingsOfServer
 
-# Optional modules of a database package -> what the lab cannot do without them.
+# Optional modules of a database package -> the features that the lab lacks without them.
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
@@ -60,9 +60,9 @@ class System:
     expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
     embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
     `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query.
-    `held_back` are modules of clients that need an older version of a package than others. The
-    properties import the package's modules on first use, so code that needs only the description loads no client. Those
-    of OPTIONAL raise LabError if the package has no such module.
+    `held_back` are modules of clients that need an older version of a package than other clients. The properties import
+    the package's modules on first use, so code that needs only the description loads no client. Those of OPTIONAL raise
+    LabError if the package has no such module.
     """
 
     name: str
@@ -156,7 +156,7 @@ class System:
         return next((found[0] for words in self.plain if (found := re.search(words, error))), "")
 
     def lacks(self, name: str) -> str:
-        """Describe what the lab cannot do without this module, one of OPTIONAL; empty if the package has it."""
+        """Describe the features that the lab lacks without this module of OPTIONAL; empty if the package has it."""
         if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
             return ""
         return f"harness/systems/{self.name}/{name}.py is missing: {OPTIONAL[name]}"
@@ -202,7 +202,7 @@ class Client(Protocol):
         """Return the server's message in one line, without the client's additions."""
 
     def offers(self, server: Server, endpoints: dict[str, str]) -> str:
-        """List what this server offers, apart from its version, for `lab doctor`."""
+        """List the features of this server, apart from its version, for `lab doctor`."""
 
     def hold(self, connection: Connection, run_id: str) -> str:
         """Keep other runs off the server until the connection closes; return the id of the run that holds it, if any.
@@ -271,7 +271,7 @@ class Folder(Protocol):
     """The module `folder` of a database package."""
 
     def check(self, endpoints: dict[str, str], io: SharedFolder) -> None:
-        """Let each side write a file that the other reads. Raises LabError with what went wrong."""
+        """Let each side write a file that the other reads. Raises LabError with the failure."""
 
 
 class TableDefinitions(Protocol):

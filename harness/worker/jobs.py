@@ -156,8 +156,8 @@ def run(
 def _result(measured: Coroutine[None, None, _Measured], style: str) -> _Measured:
     """Run a measurement: in an event loop, or without one if the transport is sync and so never waits.
 
-    A result must not become that of a task: asyncio.run installs a SIGINT handler, for which Python prints the handler,
-    its task and the task's result. polars 2.1 panics when it prints a frame with a date after the year 262143.
+    The task must not return the result. asyncio.run installs a SIGINT handler, for which Python prints the handler, its
+    task and the task's result. polars 2.1 panics when it prints a frame with a date after the year 262143.
     """
     results: list[_Measured] = []
 

@@ -1,4 +1,4 @@
-"""Clock, CPU, peak memory, and CPU time taken by others, around one call; independent of transports and systems.
+"""Clock, CPU, peak memory, and stolen CPU time, around one call; independent of transports and systems.
 
 The worker wraps the call in a `Stopwatch`. The parent samples the worker's memory from outside every 50 ms, as the
 published scan benchmark does. Sampling therefore takes neither the interpreter lock nor CPU of the call. The kernel's
@@ -42,7 +42,7 @@ class StopwatchReport(Message):
     """A stopwatch's readings around a call, which lasted from `started_ns` to `ended_ns` of the monotonic clock.
 
     The clock counts nanoseconds and is the same in every process of a machine. `high_water` is the kernel's mark of
-    resident memory in bytes. It and the CPU time taken by others are None if the system does not report them.
+    resident memory in bytes. It and the stolen CPU time are None if the system does not report them.
     """
 
     seconds: float
@@ -82,7 +82,7 @@ def read_memory(pid: int | None = None) -> Memory:
 
 
 def _elsewhere(pid: int, read: Callable[[psutil.Process], _Read]) -> _Read:
-    """Return what psutil tells of a process. Raises ProcessLookupError if it is gone."""
+    """Return psutil's facts about a process. Raises ProcessLookupError if it is gone."""
     try:
         return read(psutil.Process(pid))
     except psutil.NoSuchProcess:
@@ -104,7 +104,7 @@ def read_cpu_seconds(pid: int) -> float:
 
 
 def read_steal_seconds(stat: Path = Path("/proc/stat")) -> float | None:
-    """Return how long, summed over cores, this machine had work while the host ran others, so far.
+    """Return how long, summed over cores, this machine had work while the host ran other machines, so far.
 
     None if the system does not report it. Steps are 0.01 s (USER_HZ): see "steal" in proc_stat(5).
     """

@@ -53,7 +53,7 @@ class Meters:
         """Return `server_cpu_seconds`, `workers_cpu_seconds`, `sent_bytes` and `received_bytes`, if known.
 
         The workers' figure covers an engine's processes that live when the call ends. The bytes are known for a client
-        that keeps its connections open during the call and opens no others.
+        that keeps its connections open during the call and opens no further ones.
         """
         found = spent_by_servers(self._cpu, self._cpu_after)
         if self._workers_after:

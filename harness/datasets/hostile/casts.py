@@ -2,7 +2,7 @@
 
 The right result is the server's own cast of such a column (INSERT ... SELECT). If the server cannot cast it, a refusal
 is right, and so is a client-side cast that gives another server's result. Every value here survives its cast; `ranges`
-has the others.
+has values that do not.
 """
 
 from __future__ import annotations

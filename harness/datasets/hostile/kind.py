@@ -46,7 +46,7 @@ Rows = list[dict[str, Scalar]]
 class Kind:
     """One kind of values, as far as it is the same in every database.
 
-    `rows` are the values that differ from an ordinary row, row by row; None if every database has others, or none.
+    `rows` are the values that differ from an ordinary row, row by row; None if they depend on the database.
     `columns` are the frame's columns and their logical types. `into` are table columns whose type differs from the
     frame column's default, or that the frame lacks, with a logical type or one of OF_TABLES. `made` are their values
     after a correct write, if they differ from the frame's. `beyond` are columns whose type cannot hold all of the

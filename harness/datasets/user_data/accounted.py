@@ -37,7 +37,7 @@ def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
 
 
 def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
-    """Return a dialect that handles quotes that are not at the edges of fields. Raises LabError if there is none."""
+    """Return a dialect that handles quotes that are not at the edges of fields. Raises LabError if none does."""
     by_backslash = b'\\"' in raw and not re.search(rb'\\[^"\\]', raw)
     if by_backslash and not oddly_quoted(re.sub(rb"\\.", b"xx", raw), dialect):
         return replace(dialect, escape="\\")

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as frames: polars reads them, pyarrow what polars cannot; each checks the other."""
+"""Parquet and Arrow files as frames: polars reads them, or else pyarrow; each checks the other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ARROW = {
 _BUFFER = 1 << 16
 _INT96 = "INT96"
 _FAR = 2**63 // 1_000  # microseconds that nanoseconds of 64 bits do not count
-# What a footer has for the ends of a column.
+# The types in which a footer stores the ends of a column.
 _NUMBERS: dict[object, pa.DataType] = {pl.Date: pa.int32(), pl.Datetime: pa.int64()}
 _NUMBERS |= {pl.Int8: pa.int8(), pl.Int16: pa.int16(), pl.Int32: pa.int32(), pl.Int64: pa.int64()}
 _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'

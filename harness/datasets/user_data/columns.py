@@ -153,7 +153,7 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError if that would change a value."""
     if is_wide(logical):
         return decimals.canonical(series.ext.storage(), logical)
-    if isinstance(series.dtype, pl.BaseExtension):  # UUIDs: all others are plain
+    if isinstance(series.dtype, pl.BaseExtension):  # UUIDs: no other extension type remains
         from harness.check.canonical import canonicalise
 
         return canonicalise(series.ext.storage().to_frame(), {series.name: logical})[0].to_series()

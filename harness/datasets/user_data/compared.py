@@ -153,8 +153,8 @@ def chosen(leaves: Sequence[Sequence[pq.ColumnChunkMetaData]], schema: pa.Schema
     """Return the columns of a large Parquet file whose rows are compared, in order; `leaves` have their chunks.
 
     To read one row, a reader decodes a page of the column, which is most of a file of a few MB. So one column of each
-    type comes first. Lists and structs, which the footer does not describe, come before others, then the cheapest
-    columns. Together they are a part of the file.
+    type comes first. Lists and structs come before plain columns, because the footer does not describe them. Then come
+    the cheapest columns. Together they are a part of the file.
     """
     place, ranked, types = 0, list[tuple[bool, float, str, str]](), Counter[str]()
     for name, of in zip(schema.names, schema.types, strict=True):
@@ -186,7 +186,7 @@ def batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of rows of a Parquet file, with the first row; `groups` are the sizes of its row groups.
 
-    Each column is read in one of the wanted pieces, at the start of its row group: three pieces of all columns would
+    Each column is read in one of the wanted pieces, at the start of its row group. Three pieces of all columns would
     take three times as long.
     """
     starts = [sum(groups[:place]) for place in range(len(groups))]

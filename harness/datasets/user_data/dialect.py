@@ -1,4 +1,4 @@
-"""How to separate the cells of a CSV, and the refusal of a line that does not match the others."""
+"""How to separate the cells of a CSV, and the refusal of a line that does not match the rest."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _not_taken(which: str, error: BaseException) -> LabError:
 
 
 def _with_index(frame: Frame) -> Frame:
-    """Return a pandas frame with the named parts of its index as columns. Raises LabError for values in others."""
+    """Return a pandas frame with the named parts of its index as columns. Raises LabError for values in other parts."""
     names = list(frame.index.names)
     if len(names) == 1 and names[0] is None:
         if frame.index.dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""The substitute for a rig whose own packages are missing: every case is unavailable and says what to install."""
+"""The substitute for a rig whose own packages are missing: every case is unavailable and names the packages."""
 
 from __future__ import annotations
 

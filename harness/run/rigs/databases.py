@@ -52,7 +52,7 @@ OPTIONAL = (
 
 @dataclass(frozen=True)
 class DatabaseRig(OnObjectStore):
-    """Servers, tables by dataset name and rows, and the S3 server (or why there is none); see `Rig`.
+    """Servers, tables by dataset name and rows, and the S3 server (or the reason without one); see `Rig`.
 
     `named` is the cluster that the user named, in suites with workers. `configured` has the settings of whole servers.
     """
@@ -276,7 +276,7 @@ def servers_and_tables(
         sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == user_data.NAME)
         for system, rows in {system: rows for rows, system in sizes}.items():  # the largest number of rows per server
             tables[user_data.NAME, rows].require_held(system)
-        # Compile or start the other services only for cases that can run; the others have reported their reason.
+        # Compile or start the other services only for cases that can run; the rest have reported their reason.
         can_run = [case for case in request.cases if not _lacking(case, lab, servers, named)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
         objects, bucket = stack.enter_context(object_store(request.settings, on_s3, request.run_id, request.say))

@@ -33,12 +33,12 @@ _WARMUP_ROWS = 2_000
 _OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the resulting Parquet file
 _SQL = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "timestamp[us]": "TIMESTAMP"}
 _SQL_TYPES = {name: _SQL[str(dtype)] for name, dtype in raw_csv.TYPES.items()}
-_READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by client under test; DuckDB for all others
+_READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by client under test; DuckDB by default
 
 
 @dataclass(frozen=True)
 class EltRig(OnObjectStore):
-    """Trees by number of rows, the S3 server (or why there is none), and folders; see `harness.run.rigs.rig.Rig`."""
+    """Trees by number of rows, the S3 server (or the reason without one), and folders; see `rig.Rig`."""
 
     trees: dict[int, Tree]
     objects: Objects | str

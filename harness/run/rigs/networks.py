@@ -30,7 +30,7 @@ _ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 @dataclass
 class Networks:
-    """Links and fronts of a run, or why there are none, and the measurement of the current run's link."""
+    """Links and fronts of a run, or the reasons without them, and the measurement of the current run's link."""
 
     links: Links | str
     fronts: Fronts | str = "no experiment asked for TLS"
@@ -160,7 +160,7 @@ def never(case: Case) -> str | None:
 
 @contextmanager
 def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
-    """Yield the links and fronts that runnable cases need; others are not started.
+    """Yield the links and fronts that runnable cases need; start no further ones.
 
     Raises LabError for invalid values.
     """

@@ -1,4 +1,4 @@
-"""Code that rigs on an object store share: the store, or the reason why there is none, and its description."""
+"""Code that rigs on an object store share: the store, or the reason without one, and its description."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class OnObjectStore(AnyRig):
         """Return whether a case reads from the store or writes to it."""
 
     def store(self, case: Case) -> ObjectStore | None:
-        """Return the store at the address that a case uses; None if it uses none, or there is none."""
+        """Return the store at the address that a case uses; None if it uses none, or the lab has none."""
         return self.objects.store if self.on_s3(case) and not isinstance(self.objects, str) else None
 
     @property

@@ -128,7 +128,7 @@ class Rig(Protocol[_Job, _Answer]):
         """Compare every value that a run wrote or returned with the known data."""
 
     def left(self, case: Case, job: _Job) -> Numbers:
-        """Return facts about what a failed run left; empty if the case does not ask for it."""
+        """Return facts about the remains of a failed run; empty if the case does not ask for them."""
         return {}
 
     def died(self, case: Case) -> bool:
@@ -180,7 +180,7 @@ def only_parameters(of: Sequence[Case], known: frozenset[str]) -> None:
 
 
 def wrong_parameters(case: Case, needed: Iterable[str], others: Iterable[str] = ()) -> LabError:
-    """Describe a case whose parameters are not those it needs, with any of some others."""
+    """Describe a case with wrong parameters: those that it needs, and the optional ones in `others`."""
     found, wanted, more = (", ".join(sorted(names)) for names in (case.parameters, needed, others))
     more = f", and any of {more}" if more else ""
     return LabError(f"experiment {case.experiment}: the parameters are {found or 'none'}; give {wanted}{more}")

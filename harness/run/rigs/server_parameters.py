@@ -1,10 +1,11 @@
 """How the parameters of the suite crossings change a run on databases: calls, clients, server settings.
 
 `call`: the number of the measured call in the worker's process. 1 is its first, without any warm-up. 10 follows nine
-equal calls, each write into the emptied table. `warmup` is the call after the default warm-up, as in every other run.
-`clients`: how many workers write or read at once, each a separate process. Each writer has a slice of the rows, and all
-write into one table; each reader reads the whole table. All other parameters are server settings, whose names depend on
-the database (`harness.systems.settings_of_server`). Some apply to the whole server, and are set only on the lab's own.
+equal calls; each write has an empty table. `warmup` is the call after the default warm-up, as in every other run.
+`clients`: the number of workers that write or read at once, each a separate process. Each writer has a slice of the
+rows, and all write into one table; each reader reads the whole table. All other parameters are server settings, whose
+names depend on the database (`harness.systems.settings_of_server`). Some apply to the whole server, and are set only on
+the lab's own.
 """
 
 from __future__ import annotations

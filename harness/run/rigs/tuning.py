@@ -38,7 +38,7 @@ _ELEMENT_BYTES = 24  # bytes of one element in three float64 arrays
 
 @dataclass(frozen=True)
 class TuningRig(OnObjectStore):
-    """Tables and database files by (rows, files), the S3 server (or why there is none); see `rig.Rig`."""
+    """Tables and database files by (rows, files), the S3 server (or the reason without one); see `rig.Rig`."""
 
     tables: dict[tuple[int, int], InputFiles]
     databases: dict[tuple[int, int], Path]
@@ -114,7 +114,7 @@ class TuningRig(OnObjectStore):
         return Checked(tuning_answers.differences(done), details=details)
 
     def settle(self, case: Case) -> None:
-        """Remove what a run left."""
+        """Remove the files that a run left."""
         self._greet(case)
         for name in ("scratch", "warmup", "measured", "kept"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -261,7 +261,7 @@ def _load(path: Path, table: InputFiles) -> Path:
 def _objects(
     request: RunRequest, tables: dict[tuple[int, int], InputFiles], stack: ExitStack
 ) -> tuple[Objects | str, str]:
-    """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
+    """Return the S3 server, or the reason without one, and the run's bucket with the files that are read from it."""
     on_s3 = _can_run_on_s3(request)
     users = sorted({case.transport.id for case in on_s3})
     objects, bucket = stack.enter_context(object_store(request.settings, users, request.run_id, request.say))

@@ -55,7 +55,7 @@ def _form(name: str, of: str) -> str:
 
 
 def _of_type(of: str, depth: int = 0) -> str:
-    """Return the expression for a value of a type, for a list for all its items; empty if there is none."""
+    """Return the expression for a value of a type, for a list for all its items; empty without one."""
     plain = of
     for around in ("LowCardinality", "Nullable"):
         plain = plain[len(around) + 1 : -1] if plain.startswith(f"{around}(") else plain

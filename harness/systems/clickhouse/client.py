@@ -69,7 +69,7 @@ def connected(uri: str, **options: Any) -> Client:
             connect_timeout=_PATIENCE_SECONDS,  # also the limit for the server to accept data of a large table
             send_receive_timeout=_PATIENCE_SECONDS,
             autogenerate_session_id=False,
-            dedicated_pool=True,  # in a shared pool, others' connections would not be cut while this client waits
+            dedicated_pool=True,  # in a shared pool, other clients' connections would stay open while this one waits
             **options,
         )
     except Error as error:

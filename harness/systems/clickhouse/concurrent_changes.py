@@ -21,7 +21,7 @@ class Rows:
     """The visible rows, and the connections that were open when there were fewer.
 
     ClickHouse does not report transactions. New rows belong to connections that the server has answered since, or that
-    have closed since. If there are none, every connection at that time may have written them.
+    have closed since. If no such connection exists, every connection at that time may have written them.
     """
 
     def __init__(self, client: Client) -> None:

@@ -17,7 +17,7 @@ def create_table():
     if answer.status != 200:
         raise SystemExit(answer.read().decode())'''
 CREATE_BY_ARROW_WIRE = "connection.ask(CREATE_TABLE)"
-# What `load` does for a query: `table` is its rows in Arrow.
+# The body of `load` for a query: `table` is its rows in Arrow.
 SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
 SELECT = """\
 import clickhouse_connect

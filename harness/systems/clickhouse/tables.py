@@ -127,7 +127,7 @@ def _enum(column: Column) -> str:
 
 
 def _require_no_null(column: Column) -> None:
-    """Raise LabError for lists and structs that are null, as values or within others."""
+    """Raise LabError for lists and structs that are null, as values or within other values."""
     for what in ("null", "missing"):
         if what in column.rows:
             raise LabError(

@@ -15,8 +15,8 @@ The server runs with its default settings, which the lab measures. These are all
 | lc_*                    | C         | messages in English, whatever the caller's locale                       |
 | timezone, log_timezone  | UTC       | as in the official image; initdb would take this machine's              |
 
-The new cluster is written without waiting for the disk (`initdb --no-sync`, and `-F` for the CREATE DATABASE below);
-the running server keeps `fsync = on`. The role `lab` is the cluster's superuser and owns the database `lab`.
+The new cluster is written without waiting for the disk (`initdb --no-sync`, and `-F` for the CREATE DATABASE below).
+The running server keeps `fsync = on`. The role `lab` is the cluster's superuser and owns the database `lab`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def described(
     if account is not None:
         os.chown(data, account.uid, account.gid)
         os.chown(secret, account.uid, account.gid)
-        os.chown(folder, account.uid, account.gid)  # the folder stays closed to others
+        os.chown(folder, account.uid, account.gid)  # the folder stays closed to other accounts
     (folder / _HBA_FILE).write_text(_MAY_CONNECT)
     (folder / _HBA_FILE).chmod(0o644)  # regardless of our umask, because the account must read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]

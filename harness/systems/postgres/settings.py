@@ -28,7 +28,7 @@ NAMES = frozenset({"synchronous_commit", "indexes", "rows_before"}) | OF_WHOLE_S
 _AT_START = ("wal_level", "max_prepared_transactions")  # the server restarts for these
 _LEVELS = ("minimal", "replica", "logical")
 _RELOAD_SECONDS = 10.0
-# Stored in settings of the reference connection for `left`; no tables or statistics of others are touched.
+# Stored in settings of the reference connection for `left`; other users' tables and statistics stay untouched.
 _WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
 _LAST_BEFORE = "lab.last_before"  # the place of the last row of `filled`
 # Since Postgres 17.
@@ -131,8 +131,8 @@ def remove_rows_before(connection: Connection, table: str) -> int:
 def left(connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
     """Return `table_bytes`, a table's size on disk with its indexes.
 
-    With a parameter of the whole server, also return `wal_bytes` and `checkpoints`: the log written and the checkpoints
-    begun since the empty table was created, including the warm-up.
+    With a parameter of the whole server, also return `wal_bytes` and `checkpoints`. They are the log written and the
+    checkpoints begun since the empty table was created, including the warm-up.
     """
     full = literal(f"{identifier(namespace())}.{identifier(table)}")
     found = {"table_bytes": int(query(connection, f"SELECT pg_total_relation_size({full})")[0][0])}

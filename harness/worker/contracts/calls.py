@@ -14,7 +14,7 @@ class Calls:
 
     `warmup` is None without a warm-up. `connect_warmup` is None if the warm-up uses the same connection as the measured
     call. Names with the suffix `_named` are keyword arguments. `following` are untimed calls after the measured one on
-    the same connection; if it is not None, the results of all calls are handed over as a list.
+    the same connection. If it is not None, the worker hands over the results of all calls as a list.
     """
 
     connect: tuple[object, ...]

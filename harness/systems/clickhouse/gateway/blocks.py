@@ -203,7 +203,7 @@ def _elements(name: str, arguments: list[str]) -> list[str]:
 
 
 def _column(reader: Reader, type_name: str, depth: int) -> Callable[[int], None]:
-    """Skip the data before a column's values; return what skips a number of its values."""
+    """Skip the data before a column's values; return the function that skips a number of its values."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
     width = _WIDTHS.get(name) or _argument_width(name, arguments)

@@ -146,7 +146,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             chunks = iter(())
         text = _Text(request.params.get("query", ""), chunks, body.pour)
         insert = text.insert_head()
-        # Without a session id, the engine itself runs in read-only mode and decides what that means.
+        # Without a session id, the engine itself runs in read-only mode and enforces it.
         reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
         with self._session(request, user) as session, contextlib.closing(ExternalTables(session)) as tables:
             response.count = lambda: _counts(session.progress, request)
@@ -272,7 +272,7 @@ class _Text:
         return head or sql.parse_insert(self._data)
 
     def _complete_head(self) -> sql.InsertHead | None:
-        """Return the INSERT's head, unless what arrives next may still belong to it."""
+        """Return the INSERT's head, unless the next bytes may still belong to it."""
         head = sql.parse_insert(self._data)
         return head if head and (self._data[head.payload_start :] or self._data.endswith(b"\n")) else None
 

@@ -277,7 +277,7 @@ def read_form(request: Request, chunks: Iterator[bytes]) -> tuple[Request, list[
 
 
 def _table_of_file(name: str, content: bytes, params: dict[str, str]) -> FormFile:
-    """Return an external table; take the parameters that describe it away from the others."""
+    """Return an external table; remove the parameters that describe it from the rest."""
     structure, types = params.pop(f"{name}_structure", ""), params.pop(f"{name}_types", "")
     format = params.pop(f"{name}_format", "TabSeparated")
     if not structure and not types:

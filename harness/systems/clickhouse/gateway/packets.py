@@ -147,7 +147,7 @@ def read_parameters(reader: Reader, revision: int) -> dict[str, str]:
 
 
 def _unquote(value: str) -> str:
-    """Return what a quoted string stands for; anything else stays as it is."""
+    """Return the value of a quoted string; anything else stays as it is."""
     if len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
@@ -266,7 +266,7 @@ def exception(error: ClickHouseError) -> bytes:
 
 
 def progress(counted: Progress, revision: int) -> bytes:
-    """Build a Progress packet; a client adds up what several say."""
+    """Build a Progress packet; a client adds up several packets."""
     numbers = [counted.read_rows, counted.read_bytes, counted.total_rows_to_read]
     if revision >= _TOTAL_BYTES:
         numbers.append(0)

@@ -33,7 +33,7 @@ class Progress:
     elapsed_ns: int = 0
 
     def since(self, earlier: "Progress") -> "Progress":
-        """Return what has been added after an earlier count."""
+        """Return the increase since an earlier count."""
         return Progress(*(max(0, getattr(self, name) - getattr(earlier, name)) for name in Progress.__slots__))
 
 
@@ -158,8 +158,8 @@ class Session:
     def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
         """Change settings for one query; return the statement that ``restore`` takes to reset them.
 
-        As on a server, an unknown name is ignored unless the client marked it as important. chdb cannot reset
-        ``readonly``: with it, all of these settings stay until the session ends.
+        Like a server, ignore an unknown name unless the client marked it as important. chdb cannot reset ``readonly``.
+        With it, all of these settings stay until the session ends.
         """
         settings = {name: value for name, value in settings.items() if (name, value) not in _NOTHING_TO_SET}
         if not settings:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 # After the format's name, data starts after the line break, otherwise after the blanks (ParserInsertQuery.cpp).
 _BLANKS_BEFORE_DATA = re.compile(rb"[ \t\f]*\r?\n?")
 
-# chdb's send_query streams only statements that begin with one of these; all others go through query().
+# chdb's send_query streams only statements that begin with one of these; any other goes through query().
 _STREAMING_WORDS = frozenset({b"SELECT", b"WITH", b"FROM", b"("})
 _WORDS_WITH_RESULT = _STREAMING_WORDS | {
     b"CHECK", b"DESC", b"DESCRIBE", b"EXISTS", b"EXPLAIN", b"KILL", b"SHOW",
