@@ -1,4 +1,4 @@
-"""Shared by tests of the command line: its folders and servers, waiting for a run, what a refusal must look like."""
+"""Shared by tests of the command line: its folders and servers, waiting for a run, the form of a refusal."""
 
 import io
 import os
@@ -22,7 +22,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def in_process(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a `lab` command in the process of the tests, with these variables and no others while it runs."""
+    """Run a `lab` command in the process of the tests; while it runs, the environment has only these variables."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
         patch.dict(os.environ, env, clear=True),
@@ -79,7 +79,7 @@ def wait_for_rows(results_dir: Path, count: int) -> None:
 
 
 def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """Return a command that ended well; what it said otherwise is the failure."""
+    """Return a command that ended well; otherwise fail with its output."""
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done
 

@@ -1,4 +1,4 @@
-"""A hostile Postgres table, and what tests of transports do with it.
+"""A hostile Postgres table, and the operations of tests on it.
 
 Its names need quotes; it has nulls next to empty strings, strings that look like markers, extreme numbers and dates.
 """

@@ -1,4 +1,4 @@
-"""Transports that exist in one test only, run by a real worker; what they do they write to a file, with its time."""
+"""Transports that exist in one test only, run by a real worker; they log each of their steps with its time."""
 
 import sys
 from collections.abc import Callable
@@ -34,7 +34,7 @@ worker.main(sys.argv[1:])
 class MadeUp:
     """A folder with modules `made.<name>` of transports, their events, and a worker that knows them.
 
-    Every module begins with `log(*words)` and what transports are made of. A package `needed` logs its import.
+    Every module begins with `log(*words)` and the imports of transports. A package `needed` logs its import.
     """
 
     def __init__(self, folder: Path, **modules: str) -> None:
@@ -51,7 +51,7 @@ class MadeUp:
         self.log, self.result = folder / "log", folder / "result.arrow"
 
     def run(self, job: Job[AnswerT], paused: Callable[[], object] = lambda: None) -> AnswerT | Failed:
-        """Run a job in a worker, which leaves what it hands over at `result`, and return its answer."""
+        """Run a job in a worker, which leaves the returned data at `result`, and return its answer."""
         job = replace(job, result=str(self.result))
         return execute(job, 120, self.log, command=self.command, paused=paused).answer
 

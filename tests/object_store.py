@@ -25,7 +25,7 @@ def require(server: str) -> None:
 
 
 def opened(folder: Path, server: str = DEFAULT) -> Iterator[Objects]:
-    """Yield the object store with its links; skip, with the reason, where there is none."""
+    """Yield the object store with its links; without one, skip with the reason."""
     require(server)
     settings = settings_below(folder).model_copy(update={"s3_server": server})
     with object_stores.opened(settings, with_links=True, say=print) as objects:

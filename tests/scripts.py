@@ -1,4 +1,4 @@
-"""Runs scripts as a person does who has nothing else, without starting Python and the frame libraries anew for each."""
+"""Runs scripts as for a user without this project, but starts Python and the frame libraries only once for all."""
 
 import json
 import os
@@ -21,7 +21,7 @@ WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
 # the script has printed its last line by then, which the tests ask for.
 AT_EXIT_OF_PYARROW = (-signal.SIGABRT, "terminate called without an active exception\n")
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with its own
-# folder, arguments and variables, and imports what it needs; that was imported before, once for all.
+# folder, arguments and variables. Its imports are fast, because the parent process has already imported the modules.
 _PARENT = """
 import gc, importlib, json, os, pickle, runpy, signal, sys
 from contextlib import suppress
@@ -58,7 +58,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a script ended and what it printed."""
+    """How a script ended, and its output."""
 
     status: int
     out: str
@@ -121,7 +121,7 @@ class Scripts:
 
 @contextmanager
 def opened() -> Iterator[Scripts]:
-    """Yield what runs scripts."""
+    """Yield the runner of scripts."""
     command = (sys.executable, "-I", "-c", _PARENT)
     with TemporaryDirectory() as folder:
         # ParquetDB makes files where it is imported, and in the folder of configurations.

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: what it refuses, what it leaves, what it prints again, how it ends."""
+"""The command line as a user sees it: its refusals, its files, its repeated output, its end."""
 
 import csv
 import fcntl

@@ -1,4 +1,4 @@
-"""A user's settings of pip hold for the uv that installs the lab's environments, and what fails says why."""
+"""A user's settings of pip hold for the uv that installs the lab's environments, and a failure has its reason."""
 
 import hashlib
 import importlib.util
@@ -36,7 +36,7 @@ UV = _read()
 
 
 def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
-    """The settings for uv if this is pip's configuration (nothing: no file at all); pip itself lists what it reads."""
+    """The settings for uv if this is pip's configuration (empty: no file at all); pip itself lists its settings."""
     file = tmp_path / "pip.conf" if text else Path(os.devnull)
     file.write_text(text, encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(file)} | variables
@@ -94,7 +94,7 @@ trusted-host = b.invalid c.invalid
 def test_each_setting_of_pip_has_one_of_uv(
     tmp_path: Path, text: str, variables: dict[str, str], told: dict[str, str | None]
 ) -> None:
-    found = of_pip(tmp_path, text, **variables)  # with what a machine's own file of pip says besides
+    found = of_pip(tmp_path, text, **variables)  # also with the settings of the machine's own file of pip
     assert {name: found.get(name) for name in told} == told
 
 

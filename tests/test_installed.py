@@ -1,4 +1,4 @@
-"""Without a clone: the wheel is complete, leaves everything where a person is, and says what an extra would bring."""
+"""Without a clone: the wheel is complete, leaves its files in the working folder, and names the extra to install."""
 
 import csv
 import json
@@ -51,7 +51,7 @@ def base() -> set[str]:
 
 
 def hidden() -> list[str]:
-    """Return the modules here that only extras bring, or what they need."""
+    """Return the installed modules that only extras need, directly or indirectly."""
     kept = base() | {PROJECT}
     return sorted(
         module
@@ -74,7 +74,7 @@ def unpack_wheel(folder: Path) -> Path:
 def run_in(
     here: Path, site: Path, code: str, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python with the unpacked wheel and without what extras bring, in a folder, with its own home."""
+    """Run Python with the unpacked wheel and without the modules of extras, in a folder, with its own home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
     variables = kept | {
         "HOME": str(here.parent / "home"),
@@ -90,7 +90,7 @@ def run_in(
 
 
 def files(folder: Path) -> Iterator[str]:
-    """Yield the paths of all files below a folder, but what Python compiles."""
+    """Yield the paths of all files below a folder, except compiled Python."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(folder).as_posix()
@@ -102,7 +102,7 @@ LAB = "from harness.cli import main; main()"
 pytestmark = pytest.mark.long
 
 Lab = Callable[..., subprocess.CompletedProcess[str]]
-# Those whose rig needs more than the base of the lab brings: the others run on databases.
+# The suites whose rig needs more than the base of the lab: the rest run on databases.
 SUITES = [
     path.stem
     for path in sorted((ROOT / "suites").glob("*.toml"))

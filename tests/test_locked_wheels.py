@@ -11,7 +11,7 @@ from harness.settings import ROOT
 from tests.commands import succeeded
 from tests.repository.locks import ENGINES, entries
 
-# Packages without a wheel for the images' Python: one is C, the others Python alone; the build stage has a compiler.
+# Packages without a wheel for the images' Python: one is C, the rest are pure Python; the build stage has a compiler.
 _PYTHON = {"clickhouse-sqlalchemy", "pyspark"}
 SOURCES = {"x86_64": _PYTHON, "aarch64": _PYTHON | {"zstd"}}
 

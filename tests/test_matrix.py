@@ -27,14 +27,14 @@ PG_PARQUET = {
 
 pytestmark = pytest.mark.long  # some ninety runs
 SERVERS = ("Postgres", "ClickHouse")
-UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a server of 26.9 compresses
+UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read the compression of a server of 26.9
 
 
 @pytest.fixture(scope="module")
 def run_folder(lab_process: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one pass over all transports at 2,000 rows, through the command line.
 
-    `.ci/run` has just made such a run: LAB_MATRIX_OUTPUT names the file with what it printed.
+    `.ci/run` has just made such a run: LAB_MATRIX_OUTPUT names the file with its output.
     """
     home = tmp_path_factory.mktemp("matrix")
     if output := os.environ.get("LAB_MATRIX_OUTPUT"):

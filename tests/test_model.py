@@ -1,4 +1,4 @@
-"""The words of the lab: which fates of values are as they should be, and what tells a run from others."""
+"""The words of the lab: the right fates of values, and the key that identifies a run."""
 
 import pytest
 

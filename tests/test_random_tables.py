@@ -21,7 +21,7 @@ from harness.model import Transport
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-# What both servers and all libraries hold.
+# The timestamps that both servers and all libraries hold.
 MOMENTS = st.datetimes(dt.datetime(1971, 1, 1), dt.datetime(2260, 1, 1))
 NULLABLE: dict[str, st.SearchStrategy[Any]] = {
     # Without control characters and \N, which some of these transports lose.

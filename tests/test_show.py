@@ -171,7 +171,7 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     tree = tree_of(entry.id)
     main = main_of(tree)
     arguments = [argument.arg for argument in (*main.args.args, main.args.vararg) if argument]
-    left_out = len(main.args.defaults)  # what has a default may be left out
+    left_out = len(main.args.defaults)  # an argument with a default is optional
     named = [f"[{name}]" if left_out and name in arguments[-left_out:] else name for name in arguments]
     assert f"Usage: python script.py {' '.join(named).upper()}\n" in docstring(tree)
     folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []

@@ -58,7 +58,7 @@ JOBS = {
     "tuning.duckdb.create_table_with_wal": (TABLE, "made.duckdb"),
     "tuning.posix.sequential_write": ("written", "100"),
     "tuning.numexpr.triad": ("1000", "1"),
-}  # the others need an S3 server, or counters
+}  # the rest need an S3 server, or counters
 CREATES = registry.select("stores_*.create")
 ROWS = 500
 STORED_ROWS = 5_000  # about 5 of them pass the filter
@@ -79,7 +79,7 @@ Output = Callable[..., str]
 
 @pytest.fixture
 def output(scripts: Scripts, tmp_path: Path) -> Output:
-    """Run a transport's script as a person does who has only the script, and return what it prints."""
+    """Run a transport's script as a user who has only the script, and return its output."""
 
     def of(entry: Transport, *arguments: object) -> str:
         path = tmp_path / f"{entry.id}.py"

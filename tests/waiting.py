@@ -1,4 +1,4 @@
-"""Wait for what another process does, no longer than a test may take."""
+"""Wait for an effect of another process, no longer than a test may take."""
 
 import time
 from collections.abc import Callable

@@ -274,7 +274,7 @@ def test_what_a_client_may_return_becomes_the_canonical_value_and_is_named(logic
     canonical, converted = canonicalise(frame, {"c": logical})
     assert canonical["c"].to_list() == values
     assert canonical["c"].dtype == polars_dtype(logical)
-    if dtype is not ...:  # of Arrow it is that of what polars was given
+    if dtype is not ...:  # for Arrow, the dtype depends on the type that polars got
         assert converted == ({} if dtype is None else {"c": dtype})
 
 

@@ -21,7 +21,7 @@ class Key:
     fingerprint: str
 
     def gpg(self, *arguments: str, given: str = "") -> str:
-        """Run gpg with this key's folder; return what it prints."""
+        """Run gpg with this key's folder; return its output."""
         command = ("gpg", "--homedir", str(self.home), "--batch", "--yes", "--pinentry-mode", "loopback", *arguments)
         return subprocess.run(command, input=given, check=True, capture_output=True, text=True).stdout
 

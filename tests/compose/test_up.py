@@ -1,4 +1,4 @@
-"""`compose/lab` and `compose/write-env`: what they refuse before anything is built, write, and say of what fails."""
+"""`compose/lab` and `compose/write-env`: refusals before anything is built, the written file, messages of failures."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def without_docker(tmp_path):
 def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left on device'; exit 1", answers=""):
     """A PATH with a docker that looks current, records its calls and the images asked for, and builds nothing.
 
-    `built` is what its builds end with; `answers` are its own cases, which come first.
+    `built` is the shell code at the end of its builds; `answers` are its own cases, which come first.
     """
     folder = tmp_path / "docker"
     folder.mkdir()
@@ -327,7 +327,7 @@ def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
 
 @pytest.mark.long
 def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, tmp_path):
-    """NFS makes a lock of a file's bytes out of flock, and one that excludes others needs a descriptor for writing."""
+    """NFS makes a lock of a file's bytes out of flock, and an exclusive lock needs a descriptor for writing."""
     flock = tmp_path / "docker/flock"
     path = with_docker(tmp_path, built="true")
     flock.write_text(
@@ -376,7 +376,7 @@ def test_env_has_every_line_of_the_example_and_random_secrets_that_are_not_print
         ([], None, [str(os.getuid()), str(os.getgid())]),
         ([], ("4321", "4322"), ["4321", "4322", "", ""]),
         ([], ("0", "0"), ["0", "0", "65532"]),  # root's services run as another user
-        (["rootless"], ("4321", "4322"), ["0", "0", "65532", "0"]),  # who are the caller in its containers
+        (["rootless"], ("4321", "4322"), ["0", "0", "65532", "0"]),  # root is the caller in its containers
     ],
 )
 def test_env_names_the_caller_or_the_person_behind_sudo(checkout, engine, sudo, ids):

@@ -64,7 +64,7 @@ def _times(cell: str) -> list[Meaning]:
 
 
 def _in_order(cell: str, mark: str, order: str) -> Iterator[Meaning]:
-    """Yield what a day of four digits of the year at its end says, with a time or without."""
+    """Yield the meanings of a day with four digits of the year at its end, with a time or without."""
     date = rf"\d{{1,2}}{re.escape(mark)}\d{{1,2}}{re.escape(mark)}\d{{4}}"
     parts = re.fullmatch(rf"({date})(?: (\d\d):(\d\d)(?::(\d\d)(?:\.(\d{{1,6}}))?)?)?", cell, re.ASCII)
     if parts and (day := _day(parts[1], mark, _ORDERS[order])) is not None:

@@ -1,4 +1,4 @@
-"""Made-up columns of Arrow of many types, and what their values mean, without a library of frames in between."""
+"""Made-up columns of Arrow of many types, and the meaning of their values, without a library of frames in between."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def array(drawn: list[Any], of: Type) -> Any:
 
 
 def meant(value: Any, of: Type) -> Any:
-    """Return what a value that was drawn means: see `found`."""
+    """Return the meaning of a drawn value: see `found`."""
     if value is None:
         return None
     if pa.types.is_map(of):
@@ -227,7 +227,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def changed(drawn: dict[str, tuple[Type, list[Any]]], frame: pl.DataFrame) -> str:
-    """Say what a frame has otherwise than it was drawn; empty where it is all there."""
+    """Describe the differences between a frame and the drawn values; empty without any."""
     if frame.columns != list(drawn):
         return f"columns {frame.columns}"
     for name, (of, column) in drawn.items():

@@ -1,4 +1,4 @@
-"""The analytics_metrics data are what their documentation says, the same everywhere and for ever."""
+"""The analytics_metrics data match their documentation, and are the same everywhere and for ever."""
 
 import datetime
 import hashlib

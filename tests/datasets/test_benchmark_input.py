@@ -1,4 +1,4 @@
-"""The table of the tuning suite is what it says, and its answers are known without the engine that is asked."""
+"""The table of the tuning suite matches its description, and its answers are known without the measured engine."""
 
 import os
 

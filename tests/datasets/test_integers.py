@@ -1,4 +1,4 @@
-"""The integers are what their documentation says, the same everywhere and for ever."""
+"""The integers match their documentation, and are the same everywhere and for ever."""
 
 import hashlib
 

@@ -82,7 +82,7 @@ def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monke
 
 
 def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing_behind(tmp_path):
-    with small_disk(tmp_path, "18m") as folder:  # room for the generator and 1.6 MB more
+    with small_disk(tmp_path, "18m") as folder:  # space for the generator and 1.6 MB more
         with one_line(r"cannot build lineitem in .*No space left on device"):
             lineitem.ensure(folder, Layout(0.1, 1, 0, 1))
         assert [path.name for path in folder.rglob("*")] == ["parts"]

@@ -173,7 +173,7 @@ def frames(draw: st.DrawFn) -> tuple[Drawn, pl.DataFrame]:
     drawn, made = draw(_POLARS_COLUMNS), []
     for name, (of, column) in drawn.items():
         if pa.types.is_time(of):
-            assume(all(one is None or 0 <= one < A_DAY for one in column))  # polars makes no others
+            assume(all(one is None or 0 <= one < A_DAY for one in column))  # polars makes no other times
         stored = pl.Series(name, column, STORED.get(OF_POLARS[of].base_type(), OF_POLARS[of]))
         made.append(stored.cast(OF_POLARS[of]))
     return drawn, pl.DataFrame(made)
@@ -227,7 +227,7 @@ def _of_pandas(draw: st.DrawFn, of: Any, column: list[Any]) -> Any:
 @examples(120)
 @given(made=pandas_frames())
 def test_an_odd_frame_of_pandas_has_every_value_or_is_refused(made: tuple[Drawn, pd.DataFrame]) -> None:
-    """NaN is what pandas has for a null."""
+    """pandas has NaN for a null."""
     drawn, given = made
     frame = _own(drawn, lambda: reading.of_memory(given))
     floats = {name for name, (of, column) in drawn.items() if pa.types.is_floating(of)}

@@ -1,4 +1,4 @@
-"""The tree of CSV files is what it says: well-formed rows, malformed lines, columns, files that are made again."""
+"""The tree of CSV files matches its description: well-formed rows, malformed lines, columns, rebuilt files."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""Shapes of data: what they hold, that they are the same for the same seed, and whom their values rule out."""
+"""Shapes of data: their content, the same for the same seed, and the transports that their values rule out."""
 
 from pathlib import Path
 

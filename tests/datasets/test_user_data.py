@@ -206,7 +206,7 @@ def test_the_mark_of_the_rows_in_results_is_recognised_here_and_cannot_be_guesse
     own, key = data.from_frame(pl.DataFrame({"who": ["Smith", "Jones"]})), mark.key_in(tmp_path / "here")
     here = own.dataset(tmp_path, 2, key).content_hash
     batches = iter(own.frame.to_arrow().to_batches())
-    assert here != store.content_hash(batches)  # which a reader can make who guesses the rows
+    assert here != store.content_hash(batches)  # a reader can make this hash by guessing the rows
     assert here == own.dataset(tmp_path, 2, mark.key_in(tmp_path / "here")).content_hash
     assert here != own.dataset(tmp_path, 2, mark.key_in(tmp_path / "elsewhere")).content_hash
     assert here != data.from_frame(pl.DataFrame({"who": ["Smith", "James"]})).dataset(tmp_path, 2, key).content_hash

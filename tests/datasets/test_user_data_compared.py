@@ -194,10 +194,10 @@ def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
 def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int, of: str
 ) -> None:
-    """Of some MB: of what polars alone takes. Of less: of all that makes the file a user's data.
+    """For some MB, compare with polars alone. For less, compare with all steps that make the file a user's data.
 
-    A second reader takes as long as polars for a small file, because every value of it is compared. In CPU time, which
-    a busy machine changes little, and the median of pairs that follow each other at once.
+    A second reader takes as long as polars for a small file, because every value of it is compared. The test takes CPU
+    time, which a busy machine changes little, and the median of pairs that follow each other at once.
     """
     noise = np.random.default_rng(1)
     columns: list[Any] = [noise.integers(0, 10**9, rows), noise.normal(size=rows)]

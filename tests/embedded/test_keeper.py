@@ -192,7 +192,7 @@ FLOCK = fcntl.flock
 
 
 def as_on_nfs(file: int, how: int) -> None:
-    """flock(2) on NFS: to exclude others, the descriptor must be for writing."""
+    """flock(2) on NFS: an exclusive lock needs a descriptor for writing."""
     number = file if isinstance(file, int) else file.fileno()
     if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -233,7 +233,7 @@ def test_data_of_clickhouse_on_nfs_are_seen_to_be_in_use(tmp_path, monkeypatch):
 
 
 def left_after(root: Path) -> tuple[list[Path], list[str]]:
-    """Make a lab's folder in a root; return the resources released before, and the names left of others."""
+    """Make a lab's folder in a root; return the resources released before, and the names of the folders left."""
     released: list[Path] = []
     folder, lock = made(root, released)
     os.close(lock)

@@ -28,7 +28,7 @@ from harness.show import script
 from harness.systems import SYSTEMS
 
 SHARES = 4  # of the transports: one is due each day, and each is examined by one of the processes of a run of tests
-# What judges a pair, besides the folder of its database; a lock has the clients and the servers.
+# The code that judges a pair, besides the folder of its database; a lock has the clients and the servers.
 _JUDGES = ("harness/check", "harness/fidelity", "harness/worker", "harness/embedded", "requirements.lock")
 _OF_KINDS = {"hostile.py"}  # in the folder of a database: each kind's rows are looked at instead
 
@@ -96,12 +96,12 @@ def _digest(*parts: str) -> str:
 
 
 def folder() -> Path:
-    """Return where what came through is kept."""
+    """Return the folder of the earlier results."""
     return settings.load().cache_dir / "pairs"
 
 
 def known(place: Path, of: str = "*") -> Known:
-    """Return what came through of transports, and what it was like; of a file that cannot be read nothing."""
+    """Return the earlier results of transports, without those of unreadable files."""
     found = {}
     for file in place.glob(f"{of}.json"):
         try:

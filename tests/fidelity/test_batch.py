@@ -1,4 +1,4 @@
-"""Pairs in sittings come to what they come to alone, and those that something is lost of are tried alone."""
+"""Pairs in sittings have the same outcome as alone, and pairs that lose something are tried alone."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every way over every hostile kind: what it declares to lose is lost and nothing else; a hang costs one pair only.
+"""Every transport over every hostile kind loses exactly the values that it declares; a hang costs one pair only.
 
 The failure of a transport names the kinds that deviate, in either direction.
 """
@@ -46,7 +46,7 @@ Found = Callable[[Transport], list[Finding]]
 
 @pytest.fixture(scope="module")
 def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
-    """The findings on a transport, which is examined with all others of its share that this session asks for."""
+    """The findings on a transport, which is examined together with the requested transports of its share."""
     specs = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
     asked = {spec.params["entry"].id for spec in specs if spec and "entry" in spec.params}
 

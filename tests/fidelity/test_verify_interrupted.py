@@ -21,7 +21,7 @@ WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "cl
 KINDS = "one_row,zero_rows,comma,empty_text,decimals"
 
 
-PATIENCE = 10.0  # seconds: what does not hang has ended by then on a busy machine, too
+PATIENCE = 10.0  # seconds: without a hang, a process has ended by then, even on a busy machine
 
 
 def suspended(server: psutil.Process) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every account can reach; pytest's own is closed to others."""
+    """A folder that every account can reach; pytest's own is closed to other accounts."""
     path = Path(tempfile.mkdtemp(prefix="lab-test-")).resolve()
     path.chmod(0o755)
     yield path

@@ -1,4 +1,4 @@
-"""One line lists what each extra adds and its size; which transports need packages of PyPI only."""
+"""One line lists the contents and size of each extra; tests of the transports that need packages of PyPI only."""
 
 from importlib import metadata
 

@@ -83,7 +83,7 @@ def test_a_compiler_that_takes_too_long_or_fails_is_a_reason_in_one_line(
         monkeypatch.setattr(go_programs, "_COMPILE_SECONDS", 0.3)
     with pytest.raises(go_programs.NotThere, match=rf"^no minio: .*{said}"):
         go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["minio.lock"]  # which others may wait for
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["minio.lock"]  # other processes may wait for it
 
 
 SLOW_GO = """

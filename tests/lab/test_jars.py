@@ -1,4 +1,4 @@
-"""Jars for Spark: only what their hash says, once a machine, and one line where there is no network."""
+"""Jars for Spark: only those with the right hash, downloaded once a machine, and one line without a network."""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-"""Links between a client and the servers of the embedded lab, by connection or over a wire: what they add and limit."""
+"""Links between a client and the servers of the embedded lab, by connection or over a wire: their delay and limits."""
 
 import os
 import re
@@ -299,7 +299,7 @@ def test_links_end_with_their_process_also_when_it_is_killed_and_loopback_stays_
 
 
 def loopback() -> list[str]:
-    """The kernel's view of it: its addresses and queue, the rules of routing, and what may go over other devices."""
+    """The kernel's view of loopback: addresses, queue, routing rules, and the traffic allowed over other devices."""
     asked = ("ip address show lo", "tc qdisc show dev lo", "ip rule", "ip route show table local dev lo")
     said = [subprocess.run(one.split(), capture_output=True, text=True, check=False).stdout for one in asked]
     settings = [Path("/proc/sys/net/ipv4/conf", of, "route_localnet") for of in ("all", "default", "lo")]

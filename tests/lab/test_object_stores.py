@@ -21,7 +21,7 @@ from harness.settings import Settings, load
 from tests import object_store
 from tests.waiting import until
 
-UNKNOWN_KEY = {"versitygw": "XAdminUserNotFound", "minio": "InvalidAccessKeyId"}  # what each says of one
+UNKNOWN_KEY = {"versitygw": "XAdminUserNotFound", "minio": "InvalidAccessKeyId"}  # the error code of each
 OTHERS = [pytest.param(name, marks=pytest.mark.long) for name in SERVERS if name != object_store.DEFAULT]
 
 

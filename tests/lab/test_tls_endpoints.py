@@ -1,4 +1,4 @@
-"""TLS in front of the servers of the embedded lab: who has it, who has not, and how that is seen."""
+"""TLS in front of the servers of the embedded lab: the addresses with it and without, and how the lab detects it."""
 
 import hashlib
 import socket

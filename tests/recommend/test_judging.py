@@ -1,4 +1,4 @@
-"""The result of a race becomes a recommendation, within its budget: fastest, from PyPI, ties, who is out."""
+"""The result of a race becomes a recommendation, within its budget: fastest, from PyPI, ties, transports out."""
 
 import io
 import time

@@ -134,7 +134,7 @@ def programs(
 
 
 def variables(written: dict[Path, Transport], wish: Asked, made: Made) -> dict[str, str]:
-    """Return what programs expect in their environment."""
+    """Return the variables that programs expect in their environment."""
     making = SYSTEMS[wish.system]
     return {show.variable(entry): made.uri(entry.endpoint, entry.system) for entry in written.values()} | {
         making.script.VARIABLE: made.uri(making.addresses[0].name, wish.system)
@@ -274,7 +274,7 @@ def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dic
 
 
 def unlike(user_data: UserData, found: Any, wish: Asked) -> list[str]:
-    """Return what differs between the data and what came back, or lies in the table."""
+    """Return the differences between the data and the frame that was read, or the table that was written."""
     actual, _ = canonicalise(found, user_data.logical_types)
     row_key = user_data.specification.row_key
     of_pandas = wish.frame == "pandas"  # which has one missing value, be it null or NaN
@@ -282,7 +282,7 @@ def unlike(user_data: UserData, found: Any, wish: Asked) -> list[str]:
 
 
 def drop(system: str, made: Made, tables: list[str]) -> None:
-    """Drop what programs have made, which carries no mark of the lab."""
+    """Drop the tables that programs have made, which carry no mark of the lab."""
     for table in tables:
         statement = f"DROP TABLE IF EXISTS {namespace()}.{table}"
         if system == "postgres":

@@ -1,4 +1,4 @@
-"""The race as rules: who goes on, who is out, and how seldom the wrong one is."""
+"""The race as rules: the transports that go on or drop out, and how seldom the wrong one does."""
 
 import math
 import random
@@ -88,7 +88,7 @@ def test_the_same_race_told_the_same_goes_the_same_way() -> None:
 
 
 def raced(transports: int, rows: int, seed: int) -> tuple[float, bool]:
-    """Draw transports, their spreads and what a slice makes of each; return the winner's time over the best one's.
+    """Draw transports, their spreads and the bias of a slice; return the winner's time over the best one's.
 
     Also whether the best one was still in. Spreads are those of the reference run (see test_spread).
     """

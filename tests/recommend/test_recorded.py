@@ -1,4 +1,4 @@
-"""Races over recorded runs of the five examples, within the usual budget: do they find who is fastest, and in time?"""
+"""Races over recorded runs of the five examples, within the default budget: do they find the fastest in time?"""
 
 import json
 from pathlib import Path

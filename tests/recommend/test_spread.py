@@ -7,7 +7,7 @@ from harness.report.intervals import spread_of
 from harness.results import runs_csv
 from harness.settings import ROOT
 
-SHORTEST = 0.003  # seconds: below, the clock of the machine is what scatters
+SHORTEST = 0.003  # seconds: below, the scatter is that of the machine's clock
 
 
 def test_the_usual_spread_is_near_that_of_the_reference_run() -> None:

@@ -1,6 +1,6 @@
 """The things that a user must find on the page of `whole_run`, asked of a real browser.
 
-A check takes the page and what it did besides (`Seen`), and raises AssertionError where the page is not as it must be.
+A check takes the page and its log (`Seen`), and raises AssertionError if the page is wrong.
 """
 
 from dataclasses import dataclass, field
@@ -136,7 +136,7 @@ def tables_are_complete(page, seen):
 def hover_shows_the_value(page, seen):
     mark = page.locator("svg[aria-label=Rates] .mark").first
     mark.scroll_into_view_if_needed()
-    mark.hover(position={"x": 10, "y": 10})  # its box is larger than it is, by what its edge may be
+    mark.hover(position={"x": 10, "y": 10})  # its box is larger than the mark, by the width that its edge may have
     assert page.locator("#tip").is_visible()
     said = page.locator("#tip").inner_text()
     assert "median rate: 1 k rows/s (909 rows/s to 1.11 k rows/s, n = 3)" in said

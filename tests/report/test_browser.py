@@ -1,4 +1,4 @@
-"""The page in a real browser (Chromium, headless, offline): what a person sees, at a desk and on a telephone.
+"""The page in a real browser (Chromium, headless, offline), as wide as on a desk and on a telephone.
 
 Every check is a function, and every check is shown to fail on a page that is broken in just that way.
 """
@@ -86,7 +86,7 @@ def page_file(tmp_path_factory):
 
 @contextmanager
 def opened(browser, path, width=1280, **options):
-    """Open a page without a network and yield it with what it did."""
+    """Open a page without a network and yield it with its log."""
     context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
     page, seen = context.new_page(), Seen()
     page.on("console", lambda message: seen.complaints.append(message.text))

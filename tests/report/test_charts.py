@@ -1,4 +1,4 @@
-"""Charts: every case is in them, every mark says what it is, and odd figures neither crash nor mislead."""
+"""Charts: every case is in them, every mark describes itself, and odd figures neither crash nor mislead."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace

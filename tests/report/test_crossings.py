@@ -78,7 +78,7 @@ def test_a_change_that_the_runs_do_not_show_is_none_and_the_tie_is_reported():
 
 
 def test_the_fewest_transports_are_named_that_are_fastest_everywhere():
-    """The middle one is by its medians the fastest at one size alone, where the others overlap with it."""
+    """By its medians, the middle one is the fastest at one size only, and there its interval overlaps the other two."""
     middle = {rows: [t * 1.5 for t in every] for rows, every in line(0.001, 1e-4, SIZES).items()}
     middle[100] = [0.0105, 0.0108, 0.0109]
     rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES)) + runs(MIDDLE, middle)
@@ -128,7 +128,7 @@ def test_a_loser_of_few_runs_takes_nothing_from_what_the_others_show():
 def test_the_tables_give_the_crossing_its_interval_and_the_costs_theirs():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.0208, 2e-6, SIZES))
     fastest, costs = tables(rows)
-    assert costs.best == {(0, 2), (1, 4)}  # who costs least a call, and who a row
+    assert costs.best == {(0, 2), (1, 4)}  # the lowest cost of a call, and of a row
     assert [line[2:4] for line in fastest.rows] == [(QUICK, ""), (STRONG, "200 rows")]
     assert [line[:3] for line in costs.rows] == [
         ("polars to Postgres", QUICK, "1.00"),

@@ -31,7 +31,7 @@ def test_lines_are_by_experiment_transport_and_the_numbers_of_the_parameters():
         "scale=2; files=2",
         "scale=2; files=4",
         "scale=2; files=16",
-        "rows=1000",  # of the experiment "matrix"; the others are of "many_files"
+        "rows=1000",  # of the experiment "matrix"; the rest are of "many_files"
     ]
 
 

@@ -36,7 +36,7 @@ class Tags(html.parser.HTMLParser):
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A run whose facts and rows say what a browser or a terminal would obey."""
+    """A run whose facts and rows contain characters that a browser or a terminal would obey."""
     facts = environment(python=EVIL, packages={"polars": EVIL}, servers={f"p{EVIL}": {"version": EVIL}}, lab=EVIL)
     facts["machine"] |= {"cpu": EVIL, "system": EVIL, "kernel": EVIL}
     facts["plan"]["size"] = EVIL

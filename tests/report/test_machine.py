@@ -1,4 +1,4 @@
-"""The line about the machine of a run: its calibration, time lost to others, slow spells and their effect."""
+"""The line about the machine of a run: its calibration, lost time, slow spells and their effect."""
 
 from harness.report import machine
 from harness.report.summary import summarise

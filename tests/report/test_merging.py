@@ -1,4 +1,4 @@
-"""Runs of several machines side by side: only what can be compared, unless asked for, and then labelled."""
+"""Runs of several machines side by side: only comparable ones, unless requested, and then with a label."""
 
 import copy
 import csv

@@ -1,4 +1,4 @@
-"""Points: what an experiment varies, ordered by size and named for people."""
+"""Points: the conditions that an experiment varies, ordered by size and named for people."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_the_extent_of_a_point_is_what_all_its_cases_agree_on():
     (same,) = points([case("a=1", 5, 100), case("a=1", None, None), case("a=1", 5, 100)])
     assert (same.rows, same.bytes) == (5, 100)
     (different,) = points([case("a=1", 5, 100), case("a=1", 5, 120)])
-    assert different.bytes is None  # as stores, each of which takes another room on the disk
+    assert different.bytes is None  # such as stores, whose sizes on disk differ
 
 
 def test_the_only_point_has_no_name():

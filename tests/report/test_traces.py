@@ -1,4 +1,4 @@
-"""Pictures of traces: a line for each run of the last pass that has a trace, which says what it is."""
+"""Pictures of traces: a line with a description for each run of the last pass that has a trace."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""The files of the Compose lab as the tests read them: what Compose makes of them, and instructions of Dockerfiles."""
+"""The files of the Compose lab as the tests read them: the result of Compose, and instructions of Dockerfiles."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Instruction:
 
 
 def compose(flavour: str, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `docker compose` on a flavour with these variables and no others of the lab, and every profile.
+    """Run `docker compose` on a flavour with only these variables of the lab, and every profile.
 
     Needs no engine.
     """
@@ -59,7 +59,7 @@ def _docker_with_compose() -> str | None:
 
 
 def configuration(flavour: str, variables: dict[str, str]) -> dict[str, Any]:
-    """Return what Compose makes of a flavour's files."""
+    """Return the configuration that Compose makes of a flavour's files."""
     return json.loads(_configuration(flavour, tuple(sorted(variables.items()))))
 
 

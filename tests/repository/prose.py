@@ -10,7 +10,7 @@ from harness.settings import ROOT
 
 parsed = cache(ast.parse)
 
-# Pages that `lab docs` makes of code, and blocks that it writes into others: their words are those of the code.
+# Pages that `lab docs` makes of code, and blocks that it writes into other pages: their words are those of the code.
 _MADE = re.compile(r"docs/catalogue|docs/reference/(cli|columns|settings|runs|values)\.md")
 _BLOCK = re.compile(
     r"<!-- (?:table of|benchmarks/|reference:begin).*?<!-- (?:end of table|end|reference:end) -->", re.S
@@ -55,7 +55,7 @@ def prose(source: str) -> str:
 
 
 def messages(source: str) -> list[str]:
-    """Return the strings of Python source of three words or more that are no docstrings: what it prints, and SQL."""
+    """Return the strings of Python source of three words or more that are no docstrings: printed lines, and SQL."""
     statements = {id(node.value) for node in ast.walk(parsed(source)) if isinstance(node, ast.Expr)}
     strings = (
         node for node in ast.walk(parsed(source)) if isinstance(node, ast.Constant) and id(node) not in statements

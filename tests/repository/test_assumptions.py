@@ -1,4 +1,4 @@
-"""The table of assumptions names files that are there, and says of each where and when it was read, and what holds."""
+"""The table of assumptions names files that exist, and has the source, the date and the finding of each assumption."""
 
 import re
 

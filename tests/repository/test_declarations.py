@@ -29,7 +29,7 @@ DATABASES = [entry for entry in IN_DATABASES if entry not in (*BOUNDS, *IN_PARTS
 JOBS = [entry for entry in ENTRIES if entry.operation is Operation.JOB]
 ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entry not in (*JOBS, *BOUNDS)]
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
-# Operation -> what follows the connection in the signature; a store is its own connection.
+# Operation -> the parameters after the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
 PART_ARGUMENTS = {Operation.LOAD: ["source", "table"], Operation.UNLOAD: ["table", "destination"]}
 BOUND_ARGUMENTS = {
@@ -41,7 +41,7 @@ BOUND_ARGUMENTS = {
 FILE_ARGUMENTS = {Operation.SCAN: ["files"], Operation.CREATE: ["data"], Operation.READ: [], Operation.QUERY: []}
 FILE_ARGUMENTS[Operation.TRANSFORM] = ["source", "destination"]
 JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database", "path", "size", "destination"}
-# System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
+# System -> the forms that its data may have in memory; a scan has none unless it makes a frame of all rows.
 FRAMES = {
     **{name: {"pandas", "polars"} for name in SYSTEMS},
     "machine": {"bytes"},

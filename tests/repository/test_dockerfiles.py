@@ -41,7 +41,7 @@ def final_stage(dockerfile):
 
 
 def allowed_in_the_context(source):
-    """The rule of .dockerignore: everything is out but what a line with ! names."""
+    """The rule of .dockerignore: it excludes everything except the names in lines with `!`."""
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     return any(PurePosixPath(source).is_relative_to(entry) for entry in kept)
 

@@ -37,7 +37,7 @@ def _pattern(path: str, name: ast.expr) -> str:
 
 
 def named() -> dict[str, set[str]]:
-    """Return what pyproject.toml says that files import at run time."""
+    """Return the imports of files at run time, as pyproject.toml lists them."""
     lines = re.findall(r"^#   (harness/\S+) -> (.+)$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     return {path: set(modules.split(", ")) for path, modules in lines}
 
@@ -48,7 +48,7 @@ def test_every_import_that_import_linter_cannot_see_is_named_next_to_its_layers(
     assert said.keys() == found.keys()
     for path, modules in found.items():
         assert modules - {COMPUTED} <= said[path], path
-        assert (COMPUTED in modules) == bool(said[path] - modules), path  # the others are of a computed name
+        assert (COMPUTED in modules) == bool(said[path] - modules), path  # the rest have a computed name
 
 
 def test_imports_at_run_time_are_found():
@@ -62,7 +62,7 @@ def test_imports_at_run_time_are_found():
 
 
 def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
-    """Return by room (a folder or a file of the package) the others that it imports from, anywhere in its code."""
+    """Return the imports of each folder or file of the package from other ones, anywhere in its code."""
     rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     found: dict[str, set[str]] = defaultdict(set)
     for path, tree in trees.items():
@@ -84,7 +84,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
-    """Return the rooms that a room imports from, itself or through others."""
+    """Return the folders and files that one of them imports from, directly or indirectly."""
     found: set[str] = set()
     asked = [room]
     while asked:

@@ -1,4 +1,4 @@
-"""The lock files: what they hold."""
+"""The content of the lock files."""
 
 import itertools
 import re

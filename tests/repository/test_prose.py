@@ -30,7 +30,7 @@ LONGEST = 35
 
 
 def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
-    """Return what Harper finds by the rules, each as path, rule and words. It reads all from one file."""
+    """Return the findings of Harper by the rules, each as path, rule and words. It reads all from one file."""
     pack = page.with_name("words.weirpack")
     with zipfile.ZipFile(pack, "w") as archive:
         for rule in RULES.iterdir():

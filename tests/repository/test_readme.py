@@ -35,7 +35,7 @@ def block():
 
 
 def made_up(**seconds):
-    """Three ok runs of each transport, by id with its dots as `__`; a tuple has what differs of them as well."""
+    """Three ok runs of each transport, by id with its dots as `__`; a tuple also has changed fields."""
     found = []
     for name, given in seconds.items():
         took, more = given if isinstance(given, tuple) else (given, {})
@@ -48,7 +48,7 @@ def made_up(**seconds):
 
 
 def cells(seconds, usual=(USUAL,)):
-    """The cells of the one direction of made-up runs, whose spaces that keep words together are like others."""
+    """The cells of the one direction of made-up runs, with ordinary spaces for non-breaking ones."""
     rows = made_up(**{name.replace(".", "__"): given for name, given in seconds.items()})
     wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=list(usual))
     (one,) = answers(wanted, summarise(rows, ()))

@@ -1,4 +1,4 @@
-"""Every database is a room: it has all that the lab needs of one, and nothing outside of it names it."""
+"""Every database is a package: it has all parts that the lab needs of one, and no code outside of it names it."""
 
 import ast
 import inspect
@@ -30,7 +30,7 @@ PARTS: dict[str, type] = {
 
 
 def has(of: system.System, part: str) -> bool:
-    """Whether a room is to have a part: only shared folders can be checked, and some may be missing."""
+    """Whether a database's package must have a part: only shared folders can be checked, and some may be missing."""
     return of.shares_folder if part == "folder" else part not in system.OPTIONAL or not of.lacks(part)
 
 
@@ -94,13 +94,13 @@ def test_what_a_system_lacks_is_found(room, found):
     assert lacking(Asks, room) == found
 
 
-# What names a system, and which: its name, and what its server may offer.
+# The strings that name a system -> its name: its name itself, and features of its server.
 NAMES = {name: of.name for of in SYSTEMS.values() for name in (of.name, *of.fixes)}
 OF_STORES = {"check/stores.py", "run/rigs/stores.py", "lab/extras.py", "lab/packages.py", "lab/interpreters.py"}
 
 
 def named(source: str, own: str = "") -> set[str]:
-    """Return what Python source names of systems other than its `own`, in anything but prose."""
+    """Return the systems other than its `own` that Python source names, except in prose."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -116,7 +116,7 @@ def own_of(path: PurePath) -> str:
 
 
 def names_engines(path: PurePath) -> bool:
-    """Say whether a file names engines by what they are, of which a database of the lab may be one."""
+    """Say whether a file may name any engine, so also a database of the lab."""
     return (path.parts[0] == "transports" and not own_of(path)) or str(path) in OF_STORES
 
 

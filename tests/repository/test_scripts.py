@@ -22,7 +22,7 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
-# What only GNU's programs or a bash newer than macOS's 3.2 understand.
+# Syntax that only GNU's programs or a bash newer than macOS's 3.2 understand.
 ELSEWHERE_UNKNOWN = (
     r"find .*-perm /",
     r"\b(?:stat|wait|xargs) -[cnr]\b|date -d|readlink -f|sort -V|sed -i|head -n -|grep -\w*P",

@@ -25,12 +25,12 @@ def is_table(node: ast.stmt) -> bool:
 
 
 def only_yields(body: list[ast.stmt]) -> bool:
-    """Whether a function is one `yield`: then what it says of that is all there is of it."""
+    """Whether a function is one `yield`: then its docstring is its only other content."""
     return [isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) for node in body] == [True]
 
 
 def definitions(tree: ast.Module) -> list[tuple[str, str]]:
-    """Return name and text of the functions, classes and tables of a module, functions without what they say."""
+    """Return name and source of the functions, classes and tables of a module, functions without docstrings."""
     found = []
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

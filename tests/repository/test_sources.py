@@ -1,4 +1,4 @@
-"""Whether figures are of the code that ships: a transport's digest goes by its program, not by what explains it."""
+"""Whether figures are of the code that ships: a transport's digest covers its program, not its comments."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The suites of the lab agree with the catalogue, with their rigs and with the figures of what they reproduce."""
+"""The suites of the lab agree with the catalogue, with their rigs and with the published figures."""
 
 import csv
 import inspect

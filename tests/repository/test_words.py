@@ -13,7 +13,7 @@ FILES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 TYPES = "harness.check.logical_types"
-KNOWING = ("harness.datasets.hostile", "harness.fidelity")  # rooms about kinds of values
+KNOWING = ("harness.datasets.hostile", "harness.fidelity")  # packages about kinds of values
 _KIND = re.compile(r"(^|_)kinds?(_|$)", re.I)
 _OF_VALUES = re.compile(r"\bkinds? of (hostile )?values?\b", re.I)
 _OF_ALL_ELSE = re.compile(r"[^.;:]*\bkinds?\b(?! of (?:hostile )?values?\b)[^.;:]*", re.I)
@@ -44,7 +44,7 @@ def fields(tree: ast.AST) -> dict[str, bool]:
 
 
 def of_types(tree: ast.AST) -> list[str]:
-    """Return where a kind is a logical type: a mapping of columns, or what a function of these types is given."""
+    """Return where a kind is a logical type: a mapping of columns, or an argument to a function of these types."""
     functions, found = set(), []
     for node in ast.walk(tree):
         match node:
@@ -61,7 +61,7 @@ def of_types(tree: ast.AST) -> list[str]:
 
 
 def wrong(path: str, source: str) -> list[str]:
-    """Return what a file calls a kind and is none: names, fields and words."""
+    """Return the names, fields and words of a file that say "kind" of something else."""
     tree, of = parsed(source), fields(parsed(source))
     inside = path.startswith(tuple(room.replace(".", "/") for room in KNOWING))
     modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))

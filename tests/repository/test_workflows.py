@@ -51,7 +51,7 @@ def passwords_in(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
 def test_no_example_shows_a_password_that_could_be_guessed(page: Path) -> None:
-    """A server on an open port is anybody's who knows it: an example takes it from a secret, or has a mark for it."""
+    """Anyone with the password can use a server on an open port: an example takes it from a secret, or has a mark."""
     for found in passwords_in(page.read_text()):
         variable = re.fullmatch(r"\\?\$(\{\{ secrets\.(\w+) \}\}|\{(\w+)\}|(\w+))", found)
         named = next((name for name in variable.groups()[1:] if name), "") if variable else ""
@@ -130,7 +130,7 @@ def test_the_audit_looks_at_every_lock_and_tells_what_it_finds() -> None:
     assert "make audit" in job["steps"][-2]["run"]
     assert "gh issue" in job["steps"][-1]["run"]
     assert job["permissions"]["issues"] == "write"
-    assert WORKFLOWS["audit.yml"]["defaults"]["run"]["shell"] == "bash"  # without pipefail tee would hide what failed
+    assert WORKFLOWS["audit.yml"]["defaults"]["run"]["shell"] == "bash"  # without pipefail tee would hide a failure
     recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
     assert "for lock in requirements*.lock" in recipe
     assert "--require-hashes" in recipe

@@ -1,4 +1,4 @@
-"""The runner on a made-up rig, which says or raises what a test wants; workers that are one line of Python."""
+"""The runner on a made-up rig, whose answers and errors a test chooses; workers that are one line of Python."""
 
 import math
 import sys
@@ -95,7 +95,7 @@ class Rig(AnyRig):
 
 @pytest.fixture
 def perform(tmp_path, monkeypatch):
-    """Perform one run of a made-up transport on a rig that says what a test wants; returns its row and the words."""
+    """Perform one run of a made-up transport on a rig with chosen answers; return its row and the printed lines."""
     made = MadeUp(tmp_path, up=UP)
     made.join(monkeypatch)
     folder = tmp_path / "run"

@@ -1,4 +1,4 @@
-"""Workers that are one line of Python: the job they read, what they answer, and a process that they may start."""
+"""Workers that are one line of Python: the job that they read, their answer, and a process that they may start."""
 
 import os
 import select
@@ -30,7 +30,7 @@ class Call(Job[Echo]):
         return Echo
 
 
-LONG_BEFORE = 30.0  # seconds within which what would take a minute is ended, on a machine that does much else
+LONG_BEFORE = 30.0  # seconds within which the lab ends a process of a minute, even on a busy machine
 MEMORY = {"rss": 1, "anon": None, "file": None, "high_water": None}
 REPORT = {"seconds": 0.5, "cpu_user_seconds": 0.25, "cpu_system_seconds": 0, "steal_seconds": None}
 REPORT |= {"throttled_seconds": None, "started_ns": 1, "ended_ns": 2, "before": MEMORY, "after": MEMORY}

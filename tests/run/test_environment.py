@@ -1,4 +1,4 @@
-"""The fingerprint of a run's environment: it changes only with what makes numbers incomparable."""
+"""The fingerprint of a run's environment: it changes only with facts that make numbers incomparable."""
 
 import copy
 import json

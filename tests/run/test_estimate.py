@@ -1,4 +1,4 @@
-"""How long runs take, judged by earlier ones, and what a person sees while they are under way."""
+"""How long runs take, judged by earlier ones, and the progress that the user sees."""
 
 import io
 import subprocess
@@ -222,7 +222,7 @@ def test_on_a_terminal_count_eta_and_the_last_result_are_shown_whole(width: int)
     assert "120/120 ETA 0:00" in last
     name = f"{LONGEST}_119"
     assert f"0.2500 s {name if width == 200 else name.rpartition('.')[2]}" in last
-    assert len(last) <= width + 10  # and what moves the cursor
+    assert len(last) <= width + 10  # with the codes that move the cursor
 
 
 @pytest.mark.long

@@ -225,7 +225,7 @@ def test_what_a_worker_started_ends_with_it_however_it_ends(run, descendant, end
     ],
 )
 def test_a_library_that_starts_no_thread_and_says_so_in_the_log_alone_is_excused(run, then, short):
-    """As polars panics at its import, and others abort; other errors have their own reasons."""
+    """polars panics so at its import, and other libraries abort; other errors have their own reasons."""
     said = "print('Os { code: 11, message: \"Resource temporarily unavailable\" }', file=sys.stderr, flush=True); "
     answer = run(READ_JOB + said + then)
     assert watch([]).judged(answer).status is (Status.AGAIN if short else Status.ERROR)

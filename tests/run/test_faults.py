@@ -73,7 +73,7 @@ def _listens(process: psutil.Process, port: int | None) -> bool:
 
 
 def busy_worker(deadline: float) -> psutil.Process:
-    """Wait for a worker that has been talking to its server for a moment."""
+    """Wait for a worker that has been talking to its server for a short time."""
     while time.monotonic() < deadline:
         found = worker()
         try:
@@ -237,7 +237,7 @@ def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
 
 
 TIME_LIMIT, PATIENCE = 12.0, 6.0
-REACTION_SECONDS = TIME_LIMIT + PATIENCE + 35.0  # for the restart on a machine that others use too
+REACTION_SECONDS = TIME_LIMIT + PATIENCE + 35.0  # for the restart on a busy machine
 
 
 def family(pid: int) -> list[psutil.Process]:

@@ -140,7 +140,7 @@ def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
 
 
 def as_on_nfs(file, how):
-    """flock(2) on NFS: to exclude others, the descriptor must be for writing."""
+    """flock(2) on NFS: an exclusive lock needs a descriptor for writing."""
     if how & fcntl.LOCK_EX and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 

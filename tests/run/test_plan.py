@@ -123,7 +123,7 @@ def test_a_plan_comes_back_from_the_json_of_its_environment_with_the_same_order(
 @pytest.mark.parametrize(
     "facts",
     [
-        asdict(PLAN) | {"rows": 10},  # what plans of an earlier version had
+        asdict(PLAN) | {"rows": 10},  # a field of plans of an earlier version
         asdict(PLAN) | {"experiments": [{"name": "first"}]},
         asdict(PLAN) | {"experiments": None},
         {},

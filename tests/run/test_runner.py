@@ -1,4 +1,4 @@
-"""The runner on a made-up rig: what it asks in which order, one row for each run, and workers ahead."""
+"""The runner on a made-up rig: the order of its calls, one row for each run, and workers ahead."""
 
 import re
 import time

@@ -65,7 +65,7 @@ def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab)
     assert postgres.hold(first, "run-1") == ""
     assert postgres.hold(second, "run-2") == "run-1"
     first.close()
-    deadline = time.monotonic() + 30  # the server's process ends a moment after its client has said good-bye
+    deadline = time.monotonic() + 30  # the server's process ends shortly after its client has said good-bye
     while (holder := postgres.hold(second, "run-2")) == "run-1" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert holder == ""

@@ -1,4 +1,4 @@
-"""The reference clients on real engines: what they make, refuse and bring back, and two labs on one server."""
+"""The reference clients on real engines: their tables, refusals and results, and two labs on one server."""
 
 import threading
 from collections.abc import Iterator

@@ -63,7 +63,7 @@ ROWS = 1_000
 
 
 def frame(rows: int = ROWS) -> pl.DataFrame:
-    """Every value of every logical type, with others in each row."""
+    """Every value of every logical type, in rows of random values."""
     columns = [pl.Series("row", range(rows), pl.Int32)]
     for name, logical in NAMES.items():
         columns.append(pl.Series(name, random.Random(logical).choices(VALUES[logical], k=rows), polars_dtype(logical)))

@@ -140,7 +140,7 @@ _OTHERS = (
 _NO_UTF8 = 'column "value": a string is not UTF-8'  # a String can have any content
 _LENGTHS = r"value: .*Duration.* does not convert to"  # which a Time64 is of up to 999 hours
 _TOO_WIDE = 'column "value": polars holds at most 38 digits'
-# What tuned transports refuse, by the frame that they write or read, or read as something else.
+# The values that tuned transports refuse or read as another type, by the frame that they write or read.
 UNSUPPORTED = {
     ("array(uint64)", "write pandas"): _OTHERS,
     ("nested of numbers", "write pandas"): _OTHERS,
@@ -187,7 +187,7 @@ class Made:
         self.tables.say(self.system, statement[self.system])
 
     def differences(self, found: Any, frame: str) -> list[str]:
-        """Compare what a transport returned with the data."""
+        """Compare the frame that a transport returned with the data."""
         canonical, converted = canonicalise(found, self.tables.read_logical_types(self.system))
         assert converted == {} or frame == "pandas"  # where a list may be an array of numpy
         return self.tables.differences(canonical, frame)
@@ -248,7 +248,7 @@ def test_the_reference_client_moves_every_value_and_one_that_changes_is_found(
 
 
 def unsupported(system: str, name: str, does: str, library: str) -> str:
-    """Return what a tuned transport says, or is said of it, that does not bring the values of a type through."""
+    """Return the message of a tuned transport, or about it, if it does not preserve the values of a type."""
     named = [(of, what) for of in (name, f"{system} {name}") for what in (does, f"{does} {library}")]
     return next((UNSUPPORTED[one] for one in named if one in UNSUPPORTED), "")
 

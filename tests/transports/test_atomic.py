@@ -1,4 +1,4 @@
-"""The rows that a write leaves when one of its connections breaks: what its declaration says."""
+"""The rows that a write leaves when one of its connections breaks, compared with its declaration."""
 
 import asyncio
 import os
@@ -55,10 +55,10 @@ def written(entry: Transport, uri: str, frame: Any, table: str) -> BaseException
 
 
 def rows_left(entry: Transport, lab: EmbeddedLab, table: str) -> int:
-    """Return how many rows there are when the server has done what it was sent."""
+    """Return the number of rows once the server has processed all that it received."""
     if entry.system == "postgres":
         with psycopg.connect(SYSTEMS["postgres"].client.transport_uri("postgres", lab.endpoints["postgres"])) as one:
-            one.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")  # behind who still writes
+            one.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")  # after the sessions that still write
             return one.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
     client = SYSTEMS["clickhouse"].client.open_connection(lab.endpoints)
     database = os.environ["LAB_NAMESPACE"]

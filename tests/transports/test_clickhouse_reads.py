@@ -86,7 +86,7 @@ def uris(embedded_lab, server):
 
 @pytest.fixture(scope="module")
 def hostile(server):
-    """A table of values that get lost, and what must come out of it."""
+    """A table of values that transports lose, and the frame that a read must return."""
     rows = math.lcm(len(FLOATS), len(UUIDS) + 1) * 4
     several = (range(rows), [*UUIDS, None], DATES, INTEGERS, LONGS, TEXTS, FLOATS, FLOATS, TEXTS[7:], TEXTS[3:])
     columns = [[values[row % len(values)] for row in range(rows)] for values in (*several, TEXTS, UUIDS, LONG_AGO)]
@@ -124,7 +124,7 @@ def every(entries):
 
 
 def lost(entry, uri, expected):
-    """Read the table and return what differs; to pandas a NaN says missing as well, where no more is promised."""
+    """Read the table and return the differences; in pandas a NaN may be a null, except for lossless transports."""
     canonical, _ = canonicalise(read(entry, uri, "hostile"), LOGICAL_TYPES)
     if entry.frame == "pandas" and not entry.id.endswith("_lossless"):
         expected, canonical = (frame.with_columns(pl.col("f").fill_null(math.nan)) for frame in (expected, canonical))
@@ -149,7 +149,7 @@ LOST = {"int64_beside_null", "digits", "null_text", "nulls"}
 
 @every(entry for entry in registry.select("clickhouse.*.read_*") if entry.published and LOST & entry.lossy.keys())
 def test_a_published_read_that_loses_values_has_a_lossless_twin(entry):
-    """Over the same path into the same frame; of HTTP with any client, as what it brings is the same."""
+    """The twin has the same path and frame; for HTTP any client counts, because the data are the same."""
     twins = registry.select(f"clickhouse.*.{entry.function.__name__}_lossless")
     assert [twin for twin in twins if twin.path == entry.path and not LOST & twin.lossy.keys()]
 

@@ -167,7 +167,7 @@ def test_a_value_that_fails_late_leaves_nothing(server, call, monkeypatch, engin
         call("write_polars", pl.DataFrame({"n": [number % 7 for number in range(20_001)], "d": days}), "odd")
     assert server.execute("SELECT n FROM odd") == [(1,)]
     assert staging_tables(server) == []
-    call("write_polars", pl.DataFrame({"n": [2], "d": days[:1]}), "odd")  # and what succeeds is added
+    call("write_polars", pl.DataFrame({"n": [2], "d": days[:1]}), "odd")  # a successful write adds its rows
     assert sorted(server.execute("SELECT n FROM odd")) == [(1,), (2,)]
 
 

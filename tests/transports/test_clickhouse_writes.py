@@ -18,7 +18,7 @@ from harness.model import Origin, Transport
 from harness.systems.clickhouse import client as clickhouse
 
 WRITES = [entry for entry in registry.select("clickhouse.*.write_*") if entry.origin is Origin.BEYOND]
-# Kinds of values that are in the table below; who is declared to lose one says so in its docstring as well.
+# Kinds of values in the table below; the docstring of a transport also names those that it is declared to lose.
 LOST_HERE = {"nan", "nulls", "empty_text", "backslash_n", "tab", "spaces", "nul_character", "int64_beside_null"}
 IMPOSSIBLE = [
     entry

@@ -27,7 +27,7 @@ from tests.streams import SPEC, Table
 pytestmark = pytest.mark.long
 
 ROWS, PARTS = 2_000, 4
-# System -> the name of its address, how to put a part of rows into a table, how to do it once, and what that needs.
+# System -> the name of its address, the functions that write a part of rows, plainly and once, and their setup.
 PLAIN_AND_ONCE = {
     "postgres": ("postgres", postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
     "clickhouse": ("clickhouse_http", clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),

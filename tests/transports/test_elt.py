@@ -1,4 +1,4 @@
-"""Every way of turning CSV files into a Parquet file keeps every well-formed row and leaves the others out."""
+"""Every transport that turns CSV files into a Parquet file keeps every well-formed row and skips the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -56,7 +56,7 @@ ONCE_CHANGED = {
 
 @every(ONCE_CHANGED, name=str)
 def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_refused(way: str) -> None:
-    """That the declarations are true is what tests/fidelity finds out, pair by pair."""
+    """tests/fidelity checks pair by pair that the declarations are true."""
     entry = registry.one(way)
     for name, may in ONCE_CHANGED[way].items():
         assert KINDS[name] in pairs(entry)

@@ -92,7 +92,7 @@ def known(lineitem: duckdb.DuckDBPyConnection) -> int:
 
 @pytest.fixture(scope="module", params=ENTRIES, ids=lambda entry: entry.id)
 def entry(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    """A transport; what it left in the environment is taken back after its tests."""
+    """A transport; the fixture removes its changes to the environment after the tests."""
     before = dict(os.environ)
     yield request.param
     for name in os.environ.keys() - before.keys():

@@ -33,7 +33,7 @@ def closed_port():
 
 @pytest.fixture
 def strict_umask():
-    """The umask of a cautious shell: nothing for group and others."""
+    """The umask of a cautious shell: no rights for the group and for other users."""
     before = os.umask(0o077)
     yield
     os.umask(before)

@@ -38,7 +38,7 @@ def _few_rows_are_worth_a_connection() -> Iterator[None]:
 def server(uri: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute("CREATE TABLE together (number integer PRIMARY KEY, text text)")
-        # One that has a page is written to over several connections: test_postgres_index_afterwards.py has the others.
+        # A write to a table with a page uses several connections: test_postgres_index_afterwards.py has the other case.
         connection.execute("INSERT INTO together VALUES (1, '')")
         connection.execute("DELETE FROM together")
         yield connection
@@ -121,7 +121,7 @@ def test_a_first_connection_that_ends_when_all_are_prepared_leaves_nothing(monke
 
 @contextmanager
 def in_the_way(monkeypatch: pytest.MonkeyPatch, uri: str, server: psycopg.Connection, number: int, wants: str):
-    """Another session has the row of this number, and waits for what it wants as soon as ours are at it."""
+    """Another session locks the row of this number, and waits for the lock `wants` as soon as our sessions have it."""
     waiting: list[Future[Any]] = []
     with psycopg.connect(uri) as other, ThreadPoolExecutor(1) as pool:
         other.execute("SET deadlock_timeout = '1h'")  # so it is ours that the server finds and ends

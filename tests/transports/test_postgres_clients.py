@@ -134,7 +134,7 @@ def plain(value: Any) -> Any:
 
 
 def values_of(returned: Any, name: str, nan_is_null: bool) -> list[str]:
-    """Return one column in the order of the key, each value written out: -0.0 and NaN differ from others."""
+    """Return one column in the order of the key, each value as a string, so that -0.0 and NaN compare exactly."""
     keys, column = returned["id"].to_list(), [plain(value) for value in returned[name].to_list()]
     if name == "a_uuid":
         column = [value if value is None or value != value else str(value) for value in column]
@@ -153,7 +153,7 @@ def assert_same(entry: Transport, found: Any) -> None:
 def test_a_write_brings_every_hostile_value_through(entry: Transport, uri: str) -> None:
     with connect_of(entry)(uri) as connection:
         entry.function(connection, given(entry), TABLE)
-        assert_same(entry, stored(uri))  # while the connection is open: others see the rows already
+        assert_same(entry, stored(uri))  # while the connection is open: other sessions already see the rows
 
 
 @every(without_loss(READS))

@@ -38,7 +38,7 @@ OURS = [
 ]
 WRITES = [entry for entry in OURS if entry.operation is Operation.WRITE]
 READS = [entry for entry in OURS if entry.operation is Operation.READ]
-# What asyncpg encodes from Python dates, of which it takes the first and the last for infinite ones.
+# asyncpg encodes the dates of these from Python objects, and takes the first and the last date for infinite ones.
 OF_DATE_OBJECTS = (
     "postgres.asyncpg.write_polars_executemany",
     "postgres.asyncpg.write_pandas_executemany",

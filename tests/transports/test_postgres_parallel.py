@@ -1,4 +1,4 @@
-"""Rules of the Postgres transports over several connections: all rows or none, and one moment of the table."""
+"""Rules of the Postgres transports over several connections: all rows or none, and one snapshot of the table."""
 
 import inspect
 import threading

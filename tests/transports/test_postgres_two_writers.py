@@ -61,7 +61,7 @@ def write_whenever_told(uri: str, way: str, writer: int, start: Any, outcomes: A
 
 @contextmanager
 def two_writers(uri: str, ways: tuple[str, str]) -> Iterator[tuple[Any, Any]]:
-    """Start a process for each way; yield what starts a round, and what they say."""
+    """Start a process for each transport; yield the barrier that starts a round, and the queue of outcomes."""
     spawn = multiprocessing.get_context("spawn")
     start, outcomes = spawn.Barrier(3, timeout=BOUND_SECONDS), spawn.Queue()
     writers = [
@@ -79,7 +79,7 @@ def two_writers(uri: str, ways: tuple[str, str]) -> Iterator[tuple[Any, Any]]:
 
 
 def outcomes_of_a_round(start: Any, outcomes: Any) -> dict[str, int]:
-    """Let both write at the same moment; return who had which outcome. Fails when a writer is not done in time."""
+    """Let both write at the same time; return the writer of each outcome. Fail if a writer is not done in time."""
     start.wait()
     deadline, found = time.monotonic() + BOUND_SECONDS, {}
     try:

@@ -36,7 +36,7 @@ NEEDS_CLIENT = pytest.mark.skipif(find_spec("grpc") is None, reason="Ray's clien
 ROWS, PARTS, TABLE = 2_000, 4, 'made "by" ray'
 SPEC = store.specification("analytics_metrics")
 WITHOUT_KEY = {"postgres": "heap", "clickhouse": PLAIN}  # of ClickHouse a key refuses nothing
-# System -> how to put a part of the rows into a table, how to do it once, and what that needs.
+# System -> the functions that write a part of rows, plainly and once, and their setup.
 PLAIN_AND_ONCE = {
     "postgres": (postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
     "clickhouse": (clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
@@ -82,7 +82,7 @@ def address(system: System, lab: EmbeddedLab) -> str:
     return system.client.transport_uri(endpoint, lab.endpoints[endpoint])
 
 
-# These two come first: a process has one Ray, and that of the others stays until they are done.
+# These two come first: a process has one Ray, and that of the later tests stays until they are done.
 
 
 def test_workers_of_another_version_are_refused_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A transport, its script and its client: what a module has itself, and what it takes from `client.py` next to it."""
+"""A transport, its script and its client: the parts in its module, and those in `client.py` next to it."""
 
 import subprocess
 import sys

@@ -110,7 +110,7 @@ def below() -> list[psutil.Process]:
 
 
 def executors() -> list[psutil.Process]:
-    """The processes of executors; each has a worker's work, and the driver is none."""
+    """The processes of executors; each does a worker's work, and the driver is not one of them."""
     found = []
     for process in below():
         try:
@@ -131,7 +131,7 @@ def of(operation: Operation) -> Any:
 def test_executors_of_another_version_are_refused_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Before all others: a process has one session of Spark at a time.
+    # Before all other tests: a process has one session of Spark at a time.
     monkeypatch.setattr(workers_module, "versions", lambda names: {"python": "3.11.0", "pyspark": "1"})
     connect = connect_of(of_system("clickhouse"))
     with (

@@ -1,4 +1,4 @@
-"""Every store gives back exactly what it was given, and its query exactly the rows that numpy says."""
+"""Every store returns exactly the written data, and its query returns exactly the rows that numpy finds."""
 
 import csv
 import functools
@@ -68,7 +68,7 @@ def opened(store, folder):
 
 
 def create(store, handle, table):
-    """Create the store from a table, turned into what its protocol starts from."""
+    """Create the store from a table in the form that its protocol takes."""
     entry = operation(store, "create")
     data = table if entry.frame == "pyarrow" else table.to_pylist()
     if entry.frame == "tuples":
@@ -77,7 +77,7 @@ def create(store, handle, table):
 
 
 def fetch(store, handle, name):
-    """Return what `read` or `query` returns as rows in a fixed order, without the numbers some stores give them."""
+    """Return the result of `read` or `query` as rows in a fixed order, without the row numbers of some stores."""
     entry = operation(store, name)
     returned = entry.function(handle)
     if entry.frame == "tuples":

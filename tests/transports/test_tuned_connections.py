@@ -37,9 +37,9 @@ Calls = dict[str, Callable[[], object]]
 
 
 def in_any_order(calls: Calls, check: Callable[[str], None]) -> None:
-    """Make every call about as often as the others, more than a hundred in all, each after every other.
+    """Make every call about equally often, more than a hundred in all, each after every other call.
 
-    Before them a table changes some times without a refusal between: only so a client keeps what it has prepared.
+    Before them a table changes some times without a refusal between: only then a client keeps its prepared statements.
     """
     order = [name for name in calls for _ in range(-(-CALLS // len(calls)))]
     random.Random(20260407).shuffle(order)

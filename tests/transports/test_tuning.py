@@ -1,4 +1,4 @@
-"""Every job of the tuning suite does what its name says, with every value of its parameters."""
+"""Every job of the tuning suite does the work that its name says, with every value of its parameters."""
 
 import re
 import threading

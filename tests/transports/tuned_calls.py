@@ -42,7 +42,7 @@ def writing(name: str, module: ModuleType, connection: Any, table: str, folder: 
 
 
 def hurried(monkeypatch: pytest.MonkeyPatch, entry: Transport) -> None:
-    """Have a transport, or the library that it is over, wait for a lock for a moment alone."""
+    """Have a transport, or its library, wait for a lock only for a short time."""
     for module in (inspect.getmodule(entry.function), postgres_read, postgres_write):
         if hasattr(module, "LOCK_TIMEOUT"):
             monkeypatch.setattr(module, "LOCK_TIMEOUT", "100ms")

@@ -75,7 +75,7 @@ print({
 
 @pytest.fixture(scope="module")
 def bodies(tmp_path_factory):
-    """The figures of six bodies, in a process that did nothing else: others reuse memory of earlier tests."""
+    """The figures of six bodies, in a process that did nothing else: a used process would reuse memory."""
     path = tmp_path_factory.mktemp("bodies") / "data"
     path.write_bytes(bytes(32 * MB))
     done = subprocess.run((sys.executable, "-c", BODIES, str(path)), capture_output=True, text=True, check=True)

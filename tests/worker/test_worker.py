@@ -315,7 +315,7 @@ def ends(worker, alive):
 
 
 def executed(lab: Lab, function: str, module: str = "up", **more: object) -> tuple[DatabaseAnswer, list[int]]:
-    """Run a made-up transport; return what came out and how many events there were at every pause."""
+    """Run a made-up transport; return its answer and the number of events at every pause."""
     pauses: list[int] = []
     job = replace(lab.job(function, module), **more)
     found = lab.run(job, paused=lambda: pauses.append(len(lab.events()[0])))

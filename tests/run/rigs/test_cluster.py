@@ -73,15 +73,15 @@ PLAIN = {"postgres.dask.load_copy", "clickhouse.dask.load_insert"}
 BY_PARTS = {"postgres.dask.unload_by_parts", "clickhouse.dask.unload_by_parts"}
 ONCE = {"postgres.dask.load_copy_once", "clickhouse.dask.load_insert_once"}
 ONE_MOMENT = {"postgres.dask.unload_one_moment", "clickhouse.dask.unload_one_moment"}
-TOO_LATE = "no worker was killed"  # in the moment between its commit and its word to the engine
+TOO_LATE = "no worker was killed"  # in the short time between its commit and its word to the engine
 TRIES = 3
 
 
 @pytest.mark.long
-@pytest.mark.alone  # on a busy machine a moment is over before it is seen
+@pytest.mark.alone  # on a busy machine the right time is over before the test sees it
 @pytest.mark.timeout(2_000)
 def test_killed_workers_and_changed_tables_come_out_as_they_should(lab_process, environment, tmp_path):
-    """Rows that are there twice, or of two points in time, are seen in some tries; never of careful transports."""
+    """Some tries see rows twice, or rows of two points in time; careful transports never show either."""
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "beside.toml").write_text(SUITE)
     still = PLAIN | BY_PARTS | ONCE | ONE_MOMENT

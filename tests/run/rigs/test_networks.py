@@ -1,4 +1,4 @@
-"""The part of the rig of databases that says what lies between a worker and its server: a link, or TLS."""
+"""The part of the rig of databases that puts a link or TLS between a worker and its server."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Cases that a rig refuses in one line before it makes anything, and what it starts nothing for."""
+"""Cases that a rig refuses in one line before it makes anything, and cases for which it starts no server."""
 
 from collections import namedtuple
 from functools import partial

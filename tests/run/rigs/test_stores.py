@@ -65,7 +65,7 @@ BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
 
 @pytest.fixture
 def made_up(tmp_path, monkeypatch):
-    """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
+    """Have the stores `made.pyarrow`, which are good except for the fault in a name, and `made.polars`, made wrong."""
     made = MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN)
     made.join(monkeypatch)
     monkeypatch.setattr(stores, "execute", partial(execute, command=made.command))  # which makes the stores to read

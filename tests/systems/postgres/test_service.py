@@ -1,4 +1,4 @@
-"""The embedded Postgres: what differs from the server's defaults, who may connect, and where it can run."""
+"""The embedded Postgres: its differences from the server's defaults, its access rules, and where it can run."""
 
 import os
 import re
@@ -30,7 +30,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run P
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that every account can reach; pytest's own is closed to others."""
+    """A folder that every account can reach; pytest's own is closed to other accounts."""
     path = Path(tempfile.mkdtemp(prefix="lab-test-"))
     path.chmod(0o755)
     yield path

@@ -1,4 +1,4 @@
-"""The worker with made-up stores and files: what it calls in which order, hands over, and takes for no answer."""
+"""The worker with made-up stores and files: the order of its calls, the data that it hands over, wrong answers."""
 
 from dataclasses import replace
 
@@ -133,7 +133,7 @@ def test_an_answer_of_a_wrong_type_is_a_mismatch_and_leaves_no_frame(made):
 
 @pytest.fixture
 def hand_over(tmp_path):
-    """Hand over what a store returned, as the worker does; returns the answer and the rows that were left."""
+    """Hand over the data that a store returned, as the worker does; return the answer and the rows that were left."""
 
     def call(frame, returned):
         entry = replace(registry.one("stores_published.sqlite.read"), frame=frame)

@@ -76,7 +76,7 @@ def test_each_way_to_give_a_password_works(gateway):
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port)) as connection:
         connection.request("GET", target)
         assert connection.getresponse().read() == b"1\n"
-    assert gateway.ask("SELECT 1", **params).status == 200  # the default user, who has no password
+    assert gateway.ask("SELECT 1", **params).status == 200  # the default user has no password
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_missing_database_is_refused_with_code_81(gateway):
 
 
 def stream_with_error(gateway, format, **params):
-    """Ask for a stream that breaks after several megabytes; returns what came, and whether it ended cleanly."""
+    """Ask for a stream that breaks after several megabytes; return the received data, and whether it ended cleanly."""
     query = f"SELECT number, throwIf(number = 900000, 'too much') FROM numbers(1000000) FORMAT {format}"
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port, timeout=60)) as connection:
         target = "/?max_threads=1&" + "&".join(f"{name}={value}" for name, value in params.items())

@@ -88,7 +88,7 @@ def test_many_clients_that_leave_leak_neither_threads_nor_files(gateway):
         files.append(process.num_fds())
     # The engine's own pool of threads may still grow; a thread and a session left behind by each would be ten a round.
     assert threads[2] <= threads[0] + 15
-    until(lambda: process.num_fds() <= files[0] + 30)  # the engine itself opens some for a moment
+    until(lambda: process.num_fds() <= files[0] + 30)  # the engine itself opens some for a short time
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def elsewhere(gateway):
-    """Run queries in an engine of another process; {table:...} stands for a table behind the gateway."""
+    """Run queries in an engine of another process; {table:...} becomes a table behind the gateway."""
 
     def run(*queries, password=gateway.password):
         address = f"'127.0.0.1:{gateway.native_port}'"
