@@ -1,8 +1,7 @@
 """The known losses of transports (their `lossy`): the file `losses.json` in a system's folder of transports.
 
-`lab verify --update` writes these files, and the tests expect exactly these losses. Transports that lose the same are
-listed together, each with its id in a line, and so are the kinds, by their fate: `changed`, `refused`, `hangs` or
-`crashes`.
+`lab verify --update` writes these files, and the tests expect exactly these losses. Transports with equal losses are
+listed together, each id in a line. So are the kinds, by their fate: `changed`, `refused`, `hangs` or `crashes`.
 """
 
 import json

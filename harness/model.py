@@ -223,7 +223,7 @@ def texts(label: str) -> dict[str, str]:
 
 
 def require_utf_8(path: Path, what: str) -> None:
-    """Raise ValueError, which says what to rename, for a path that is not UTF-8: not every library opens it."""
+    """Raise ValueError, which names the part to rename, for a path that is not UTF-8: not every library opens it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

@@ -69,8 +69,8 @@ def transport(
     """Register a function as a transport of a dataframe; the function itself is returned unchanged.
 
     Its id is `<system>.<client>.<function>`: the folder of the system, the module or folder of the client in it, and
-    the function. The name of a module within a client's folder is not part of the id. `path` and `payload` say how the
-    data goes and as what.
+    the function. The name of a module within a client's folder is not part of the id. `path` is the route of the data,
+    and `payload` is their form.
 
     The transport's module, otherwise `client.py` in its client's folder, has `connect`, a (sync or async) context
     manager. It gets an address (databases) or a folder (files, stores) and yields the functions' first argument.
@@ -95,8 +95,8 @@ def transport(
     library. `requires` are further modules, which these packages import only when they are used. `settings` are the
     server settings that the transport pins and that change its result; they are recorded with every run. `atomic` says
     that a write leaves rows if a connection breaks: "no" or "per connection". The tests break one connection of each
-    write. With `control` the function is registered a second time, under its id with the suffix `_control`: an A/A
-    pair, for which every report says whether it tied.
+    write. With `control` the function is registered a second time, under its id with the suffix `_control`. Every
+    report says whether this A/A pair tied.
 
     Which kinds of values do not arrive unchanged is in the system's `losses.json` (see `harness.declared_losses`).
 

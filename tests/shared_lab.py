@@ -1,7 +1,7 @@
 """One embedded lab for all processes of pytest-xdist: the first that asks has the controller start it.
 
-The controller is the parent of its servers: a process of tests that is killed takes nothing along, and when the
-controller ends, however that comes, the keepers of the servers end them.
+The controller is the parent of its servers, so a killed process of tests does not stop them. When the controller ends,
+in any way, the keepers of the servers end them.
 """
 
 import secrets
@@ -20,7 +20,7 @@ Where = tuple[str, int, bytes]
 
 
 class SharedLab(EmbeddedLab):
-    """The lab of another process, for tests that need nothing but its addresses: no test may stop its servers."""
+    """The lab of another process, for tests that need only its addresses: no test may stop its servers."""
 
     def __init__(self, folder: Path, endpoints: dict[str, str]) -> None:
         super().__init__(folder)

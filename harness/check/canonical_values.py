@@ -16,7 +16,7 @@ _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0"
 
 
 def canonical_value(value: Scalar, logical: str) -> Scalar:
-    """Return what polars accepts for one object or string of such a type. Raises ValueError, TypeError."""
+    """Return the value that polars accepts for one object or string of such a type. Raises ValueError, TypeError."""
     if logical in INTEGERS:
         return _integer(value)
     return _MADE[plain(logical)](value, logical)

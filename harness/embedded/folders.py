@@ -2,7 +2,7 @@
 
 The lock is a flock on a file in the folder, held by the lab's process and by its keepers. When all of them are gone,
 even by `kill -9`, the kernel has released it. The next lab can then tell a left-over folder from one in use. The lock
-is on a file open for writing, not on the folder: NFS turns flock into a lock of a file's bytes, and locks nothing else.
+is on a file open for writing, not on the folder. NFS turns flock into a lock of a file's bytes, and locks nothing else.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ LOCK = ".lock"  # in a lab's folder: see folders.py
 
 
 class ServiceError(RuntimeError):
-    """A service of the embedded lab cannot be found, started or restarted; the message says what to do."""
+    """A service of the embedded lab cannot be found, started or restarted; the message has the fix."""
 
 
 @dataclass(frozen=True)

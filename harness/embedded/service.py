@@ -18,10 +18,11 @@ class Service:
     """The description of a service.
 
     `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is ready when its
-    `ready_file` exists and `is_ready(folder)` is true. `release(folder)` frees what a killed service leaves outside its
-    folder. `programs` are the names of its processes if those do not keep the HOME they got. `reachable(folder)` is the
-    folder itself, or another one if the account of its processes cannot reach it. `last_words` occur in the log line
-    that gives the reason when it exits by itself. `said` is an installed program's version string.
+    `ready_file` exists and `is_ready(folder)` is true. `release(folder)` frees the resources that a killed service
+    leaves outside its folder. `programs` are the names of its processes if those do not keep the HOME they got.
+    `reachable(folder)` is the folder itself, or another one if the account of its processes cannot reach it.
+    `last_words` occur in the log line that gives the reason when it exits by itself. `said` is an installed program's
+    version string.
     """
 
     ports: int

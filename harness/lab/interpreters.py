@@ -1,8 +1,8 @@
 """Clients whose pinned versions conflict with the lab's: each is imported in its own environment.
 
-Such an environment is made of a lock file, requirements-<name>.lock, by `make engine ENGINE=<name>`. It has only the
-client and what that requires. A worker there imports the lab's package through a link in its working directory, which
-makes nothing else of the lab importable. The parent's environment does not change.
+`make engine ENGINE=<name>` makes such an environment from a lock file, requirements-<name>.lock. It has only the client
+and its requirements. A worker there imports the lab's package through a link in its working directory. The worker can
+import nothing else of the lab, and the parent's environment does not change.
 
 Daft's pins conflict with the lab's, so that only its environment has it. A client that holds back a package of the lab
 (`held_back` of its system) is in the lab's own environment, too. Once its environment is made it is imported there, and

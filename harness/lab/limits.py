@@ -36,7 +36,7 @@ class Probe:
     mbit_per_s_received: float
 
     def off(self, asked: Limits, late_ms: float) -> str:
-        """Describe what differs from the request by more than TOLERANCE; empty if nothing does.
+        """Describe the values that differ from the request by more than TOLERANCE; empty if none does.
 
         The round trip may also be longer by `late_ms`.
         """

@@ -28,7 +28,7 @@ from harness.machine.stopping import on_signals
 from harness.model import LabError, Server
 from harness.settings import Settings
 
-_TRIES = 8  # tries before a link counts as off: other processes may keep the cores busy for a moment
+_TRIES = 8  # tries before a link counts as off: other processes may keep the cores busy for a short time
 _MESSAGES, _MESSAGES_MS = (4, 30), 100  # messages per try: as many as fit into this time, within these bounds
 _SECONDS_OF_BYTES = 0.1  # seconds of a limited link's bytes, sent per try in each direction
 _MOST_BYTES = 25_000_000  # bytes per try at most

@@ -50,7 +50,7 @@ class NoWire(LabError):
 
 
 def lacking() -> str:
-    """Name what this machine lacks for a wire, as far as a check without a trial shows; empty if nothing."""
+    """Name the features that this machine lacks for a wire, as far as a check without a trial shows; empty if none."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "it takes Linux and root"
     missing = [name for name in _TOOLS if not shutil.which(name, path=_PATH)]

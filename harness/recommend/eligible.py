@@ -79,7 +79,7 @@ def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
 
 
 def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
-    """Say why no transport may race: the values of the data, what the user excluded, or both."""
+    """Say why no transport may race: the values of the data, the user's exclusions, or both."""
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]
     if not unwanted:

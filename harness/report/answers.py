@@ -290,7 +290,7 @@ HERO = "directions"  # the picture that a report opens with
 
 @dataclass(frozen=True)
 class Dot:
-    """A transport in the picture of a direction: its role there, seconds and what it says."""
+    """A transport in the picture of a direction: its role there, seconds and label."""
 
     role: str
     seconds: float

@@ -81,7 +81,7 @@ WINNER = "each cell names the fastest transport whose values came back exact, an
 FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, or a gap beside"
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
-_WIDTH, _HEIGHT = 430, 320  # pixels: a telephone has room for as many
+_WIDTH, _HEIGHT = 430, 320  # pixels: a telephone is wide enough for these
 _LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and from one line of a text to the next
 _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
 _KEY = 14  # pixels: of the shape before a name
@@ -837,7 +837,7 @@ def _cells(
 ) -> Spec:
     """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words.
 
-    Columns that have no room next to each other are drawn in several tables, one below the other.
+    Columns that do not fit next to each other are drawn in several tables, one below the other.
     """
     longest = max(map(len, _WORD.findall(" ".join([*columns, *(words for _, _, words, *_ in cells)]))), default=0)
     parts = math.ceil(len(columns) / max(1, _WIDTH // (longest * _LETTER + 8)))

@@ -1,17 +1,17 @@
-"""Where the fastest transport of a direction changes with the rows, and what calls and rows cost.
+"""Where the fastest transport of a direction changes with the rows, and the costs of calls and rows.
 
-At each measured number of rows, several transports may be the fastest: those of rank 1 among the exact ones, which no
-other transport is shown to beat. A direction names as few of them as possible, so it never reports a change that no run
-shows. Two curves are straight lines in seconds between the medians of neighbouring sizes. They cross at the last number
-of rows where the second one becomes the faster. The interval of a crossing comes from times drawn within the interval
-of each size (see `intervals`). It may be open, because the lab knows nothing beyond the measured sizes.
+At each measured number of rows, several transports may be the fastest: the exact ones of rank 1. No other transport is
+shown to beat these. A direction names as few of them as possible, so it never reports a change that no run shows. Two
+curves are straight lines in seconds between the medians of neighbouring sizes. They cross at the last number of rows
+where the second one becomes the faster. The interval of a crossing comes from times drawn within the interval of each
+size (see `intervals`). It may be open, because the lab knows nothing beyond the measured sizes.
 
 The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1). A transport reaches half
-of its largest rate at fixed / marginal rows. The model is fitted to the medians at each number of rows as a generalized
-linear model with a constant coefficient of variation, by iteratively reweighted least squares (P. McCullagh & J. A.
-Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8). An error counts as a share of the line's value. Neither
-cost is below zero. Intervals are the middle of the lines through times drawn in the same way. `off` says how far a
-transport is from its straight line.
+of its largest rate at fixed / marginal rows. The lab fits a generalized linear model with a constant coefficient of
+variation to the medians at each number of rows, by iteratively reweighted least squares. See P. McCullagh & J. A.
+Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8. An error counts as a share of the line's value. Neither cost
+is below zero. Intervals are the middle of the lines through times drawn in the same way. `off` says how far a transport
+is from its straight line.
 """
 
 from __future__ import annotations

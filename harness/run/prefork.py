@@ -1,8 +1,8 @@
 """The worker of the next run, started and its clients imported while the last result is verified.
 
 Starting and importing take half a second, in which the parent would only wait. Nothing runs during a timed call. This
-module starts a worker when the previous worker's timing has ended. It imports what its transport needs, and then waits
-idly for its job. An import that fails is not reported here, because the job fails on it again.
+module starts a worker when the previous worker's timing has ended. The worker imports the modules of its transport, and
+then waits idly for its job. A failed import is not reported here, because the job fails on it again.
 """
 
 from __future__ import annotations

@@ -23,5 +23,5 @@ def runs(transport, times, experiment="sizes", **more):
 
 
 def line(fixed, marginal, sizes, scatter=(0.98, 1.0, 1.02)):
-    """Seconds by rows of a transport with `fixed` cost a call and `marginal` a row, one for each factor of `scatter`."""
+    """Seconds by rows of a transport with these costs of a call and of a row, one for each factor of `scatter`."""
     return {rows: [(fixed + marginal * rows) * factor for factor in scatter] for rows in sizes}

@@ -6,7 +6,7 @@ It is set up like the one from the wheel (`service.py`), with these differences:
 |-----------------------------------|------------|-----------------------------------------------------------------|
 | initdb's locale, before 17        | C          | no provider `builtin` yet; text has the same order              |
 | shared_preload_libraries          | pg_parquet | where it is installed, and CREATE EXTENSION in `lab`            |
-| folder `io`                       | the lab's  | what pg_parquet's transports share with the server              |
+| folder `io`                       | the lab's  | pg_parquet's transports share their files with the server       |
 """
 
 from __future__ import annotations

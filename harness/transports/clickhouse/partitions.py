@@ -75,7 +75,7 @@ def staging_of(uri, table):
 
 @contextmanager
 def one_moment(uri, table):
-    """Yield the name of a clone of a table: its rows at this moment, for the block.
+    """Yield the name of a clone of a table with its current rows, for the block.
 
     The clone's parts are links to the same files, so it takes no time and no space. ClickHouse has no snapshot that
     several connections share, and the server may merge away a part that a query names.

@@ -119,8 +119,8 @@ def read_polars_copy_expert(connection, table):
 def read_pandas_copy_expert(connection, table):
     """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with pandas.read_csv.
 
-    Text crosses the wire, and pandas guesses the types from it: a column of digits becomes a number, an empty string
-    and words such as "NA" or "null" a missing value. A date stays a string.
+    Text crosses the wire, and pandas guesses the types from it. A column of digits becomes a number. An empty string
+    and words such as "NA" or "null" become missing values. A date stays a string.
     """
     import pandas as pd
 

@@ -6,7 +6,7 @@ from harness.registry import transport
 from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
-# What DESCRIBE returns for one table, for all tables in one query.
+# The result of DESCRIBE for all tables in one query.
 _TABLES = """
 SELECT table, groupArray((position, name, type)) FROM system.columns
 WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'MATERIALIZED') GROUP BY table

@@ -8,7 +8,7 @@ from harness.transports.parts import batches, gathered, write_part
 
 connect = sessionless
 
-INSERT_ROWS = 500_000  # rows of one INSERT: half of what a server puts into one block
+INSERT_ROWS = 500_000  # rows of one INSERT: half of a server's default block
 GROUP_ROWS = 32_768  # rows of a row group: the server sends blocks of about 8,000
 
 

@@ -109,7 +109,7 @@ def write_pandas_copy_csv_slices(connection, frame, table):
 
 @contextmanager
 def _key_remade(connection, table):
-    """Drop a table's primary key and add it again, in one transaction: others can read the table after its end.
+    """Drop a table's primary key and add it again, in one transaction: other sessions can read the table afterwards.
 
     https://www.postgresql.org/docs/current/populate.html
     """
