@@ -78,7 +78,7 @@ ATOMIC = ("yes", "no", "per connection")
 class Transport:
     """A function that moves a dataframe, and its declarations.
 
-    `id` is `<system>.<client>.<function>`: the system's folder, in it the client's module or folder, and the function.
+    `id` is `<system>.<client>.<function>`: the system's folder, the client's module or folder in it, and the function.
     `endpoint` names the address for `connect` if that is a database's (see `harness.address.Address`). Transports of
     files and stores get a folder instead. `frame` is the data's form in memory: `polars`, `pandas`, `pyarrow`, `dicts`,
     `tuples`, `bytes`. It is `table` or `sorted table` if they are already on the server, and empty if there are none.

@@ -23,7 +23,7 @@ def told(text: str, known: dict[str, str]) -> str:
 
 
 class Runner:
-    """Runs the steps of the action that are commands, without those that use other actions."""
+    """Runs the command steps of the action, without those that use other actions."""
 
     def __init__(self, folder: Path, datasets: Path) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class Runner:
         }
 
     def run(self, **inputs: str) -> tuple[int, str, Path]:
-        """Return the status, the summary and the folder that the action says is the run's."""
+        """Return the status, the summary and the run's folder, as the action reports it."""
         for name in ("output", "summary"):
             (self.folder / name).write_text("")
         given = {name: inputs.get(name.replace("-", "_"), of["default"]) for name, of in ACTION["inputs"].items()}

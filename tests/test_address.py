@@ -1,4 +1,4 @@
-"""Addresses: a wrong URI is one line without its password, and no password stays in any text."""
+"""Addresses: a wrong URI causes one line without its password, and no output has a password."""
 
 import socket
 from dataclasses import replace
@@ -15,7 +15,7 @@ POSTGRES = address.Address("here", "postgres_uri", "", ("postgresql", "postgres"
 
 @pytest.fixture
 def silent_port():
-    """A loopback port on which no process listens; it stays bound, so that none can take it."""
+    """A loopback port on which no process listens; it stays bound, so that no process can take it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A few faults of the campaign (`python -m benchmarks.faults` has all of them): none costs a row or leaves a thing."""
+"""A few faults of the campaign (`python -m benchmarks.faults` has all of them): none loses a row or leaves remains."""
 
 import tempfile
 from pathlib import Path

@@ -206,7 +206,7 @@ def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_r
 
 
 def _published_of_the_reference(folder: Path) -> Path:
-    """Return a run's folder with the published transports of the reference run of matrix, which take a report least."""
+    """Return a run's folder with only the published transports of the reference run of matrix, for a fast report."""
     run, reference = folder / "run", Path(REFERENCE.format("matrix"))
     run.mkdir()
     shutil.copy(reference / "environment.json", run)

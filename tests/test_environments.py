@@ -205,7 +205,7 @@ def test_an_installation_refuses_a_python_or_machine_that_clients_have_no_wheels
 
 @pytest.mark.parametrize("version", ["3.11", "3.14"])
 def test_pythons_between_both_ends_are_taken(tmp_path: Path, version: str) -> None:
-    """Every later command fails, with a python that does nothing else."""
+    """Every later command fails, with a python that only fails."""
     done = installed_with(tmp_path, version, "darwin", "arm64")
     assert "lab: installing into" in done.stdout
     assert "expected" not in done.stderr

@@ -145,7 +145,7 @@ def test_the_wheel_has_every_file_of_the_package_and_of_the_suites(site: Path) -
 
 @pytest.mark.process
 def test_an_editable_install_has_the_suites_of_the_checkout_alone(tmp_path: Path) -> None:
-    """A second copy, made once and never changed, would be a trap."""
+    """A second copy that never changes would mislead."""
     code = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
     subprocess.run((sys.executable, "-c", code, str(tmp_path)), cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

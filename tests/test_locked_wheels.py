@@ -19,7 +19,7 @@ SOURCES = {"x86_64": _PYTHON, "aarch64": _PYTHON | {"zstd"}}
 @pytest.mark.long
 @pytest.mark.parametrize("processor", SOURCES)
 def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
-    """Asks the package index, as a build of the image would. glibc 2.41 is Debian 13's."""
+    """The test asks the package index, as a build of the image does. glibc 2.41 is Debian 13's."""
     python = re.search(r"python:(\d+\.\d+)-slim-trixie", (ROOT / "images/harness/Dockerfile").read_text())[1]
     locked = {name: text for lock in ("requirements.lock", *ENGINES) for name, text in entries(lock).items()}
     wheels = [text for name, text in locked.items() if name not in SOURCES[processor]]

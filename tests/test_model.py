@@ -18,7 +18,7 @@ COMES_THROUGH = {Fate.EXACT, Fate.CONVERTED}
     ],
 )
 def test_a_fate_is_as_wanted_where_it_is_declared_and_otherwise_where_values_come_through(wanted, right):
-    """A pair that was not tried refutes nothing; one that the reference client cannot vouch for is never right."""
+    """A pair that was not tried refutes nothing; one that the reference client cannot verify is never right."""
     found = {fate for fate in Fate if Finding(WAY, "one_row", fate, wanted).as_wanted}
     assert found == right | {Fate.UNAVAILABLE}
 

@@ -1,4 +1,4 @@
-"""Stores on disk, read for verification by a library other than the writer's where one exists."""
+"""Stores on disk, read for verification by a library other than the writer's if one exists."""
 
 from __future__ import annotations
 

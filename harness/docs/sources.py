@@ -25,7 +25,7 @@ def write(place: Path, transports: Iterable[str]) -> None:
 
 
 def changed(transports: Iterable[str], place: Path) -> list[str]:
-    """Return those whose code is not that of the run in a folder, or of which it says nothing."""
+    """Return the transports whose code differs from that of the run in a folder, or that the run does not mention."""
     known = json.loads((place / FILE).read_text("utf-8")) if (place / FILE).is_file() else {}
     return [name for name in transports if known.get(name) != digest(registry.one(name))]
 

@@ -35,7 +35,7 @@ def findings(
     """Return the findings on those kinds that arrived as they should. `worker` returns a living one."""
     coming = [kind for kind in kinds if not pair.wanted(entry, kind)]
     sought = [kind for kind in coming if not of_system.verdict(kind)]
-    if len(sought) < len(coming):  # the server may be the reason that nothing is verifiable
+    if len(sought) < len(coming):  # the server may be the reason why no pair is verifiable
         of_system.reference.greet()
     reads = entry.operation is Operation.READ
     together = tuple(kind for kind in sought if gathering.fits(tables.one(kind, entry.system), reads))

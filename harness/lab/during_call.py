@@ -14,7 +14,7 @@ from harness.model import Connection as ClientConnection
 from harness.systems.system import System
 
 _END_SECONDS = 10.0
-_LOOK_SECONDS = 0.5  # between two checks of processes' memory, each of which takes milliseconds per process
+_LOOK_SECONDS = 0.5  # between two checks of processes' memory; a check takes milliseconds per process
 _AWAIT_SECONDS = 0.02  # between two checks for the first connection: a starting engine needs the cores itself
 _KILL_SECONDS = 0.0005  # between two checks after that
 _CHANGE_SECONDS = 0.05

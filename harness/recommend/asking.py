@@ -31,7 +31,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:
-    """Return the request with the usual transports; `resume` is the id or folder of a race of the same data.
+    """Return the request with the default transports; `resume` is the id or folder of a race of the same data.
 
     Raises LabError for an impossible budget, or if no such race exists.
     """

@@ -17,7 +17,7 @@ BUDGET = 180.0  # seconds, if a person asks for no other
 FIRST_GUESS = 0.35  # seconds of overhead of a call, before any run
 OUTLYING = 2.0  # times the median of all: a single run counts no more
 FEWEST = 3  # transports that the budget leaves in the race
-SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
+SHARPEST = 0.5  # the ratio of sequential halving: the share of the field that goes on after a pass of all
 RESERVE = 0.1  # of the time left: runs scatter
 
 

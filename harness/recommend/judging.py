@@ -189,7 +189,7 @@ def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Int
 
 
 def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
-    """Return the figure of a usual transport at the largest number of rows that it ran, next to the fastest there."""
+    """Return the figure of a default transport at its largest number of rows, next to the fastest there."""
     rows = max(size for of, size in found if of == name)
     best = min(race.told[rows], key=lambda one: mean(race.told[rows][one]))
     return _figure(found[name, rows], found[best, rows], race.spread)

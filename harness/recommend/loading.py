@@ -116,7 +116,7 @@ def _with_columns(made: Iterable[str]) -> str:
 
 
 def _one_file(data: UserData, path: str) -> list[str]:
-    """Return the lines that read a file: through Arrow where polars does not know a zone or so many digits."""
+    """Return the lines that read a file: through Arrow if polars does not know a zone or such wide decimals."""
     program = data.program
     lines = [line.format(path) for line in program.lines]
     if lines[-1].startswith("frame = "):
@@ -151,7 +151,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
     wanted = polars_dtype(logical)
     column = f"frame[{name!r}]"
     if isinstance(given, pl.BaseExtension):
-        if "uuid" in str(given):  # Arrow's type for them, of which polars takes the bytes
+        if "uuid" in str(given):  # Arrow's type for them: polars takes its bytes
             return _as_texts(column, logical)
         if is_wide(logical) and not asked:
             return ""  # they are strings already

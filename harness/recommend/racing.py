@@ -84,7 +84,7 @@ class Racing:
     waiting: deque[Turn] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        """Tell the race how much of the budget is left: from now on it goes by this clock."""
+        """Tell the race how much of the budget is left: from now on this clock counts."""
         self.race.left = self._seconds_left
 
     def _seconds_left(self) -> float:
@@ -205,7 +205,7 @@ class Racing:
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
     """Start the lab for a race. Raises LabError if none may race or the budget is too small; raises as `open_run`."""
     eligible, left_out = divided(asked)
-    if not settings.s3_endpoint:  # none is started for a race, which would compile it first
+    if not settings.s3_endpoint:  # a race starts no S3 server, because it might have to compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}

@@ -80,7 +80,7 @@ class Leaders:
 
     @property
     def shown(self) -> tuple[Summary | None, Summary | None, Summary | None]:
-        """The usual one that the suite names first, the fastest from PyPI and the fastest of all."""
+        """The default transport, the fastest from PyPI and the fastest of all."""
         usual = self.usual[0].case if self.usual else None
         return usual, self.from_pypi.case if self.from_pypi else None, self.fastest
 
@@ -133,7 +133,7 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
 
 
 def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]:
-    """Return the cases of usual transports, in the order of the ids and globs that name these, each once."""
+    """Return the cases of default transports, in the order of the ids and globs that name these, each once."""
     named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
     return list(named.values())
 

@@ -472,7 +472,7 @@ def _height(label: str) -> int:
 
 
 def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: float, left: int) -> Spec:
-    """Return the names of bars, the last line of each so many pixels below the middle of its place."""
+    """Return the names of bars; the last line of each is this many pixels below the middle of its place."""
     names = [
         {"y": number, "text": label, "quiet": one}
         for number, (label, one) in enumerate(zip(labels, quiet, strict=True))
@@ -484,7 +484,7 @@ def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: floa
 
 
 _LINE = {"type": "text", "baseline": "middle", "align": "left"}
-# Of a text of several lines the middle is where it belongs.
+# A string of several lines has its middle at its place.
 _WORDS = {"type": "text", "baseline": "middle", "dy": {"expr": "6.5 - 6.5 * length(split(datum.text, '\\n'))"}}
 
 
@@ -555,7 +555,7 @@ def _lines(
 
 
 def _along(what: Quantity, places: Collection[str | float], found: Sequence[float], log: bool) -> Spec:
-    """Return the axis of conditions: numbers, or names that are broken where they would run into each other."""
+    """Return the axis of conditions: numbers, or names with line breaks so that they do not overlap."""
     numbers = sorted(place for place in places if isinstance(place, float))
     if len(numbers) < len(places):
         names = [_category(place) for place in sorted(places, key=_sorted_place)]
@@ -732,7 +732,7 @@ def _crossed(colour: str, x: tuple[float, Interval | None], y: tuple[float, Inte
 def _crosses(
     marks: Sequence[_Mark], looks: _Looks, across: Quantity, up: Quantity, log: bool, face: Spec | None
 ) -> Spec:
-    """Draw marks at two figures, and thin bars from end to end of both where they have ends."""
+    """Draw marks at two figures, and thin bars from end to end of both if they have ends."""
     x, y = (
         _axis(what, [mark[end] for mark in marks for end in ends if mark.get(end, -1) >= 0], log)
         for what, ends in ((across, ("x", "left", "right")), (up, ("y", "low", "high")))
@@ -792,7 +792,7 @@ def _capital(words: str) -> str:
 
 
 def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a grid, also where no run is ok: the grid shows that, too."""
+    """Draw the cells of a grid, also without an ok run: the grid shows that, too."""
     found = outcomes(picture, about)
     if not found.lines:
         return None

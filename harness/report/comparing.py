@@ -65,7 +65,7 @@ class Compared:
 
     @property
     def geometric_mean(self) -> float | None:
-        """Of all ratios, also of those that show nothing; None where there are none."""
+        """The geometric mean of all ratios, also of those that show no difference; None without ratios."""
         return statistics.geometric_mean(line.ratio for line in self.lines) if self.lines else None
 
 

@@ -107,8 +107,8 @@ FEWEST_SIZES = 4  # numbers of rows: two or three do not show whether a curve is
 class Cost:
     """The cost of a transport: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
 
-    Intervals are None where nothing is known of the scatter. `off` is how many times as large as the other the line or
-    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows.
+    Intervals are None if the scatter is unknown. `off` is the largest factor between the line and a median: 1.1 is
+    10 %. `sizes` are the numbers of rows.
     """
 
     transport: str
@@ -126,7 +126,7 @@ class Cost:
         return self.fixed / self.marginal if self.marginal else None
 
     def seconds(self, rows: float) -> float:
-        """Return the seconds that the line says for so many rows."""
+        """Return the line's seconds for a number of rows."""
         return self.fixed + self.marginal * rows
 
 
@@ -165,7 +165,7 @@ def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
     spread = ones * eachs - both * both
     fixed = (eachs * of_one - both * of_each) / spread
     slope = (ones * of_each - both * of_one) / spread
-    # All entries are above 0, so that both cannot be below 0; where one is, the best line has 0 there.
+    # All entries are above 0, so that both cannot be below 0. If one is, it is 0 in the best line.
     falls, below = slope < 0, fixed < 0
     return (
         np.where(below, 0.0, np.where(falls, of_one / ones, fixed)),
@@ -233,7 +233,7 @@ class Crossing:
 class Winners:
     """The fastest transports of a direction from the fewest rows to the most, and the crossings between them.
 
-    `alone` says that only one transport brings every value back exact, so that no other competes with it.
+    `alone` says that only one transport returns every value exactly, so that no other competes with it.
     """
 
     direction: Direction
@@ -339,7 +339,7 @@ def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) ->
 
 
 def _faster(one: Curve, other: Curve, rows: int) -> bool:
-    """Say whether the first is shown to be faster than the second at so many rows."""
+    """Say whether the first is shown to be faster than the second at a number of rows."""
     if rows not in one or rows not in other:
         return False
     return slower(other[rows].estimate, one[rows].estimate)
@@ -374,7 +374,7 @@ class Curves:
 
 
 def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
-    """Return the conclusions from curves, for the experiments of which the suite wants crossings."""
+    """Return the conclusions from curves, for the experiments whose crossings the suite requests."""
     found = directions(summaries, suite.crossings.experiments) if suite.crossings else []
     return Curves(tuple(filter(None, map(winners, found))), tuple(costs(found)))
 
@@ -425,7 +425,7 @@ def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
 
 
 def subject(one: Direction, among: Sequence[Direction]) -> str:
-    """Name a direction: its two ends, and the data and parameters that not all directions share."""
+    """Name a direction: its two ends, and the data and parameters that differ among the directions."""
     words = [route(one)]
     if len({other.dataset for other in among}) > 1:
         words.append(one.dataset)
@@ -490,9 +490,9 @@ _NOTE = "the fastest transport whose values all came back exact; could be as fas
 class AtRows:
     """The fastest transport of a direction at some rows: its seconds, the runs they come from, and its equals.
 
-    `seconds` are None if the transport is the fastest at the most rows measured, and nothing is known beyond. `alike`
-    are the transports that are not shown to be slower at the sizes of `runs`; `unsure` says that there were too few
-    runs to show anything.
+    `seconds` are None if the transport is the fastest at the most measured rows, because the lab knows nothing beyond.
+    `alike` are the transports that are not shown to be slower at the sizes of `runs`. `unsure` says that the runs were
+    too few to show anything.
     """
 
     direction: Direction
@@ -504,7 +504,7 @@ class AtRows:
 
 
 def at_rows(direction: Direction, rows: int) -> AtRows | None:
-    """Return the fastest at so many rows; None if no transport is exact, or if it is not known."""
+    """Return the fastest at a number of rows; None if no transport is exact, or if the run does not show it."""
     curves = direction.exact
     sizes = sorted({size for curve in curves.values() for size in curve})
     if not sizes:
@@ -528,7 +528,7 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
 
 
 def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
-    """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
+    """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any."""
     lines, losses = [], []
     for one in found:
         every = [case.lossy for case in one.direction.curves[one.transport].values()]

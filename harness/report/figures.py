@@ -31,7 +31,7 @@ def marked(name: str, lossy: Mapping[str, str]) -> str:
 
 
 def legend(of: Iterable[Mapping[str, str]]) -> str:
-    """Explain the marks of these transports; empty where none has a mark."""
+    """Explain the marks of these transports; empty if none has a mark."""
     found = {mark for lossy in of for mark in loss_marks(lossy)}
     said = ", ".join(f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in found)
     return said and f"{said} some kinds of values"
@@ -57,7 +57,7 @@ def short_name(transport: str, summary: str = "") -> str:
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """Return a number to so many significant digits without an exponent: 0.0123, 1.23, 123, 12,345."""
+    """Return a number to this many significant digits without an exponent: 0.0123, 1.23, 123, 12,345."""
     if value is None or value == 0:
         return "" if value is None else "0"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -134,7 +134,7 @@ def natural(value: str) -> tuple[float, str]:
 
 
 def in_common(every: Sequence[Mapping[str, str]], but: Collection[str] = ()) -> str:
-    """Name the parameters that all share, `but` those given, for people; empty where there are none."""
+    """Name the parameters that all share, `but` those given, for people; empty without any."""
     shared = [
         (name, value)
         for name, value in (every[0] if every else {}).items()
@@ -144,7 +144,7 @@ def in_common(every: Sequence[Mapping[str, str]], but: Collection[str] = ()) -> 
 
 
 def described(name: str, value: str) -> str:
-    """Say a parameter as people do: `8 files`, `1 part per file`, `512 MB memory`, `10 ms rtt`, `page cache warm`."""
+    """Write a parameter for people: `8 files`, `1 part per file`, `512 MB memory`, `10 ms rtt`, `page cache warm`."""
     words = name.replace("_", " ")
     for ending, unit in _PARAMETER_UNITS.items():
         if name.endswith(ending) and _is_number(value):
@@ -292,7 +292,7 @@ TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, sy
 
 
 def titled(experiment: str, system: str = "", operation: str = "") -> str:
-    """Return the title of a group of cases: `Growing file: Parquet scan`; nothing is said twice."""
+    """Return the title of a group of cases without repeated words: `Growing file: Parquet scan`."""
     of_system = f"{TITLES.get(system, system.replace('_', ' '))} {operation}".strip()
     words = experiment.replace("_", " ")
     parts = [part for part in (words if words not in of_system else "", of_system) if part]

@@ -70,7 +70,7 @@ class OutcomeCell:
 
     @property
     def marked(self) -> str:
-        """The text with its mark, for where there is no colour."""
+        """The text with its mark, for output without colour."""
         return f"{self.verdict.mark} {self.text}".strip()
 
 
@@ -148,7 +148,7 @@ def _line_names(lines: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
 
 
 def _outcome(picture: Picture, runs: Sequence[Row]) -> OutcomeCell:
-    """Return the cell of a case: the worst of its runs, and of how many that is where they did not all end so."""
+    """Return the cell of a case: the worst of its runs, and the number of such runs if not all ended so."""
     endings = [_ending(picture, row) for row in runs]
     worst = max(endings, key=attrgetter("place"))
     alike = sum(one.text == worst.text and one.verdict is worst.verdict for one in endings)
@@ -375,7 +375,7 @@ def _axis_name(row: Row, axis: str) -> str:
 
 
 def _described(column: str, said: str) -> str:
-    """Say a value as people do; words speak for themselves, a number needs its name."""
+    """Write a value for people; words need no name, a number needs its name."""
     number = natural(said)[1] == ""
     return described(column.removeprefix(PARAMETER), said) if number else said
 

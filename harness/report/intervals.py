@@ -88,12 +88,12 @@ def estimate(seconds: Sequence[float], spread: RunSpread) -> Estimate | None:
 
 
 def interval(of: Estimate, among: int = 1) -> Interval:
-    """Return the interval of a time; the wider one where as many intervals have to hold together (Bonferroni)."""
+    """Return the interval of a time, widened so that this many intervals hold together (Bonferroni)."""
     return _around(of.mean, of.error, of.freedom, among)
 
 
 def ratio(of: Estimate, to: Estimate, among: int = 1) -> Interval:
-    """Return the interval of how many times as long one takes as the other; of `among` such ratios that hold together.
+    """Return the interval of the ratio of two times, as one of `among` such ratios that hold together.
 
     For the fastest of a table, `among` is the number of its other transports: the same runs chose the fastest.
     """
@@ -116,7 +116,7 @@ def around(value: float, interval: Interval) -> Interval:
 
 
 def median_interval(seconds: Sequence[float], spread: RunSpread) -> Interval | None:
-    """Return the interval of a time whose median is printed; None where nothing is known of its scatter."""
+    """Return the interval of a time whose median is printed; None if its scatter is unknown."""
     found = estimate(seconds, spread)
     return None if found is None else around(median(seconds), interval(found))
 

@@ -21,8 +21,8 @@ Key = tuple[str, str, str, int]
 # Of the time of a call, taken by the host or by a CPU limit. No published threshold is known; with 2 % a difference of
 # 5 % between two transports is still mostly their own.
 LOST_SHARE = 0.02
-_TICK_SECONDS = 0.01  # /proc/stat counts in hundredths of a second (USER_HZ): so much may be rounding
-SPELL, SLOWER = 8, 1.15  # so many runs one after the other that take so many times as long as their cases
+_TICK_SECONDS = 0.01  # /proc/stat counts in hundredths of a second (USER_HZ): this much may be rounding
+SPELL, SLOWER = 8, 1.15  # the number of consecutive runs of a slow spell, and their factor over their cases
 _NAMED = 5
 
 
@@ -63,7 +63,7 @@ def slow_spells(good: Sequence[Row]) -> list[list[Row]]:
 
 
 def could_change(rows: Sequence[Row], summaries: Sequence[Summary], disturbed: Collection[Key]) -> list[str]:
-    """Return the transports of cases whose rank is another one without some runs, of those that still have runs."""
+    """Return the transports of cases whose rank differs without some runs, if they still have runs."""
     without = {
         (case.experiment, case.label, case.transport): case.rank
         for case in summarise([row for row in rows if row.key not in disturbed], ())

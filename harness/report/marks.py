@@ -43,7 +43,7 @@ class Spread:
 class CaseMark:
     """One case in a picture.
 
-    `name` is the transport's, as its author calls it where it reproduces a published one. `x` and `y` are None without
+    `name` is the transport's, or the author's name for it if it reproduces a published one. `x`, `y` are None without
     an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
     case. `failed` says how the runs without numbers ended.
     """
@@ -70,12 +70,12 @@ class CaseMark:
 
     @property
     def outcome(self) -> str:
-        """How its runs ended where it has no figure: `timeout`, `error, killed`, or that the figure was not taken."""
+        """How its runs ended if it has no figure: `timeout`, `error, killed`, or that the figure was not measured."""
         return self.failed or ("no figure" if self.ok else "")
 
 
 def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that a picture is about. Raises LabError when it names a column that there is not."""
+    """Return the rows that a picture is about. Raises LabError when it names an unknown column."""
     where = picture.where or {}
     return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
 
@@ -117,7 +117,7 @@ def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
 
 
 def _counted(counts: Counter[str], always: bool) -> list[str]:
-    """Name each status; how often it came is said where some runs were ok or several statuses are mixed."""
+    """Name each status, with its count if some runs were ok or several statuses are mixed."""
     return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
 
 
@@ -138,7 +138,7 @@ def printable(words: str) -> str:
 
 
 def _place(row: Row, column: str) -> str | float | None:
-    """Return the place of a case on the x axis: a number where it is one, else a category, None where unknown."""
+    """Return the place of a case on the x axis: a number, else a category, or None if unknown."""
     said = value(row, column)
     try:
         number = float(said)
@@ -249,7 +249,7 @@ def conditions(rows: Sequence[Row]) -> list[str]:
 
 
 def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
-    """Name the transports that have no mark, where they have none, and why."""
+    """Name the transports without a mark, the conditions, and the reasons."""
     places: dict[tuple[str, str], list[str]] = {}
     for case in missing:
         outcome = case.outcome or "no place on the axis"

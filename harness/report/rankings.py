@@ -119,7 +119,7 @@ def _cell(case: Summary, of: str, text: _Text) -> str:
 
 
 def _values(case: Summary) -> str:
-    """Say how values came back, and how the runs ended where not all of them are ok."""
+    """Describe the returned values, and the ends of the runs if not all of them are ok."""
     values = case.fidelity.partition(":")[0]
     return values if case.status == Status.OK else f"{values} ({case.status})" if values else case.status
 
@@ -307,7 +307,7 @@ def _memory(title: str, grid: _Grid, group: Sequence[Summary]) -> Table:
 
 
 def _authors(title: str, grid: _Grid, group: Sequence[Summary]) -> list[Table]:
-    """Return a table of the author's figures where there are any, each with how many times faster ours is."""
+    """Return a table of the author's figures, if any, each with the factor by which ours is faster."""
     by_rate = any(case.published_mean_rows_per_s is not None for case in group)
     column, unit = ("published_mean_rows_per_s", "rows/s") if by_rate else ("published_mean_seconds", "seconds")
     if all(getattr(case, column) is None for case in group):

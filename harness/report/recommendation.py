@@ -32,7 +32,7 @@ _MOST_NAMES = 3  # of transports that were left behind; all are in recommendatio
 
 @dataclass(frozen=True)
 class Figure:
-    """The seconds of one transport for so many rows, in so many runs.
+    """The seconds of one transport for a number of rows, in a number of runs.
 
     `seconds` is the median and `range` goes from the shortest to the longest. `factor` is the ratio of this median to
     that of the fastest at the same rows. `factor_interval` is its interval, by which the race decides (95 %, moderated
@@ -133,7 +133,7 @@ class Recommendation:
 
     @property
     def of_default(self) -> Figure | None:
-        """The figure of the default; None where it has none."""
+        """The figure of the default; None without one."""
         return next((one for one in self.usual if one.transport == self.default), None)
 
     def _repr_html_(self) -> str:
@@ -184,7 +184,7 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
 
 
 def title(found: Recommendation) -> str:
-    """Describe the request: from where to where, how much, and of which lab."""
+    """Describe the request: its direction, its size, and the lab."""
     return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
 
 
@@ -236,7 +236,7 @@ def _quoted(package: str) -> str:
 
 
 def table(found: Recommendation) -> Table:
-    """Return the screen's table: a row for each choice, of which one transport may be several."""
+    """Return the screen's table: a row for each choice; one transport may have several roles."""
     played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
     played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
     choices: dict[tuple[str, int], tuple[Figure, list[str]]] = {}

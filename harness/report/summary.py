@@ -145,7 +145,7 @@ def _names(every: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def _agreed(group: list[Summary], column: str) -> int | None:
-    """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
+    """Return the value that all cases of a point with one have; None if they differ, as sizes of stores do."""
     values = {getattr(summary, column) for summary in group} - {None}
     return values.pop() if len(values) == 1 else None
 
@@ -257,12 +257,12 @@ class Summary:
 
     @property
     def workers(self) -> str:
-        """How many workers of an engine did the work, as a text; empty where one process did it alone."""
+        """The number of workers of an engine that did the work, as a string; empty if one process did it alone."""
         return self.parameters.get("workers", "") if self.engine else ""
 
     @property
     def workers_peak_rss_bytes(self) -> float | None:
-        """The peak of the processes that an engine started; None where there were none, or it is not known."""
+        """The peak of the processes that an engine started; None without such processes, or if it is unknown."""
         return self.details.get("workers_peak_rss_bytes")
 
     @property
@@ -453,7 +453,7 @@ _EXTENT = ("rows", "bytes")
 
 
 def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
-    """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
+    """Return the author's figures of a case and the factor by which ours is faster; nothing if the author has none."""
     for one in published:
         about = one.description == case.published_row and one.parameters.items() <= case.parameters.items()
         sized = one.bytes is None and one.detail is None and one.rows in (None, case.rows)

@@ -90,7 +90,7 @@ class Table:
 class Section:
     """A part of a report: its name, title, tables, sentences and charts.
 
-    The tables of a `folded` section are in the page, where they open at a click, and nowhere else.
+    The tables of a `folded` section are only in the page, where they open at a click.
     """
 
     name: str

@@ -101,7 +101,7 @@ class Pace:
 
 
 def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.inf, slowdown: float = 1.0) -> Pace:
-    """Return the pace of these runs, so many times slower than earlier rows; without any, all runs count the same."""
+    """Return the pace of these runs, this many times slower than earlier rows; without any, all runs count the same."""
     of_each = _of_each([run.case for run in runs], earlier, time_limit)
     if of_each is None:
         return Pace({run.key: 1.0 for run in runs}, 0.0)

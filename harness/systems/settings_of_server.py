@@ -40,7 +40,7 @@ class FilledTables(Protocol):
     """Further members of a database's module `settings`, if its tables can have rows before a write."""
 
     def filled(self, spec: Specification, table: str, source: str, rows: int) -> list[str]:
-        """Return the statements that put so many rows of another table into an empty one, with other keys."""
+        """Return the statements that put this many rows of another table into an empty one, with other keys."""
 
     def remove_rows_before(self, connection: Connection, table: str) -> int:
         """Remove the rows that `filled` put into a table; return how many were still there."""

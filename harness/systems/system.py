@@ -283,7 +283,7 @@ class TableDefinitions(Protocol):
     STORED: Mapping[str, str]
 
     def definition(self, spec: Specification, profile: str) -> str | None:
-        """Return CREATE TABLE with `{table}` for the name; None where it has no profile of this name."""
+        """Return CREATE TABLE with `{table}` for the name; None if it has no profile of this name."""
 
 
 class SumsOfTables(Protocol):

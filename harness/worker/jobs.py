@@ -3,7 +3,7 @@
 The job arrives as one line of JSON on standard input, so that no password appears in a process list. The command's
 arguments may name the transport in advance. The process then imports its modules before it takes the job. Events, the
 last of them with the answer, go to the original standard output. Output of clients goes to standard error. After a job
-with `stays` another may follow, which saves importing the clients again if nothing is measured.
+with `stays` another may follow. This saves another import of the clients if the lab does not measure.
 """
 
 import ctypes

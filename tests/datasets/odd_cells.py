@@ -27,14 +27,14 @@ _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of a cell other than a string: a `kind` of value, and the value as a number, a word or a truth."""
+    """The meaning of a cell that is no string: a `kind` of value, and the value as a number, a word or a Boolean."""
 
     kind: str
     value: Any
 
 
 def meanings(cell: str, decimal: str = ".") -> list[Meaning]:
-    """Return all that a cell says where it is no string, as Python's own types read it."""
+    """Return all meanings of a cell that is no string, as Python's own types read it."""
     found = [Meaning("truth", _TRUTHS[cell.lower()])] if cell.lower() in _TRUTHS else []
     plain = cell.strip(" ")
     number = plain.replace(",", ".") if decimal == "," and "." not in plain and plain.count(",") <= 1 else plain
@@ -133,7 +133,7 @@ def kept(cells: Sequence[str | None], column: pl.Series, decimal: str = ".") -> 
 
 
 def _either_way(cells: Sequence[str | None]) -> bool:
-    """Say whether every cell has a day and a month that may be the other way round, and one is then another day."""
+    """Say whether swapping day and month is possible in every cell, and changes the date of one."""
     found = [[one.value for one in meanings(cell) if one.kind.partition(" at")[0] in _ORDERS] for cell in cells if cell]
     return all(len(values) == 2 for values in found) and any(len({*values}) == 2 for values in found)
 

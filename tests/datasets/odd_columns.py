@@ -52,7 +52,7 @@ def _around(inside: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
 
 @cache  # to make a strategy takes longer than to draw from it
 def values(of: Type) -> st.SearchStrategy[Any]:
-    """Draw values of a type, or nulls: of dates and times the numbers that Arrow stores."""
+    """Draw values of a type, or nulls: for dates and times the numbers that Arrow stores."""
     return st.none() | _values(of)
 
 
@@ -118,7 +118,7 @@ _DRAWN: list[tuple[Callable[[Type], bool], Callable[[Type], st.SearchStrategy[An
 
 
 def array(drawn: list[Any], of: Type) -> Any:
-    """Return values that were drawn as an array."""
+    """Return drawn values as an array."""
     if isinstance(of, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(of, array(drawn, of.storage_type))
     if pa.types.is_float16(of):
@@ -213,7 +213,7 @@ def _found(value: Any, dtype: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether two values mean the same: a number of many digits may be a string of all of them."""
+    """Say whether two values mean the same: a number of many digits may be a string with all digits."""
     if isinstance(one, Decimal) and isinstance(other, str):
         return Decimal(other) == one
     if isinstance(one, dict):

@@ -24,7 +24,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def columns():
-    """The columns that key and query need and two more, at the largest published size, with the default seed."""
+    """The columns for key and query, and two more, at the largest published size, with the default seed."""
     names = dict.fromkeys((*SPECIFICATION.row_key, "col97", "col99"))
     batches = [batch.select(names) for batch in SPECIFICATION.build(LARGEST_PUBLISHED, DEFAULT_SEED)]
     return {name: pa.Table.from_batches(batches)[name].to_numpy() for name in names}

@@ -59,7 +59,7 @@ def joined(folder, parts):
 
 @contextmanager
 def builder(folder, job, code=("-m", "harness.datasets.lineitem.builder")):
-    """A builder that was handed its job."""
+    """A builder with its job."""
     command = (sys.executable, *code)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write(json.dumps({"folder": str(folder)} | job) + "\n")
@@ -68,7 +68,7 @@ def builder(folder, job, code=("-m", "harness.datasets.lineitem.builder")):
 
 
 def peak_of(folder, job):
-    """Bytes that a builder's process takes at its peak."""
+    """The peak memory of a builder's process, in bytes."""
     with builder(folder, job, ("-c", WITH_PEAK)) as process:
         answer, kilobytes = process.stdout.read().splitlines()
     assert "error" not in json.loads(answer)

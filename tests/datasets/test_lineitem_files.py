@@ -1,4 +1,4 @@
-"""Files of lineitem: reused when intact, built again when not, each part once, and only those asked for stay."""
+"""Files of lineitem: reused if intact, else built again, each part once; only the requested ones stay."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def once(tmp_path_factory):
 
 @pytest.fixture
 def folder(once, tmp_path):
-    """A folder of the test's own with the tiny file, intact."""
+    """A separate folder for the test, with the intact tiny file."""
     return Path(shutil.copytree(once, tmp_path / "lineitem"))
 
 

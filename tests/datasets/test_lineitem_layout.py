@@ -1,4 +1,4 @@
-"""Layouts of lineitem: a plan is refused if the generator would silently change it, else it makes all, once."""
+"""Layouts of lineitem: a plan that the generator would silently change is refused; any other makes all rows once."""
 
 import pytest
 from hypothesis import given

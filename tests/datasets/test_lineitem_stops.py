@@ -1,4 +1,4 @@
-"""Building lineitem: too little disk or memory is refused before, and whatever stops it leaves nothing half-made."""
+"""Building lineitem: it refuses too little disk or memory at once, and leaves no half-made file if it stops."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Odd files of Parquet and Arrow, and odd frames: every value stays as it was, or they are refused in one line."""
+"""Odd files of Parquet and Arrow, and odd frames: every value stays the same, or one line refuses them."""
 
 from functools import cache
 from pathlib import Path
@@ -73,7 +73,7 @@ def _lists(of: Any, height: int) -> st.SearchStrategy[list[Any]]:
 
 @st.composite
 def tables(draw: st.DrawFn, drawn: Drawn) -> Any:
-    """Make a table of columns that were drawn: of several pieces, cut out of a larger one or not."""
+    """Make a table of drawn columns: in several pieces, perhaps cut out of a larger table."""
     schema = pa.schema([(name, of) for name, (of, _) in drawn.items()])
     made = {name: array(column, of) for name, (of, column) in drawn.items()}
     table = pa.table([made[name] for name in drawn], schema)
@@ -87,7 +87,7 @@ def tables(draw: st.DrawFn, drawn: Drawn) -> Any:
 
 @st.composite
 def written(draw: st.DrawFn) -> tuple[Drawn, str, Any, dict[str, Any]]:
-    """Draw columns, a table of them, and in which file and how it is to be written."""
+    """Draw columns, a table of them, and the form and options of its file."""
     drawn = draw(columns())
     form = draw(st.sampled_from(["parquet", "parquet", "parquet", "arrow", "arrows"]))
     int96 = draw(st.sampled_from([False, False, False, True])) and all(_in_int96(*one) for one in drawn.values())
@@ -108,7 +108,7 @@ def written(draw: st.DrawFn) -> tuple[Drawn, str, Any, dict[str, Any]]:
 
 
 def _in_int96(of: Any, column: list[Any]) -> bool:
-    """Say whether INT96 takes a column: it has no zone, and not all years."""
+    """Say whether INT96 can store a column: it has no zone, and not all years."""
     if not pa.types.is_timestamp(of):
         return "timestamp" not in str(of)
     return all(one is None or abs(one) * NANOSECONDS[of.unit] < 2**61 for one in column)
@@ -125,7 +125,7 @@ def _write(path: Path, table: Any, how: dict[str, Any]) -> None:
 
 
 def _own(drawn: Drawn, read: Any) -> pl.DataFrame | None:
-    """Return the data that are read; None where they are refused, as none of ordinary types may be."""
+    """Return the data that were read; None if they are refused, which data of ordinary types must not be."""
     said = ""
     try:
         return data.from_frame(read()).frame
@@ -169,7 +169,7 @@ _POLARS_COLUMNS = columns(st.sampled_from(list(OF_POLARS)))
 
 @st.composite
 def frames(draw: st.DrawFn) -> tuple[Drawn, pl.DataFrame]:
-    """Make a frame of polars of columns that were drawn, by the numbers that it stores."""
+    """Make a polars frame of drawn columns, by the numbers that it stores."""
     drawn, made = draw(_POLARS_COLUMNS), []
     for name, (of, column) in drawn.items():
         if pa.types.is_time(of):
@@ -193,7 +193,7 @@ _PANDAS_COLUMNS = columns(st.sampled_from(list(OF_PANDAS)))
 
 @st.composite
 def pandas_frames(draw: st.DrawFn) -> tuple[Drawn, pd.DataFrame]:
-    """Make a frame of pandas of columns that were drawn: of numpy, nullable, of Arrow or of objects."""
+    """Make a pandas frame of drawn columns: of numpy, nullable, of Arrow or of objects."""
     drawn = draw(_PANDAS_COLUMNS)
     made = {name: draw(_of_pandas(of, column)) for name, (of, column) in drawn.items()}
     frame = pd.DataFrame(made)

@@ -1,4 +1,4 @@
-"""Odd CSV files of every kind: each cell keeps its value, or the file is refused in one line."""
+"""Odd CSV files of every sort: each cell keeps its value, or one line refuses the file."""
 
 import csv
 import gzip
@@ -27,7 +27,7 @@ _PACKED = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 @dataclass(frozen=True)
 class Written:
-    """A file, the options that go with it, and the columns of cells that are in it; None is an empty one."""
+    """A file, its options, and its columns of cells; None is an empty cell."""
 
     content: bytes
     given: dict[str, Any]
@@ -44,7 +44,7 @@ def _quoted(cell: str | None, separator: str, always: bool) -> str:
 
 
 def _takes(text: str, separator: str, other: str) -> bool:
-    """Say whether another separator gives every line as many fields as the first, or is in a column that is alone."""
+    """Say whether another separator gives every line the same number of fields, or is in cells of a single column."""
     widths = {len(record) for record in csv.reader(io.StringIO(text, newline=""), delimiter=other) if record}
     alone = separator not in text.partition("\n")[0] and other in text
     return other != separator and (alone or (len(widths) == 1 and widths != {1}))
@@ -52,7 +52,7 @@ def _takes(text: str, separator: str, other: str) -> bool:
 
 @st.composite
 def files(draw: st.DrawFn) -> Written:
-    """Write columns of one sort each, or of two, in an odd dialect."""
+    """Write columns, each of one sort or of two, in an odd dialect."""
     separator, width, height = draw(st.sampled_from(SEPARATORS)), draw(st.integers(1, 4)), draw(st.integers(1, 12))
     decimal = draw(st.sampled_from(["", "", "", ","]))
     names = draw(st.lists(_NAMES, min_size=width, max_size=width, unique=True))

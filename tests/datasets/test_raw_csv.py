@@ -24,7 +24,7 @@ def tree(tmp_path_factory):
 
 
 def parsed(tree):
-    """Rows and malformed lines as Python's csv module sees them, apart."""
+    """Rows and malformed lines, separately, as Python's csv module reads them."""
     good, bad = [], []
     for path in tree.raw.rglob("*.csv"):
         with path.open(newline="", encoding="utf-8") as file:

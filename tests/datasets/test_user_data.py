@@ -224,7 +224,7 @@ def test_the_key_is_for_its_owner_alone_and_made_again_where_it_is_damaged(tmp_p
 
 
 def test_a_table_of_a_sample_holds_all_rows() -> None:
-    """The winner's program moves all of them, and nulls or far dates may be none of the sample's."""
+    """The winner's program moves all rows, and the sample may lack their nulls or far dates."""
     days = [dt.date(2025, 1, 1)] * 500 + [dt.date(1930, 1, 1)]
     frame = pl.DataFrame({"n": [*range(500), None], "day": days}).with_row_index("id")
     sample = data.from_frame(frame, rows=5)

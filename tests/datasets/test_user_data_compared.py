@@ -92,7 +92,7 @@ def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
     right = parquet.read_table
 
     def one_finer(*given: Any, **options: Any) -> Any:
-        """As a file would be read whose timestamp far away has a nanosecond: pyarrow writes none."""
+        """Read as if a timestamp far away had a nanosecond: pyarrow cannot write such a file."""
         table = right(*given, **options)
         if options.get("coerce_int96_timestamp_unit") != "ns":
             return table
@@ -110,7 +110,7 @@ def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
 def test_a_reader_that_changes_a_value_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int
 ) -> None:
-    """Of a large file in pieces, and by the ends and nulls of columns."""
+    """The readers compare a large file in pieces, and by the ends and nulls of columns."""
     frame = FRAME if rows == 4 else pl.concat([FRAME] * (rows // 4))
     path = tmp_path / f"a.{suffix}"
     write = {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}
@@ -143,7 +143,7 @@ def test_a_lost_value_far_from_the_pieces_that_are_compared_is_found_by_the_foot
 def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_cheapest_column_first(
     tmp_path: Path,
 ) -> None:
-    """To decode a page of every column costs two fifths of reading such a file; it may cost one."""
+    """Decoding a page of every column costs two fifths of reading such a file; the limit is one fifth."""
     rows, path = 120_000, tmp_path / "a.parquet"
     noise = np.random.default_rng(1)
     floats = {f"f{place}": noise.normal(size=rows) for place in range(6)}
@@ -159,7 +159,7 @@ def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_chea
 
 
 def test_what_a_footer_does_not_describe_is_decoded_again_up_to_a_part_of_the_file_and_said(tmp_path: Path) -> None:
-    """As to decode all of it would take as long as to read it."""
+    """Decoding all of it would take as long as reading it."""
     columns = {f"c{place}": range(300_000) for place in range(4)}
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
     assert reading.read(tmp_path / "a.parquet").compared.endswith("and the nulls and ends of 0 of 4 columns")
@@ -473,7 +473,7 @@ def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.
 
 
 def test_a_row_that_the_reader_of_a_map_loses_is_missed(tmp_path: Path) -> None:
-    """As pyarrow 26 loses the last row here, of pages of one value."""
+    """pyarrow 26 loses the last row here, because pages have one value."""
     maps = [[], [], [], None, [], None, [("a", None)], [("b", None)], None]
     table = pa.table({"a": pa.array(maps, pa.map_(pa.string(), pa.int64()))})
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2, data_page_size=1)
@@ -496,7 +496,7 @@ def test_what_arrow_reads_for_polars_is_compared_with_what_polars_reads(
 def test_what_polars_itself_makes_wrong_of_arrow_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    """As decimals of 64 bits in lists, which are refused by their type, too."""
+    """Decimals of 64 bits in lists are such values, and are refused by their type, too."""
     values = pa.array([[Decimal("36.5"), None]], pa.list_(pa.decimal64(16, 5)))
     table, path = pa.table({"a": values}), tmp_path / "a.arrow"
     with ipc.new_file(str(path), table.schema) as writer:

@@ -1,4 +1,4 @@
-"""A user's own data as files of each form and as frames in memory: read unchanged, or refused."""
+"""A user's own data as files of each format and as frames in memory: read unchanged, or refused."""
 
 import datetime as dt
 import errno
@@ -126,7 +126,7 @@ MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
 
 
 def written(table: pa.Table, path: Path) -> Path:
-    """Write a table in the form that the name of a file says."""
+    """Write a table in the format of the file's name."""
     if path.suffix == ".parquet":
         parquet.write_table(table, path)
     else:

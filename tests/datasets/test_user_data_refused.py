@@ -1,4 +1,4 @@
-"""Own data of types that one database has and another has not: their types, and refusals."""
+"""Own data of types that only some databases have: their types, and refusals."""
 
 import datetime as dt
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The keeper with small commands instead of a database, and folders of embedded labs: how each ends and is removed."""
+"""The keeper with small commands instead of a database, and folders of embedded labs: their end and removal."""
 
 import errno
 import fcntl
@@ -22,7 +22,7 @@ FOREVER = "while :; do sleep 0.05; done"
 
 
 def runs(pid: int) -> bool:
-    """Whether a process runs; one that ended and was not collected by its parent does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keep(folder: Path):
-    """Start a keeper for a shell script; whatever is left of it ends with the test."""
+    """Start a keeper for a shell script; its processes end with the test."""
     keepers = []
     lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT)
 
@@ -174,7 +174,7 @@ def test_the_service_does_not_hold_the_labs_lock(folder):
 @pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="setsid is Linux'")
 def test_a_stopped_service_ends_with_its_children_in_other_sessions(keep, folder):
-    """As Postgres' backends have: ending the service's own group does not reach them."""
+    """Postgres' backends have their own groups: ending the service's group does not reach them."""
     child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
     script = f"setsid {shlex.quote(sys.executable)} -S -c {shlex.quote(child)} > child & wait"
     keeper = keep(script, stop=(("SIGTERM", 2.0),))

@@ -1,4 +1,4 @@
-"""Which pairs of a transport and a kind of values are due: new ones, changed ones, and a quarter of all.
+"""The due pairs of a transport and a kind of values: new ones, changed ones, and a quarter of all.
 
     python -m tests.fidelity.due FILE   # write them into FILE, for LAB_PAIRS=FILE, and say how many and why
 
@@ -38,7 +38,7 @@ Known = Mapping[str, Mapping[str, str]]  # transport -> kind -> the pair as it w
 
 
 def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
-    """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
+    """Return the share of each transport: each module takes a process, and the pairs are spread evenly."""
     shares: dict[str, int] = {}
     for system in SYSTEMS:
         of_system = sorted((entry for entry in entries if entry.system == system), key=_module_of)
@@ -60,7 +60,7 @@ def _pairs_of(module: list[Transport]) -> int:
 
 
 def likenesses(entry: Transport) -> dict[str, str]:
-    """Return a digest of all that we know to matter to each pair of a transport, by kind."""
+    """Return a digest of all known influences on each pair of a transport, by kind."""
     facts = (entry.operation, entry.frame, entry.style, entry.endpoint, sorted(entry.needs), entry.requires)
     compiled = ("arrow-wire/zig", "arrow-wire/src") if "arrow_wire" in entry.modules else ()
     own = _digest(script(entry), repr(facts), _of_files((*_JUDGES, f"harness/systems/{entry.system}", *compiled)))
@@ -112,7 +112,7 @@ def known(place: Path, of: str = "*") -> Known:
 
 
 def keep(place: Path, entry: Transport, findings: Iterable[Finding]) -> None:
-    """Note the pairs of a transport that ended as they should; not those that could not be tried here."""
+    """Keep the pairs of a transport that ended as declared, except those that could not be tried here."""
     now = likenesses(entry)
     tried = {finding.kind for finding in findings if finding.as_wanted and finding.fate is not Fate.UNAVAILABLE}
     before = {name: like for name, like in known(place, entry.id).get(entry.id, {}).items() if name in now}
@@ -123,7 +123,7 @@ def keep(place: Path, entry: Transport, findings: Iterable[Finding]) -> None:
 
 
 def choose(entries: Sequence[Transport], known: Known, day: dt.date) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the kinds that are due by transport, and how many pairs for which reason."""
+    """Return the due kinds by transport, and the number of pairs by reason."""
     quarter, due = in_shares(entries), {}
     counts = dict.fromkeys(("new or changed", "of today's quarter", UNCHANGED), 0)
     for entry in entries:

@@ -1,4 +1,4 @@
-"""A pair is left out only where it came through exactly as it is now, and never on the day of its quarter."""
+"""A pair is skipped only if it ended as declared with the same inputs, and never on the day of its quarter."""
 
 import datetime as dt
 from collections import Counter

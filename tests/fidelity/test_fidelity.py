@@ -118,7 +118,7 @@ FRIENDS = ("one", "two", "three")
 
 @pytest.fixture
 def made_up(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) -> Examination:
-    """A way into Postgres that hangs, dies, panics, refuses, or says nothing and writes nothing."""
+    """A transport into Postgres that hangs, dies, panics, refuses, or silently writes nothing."""
     (tmp_path / "met").mkdir()
     where = f"MET = {str(tmp_path / 'met')!r}\n"
     made = MadeUp(tmp_path / "made", up=where + MADE_UP + "".join(map(MEETING.format, FRIENDS)))

@@ -1,4 +1,4 @@
-"""The declared losses are one file a system, which `lab verify --update` writes as it finds them."""
+"""The declared losses are one file a system, which `lab verify --update` writes from its findings."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`lab verify` goes on where a server hangs or dies, and ends where a signal tells it to."""
+"""`lab verify` goes on if a server hangs or dies, and ends after a signal."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""The process that carries the packets of a wire: when it gives them on, and in which order."""
+"""The process that carries the packets of a wire: the time and the order in which it delivers them."""
 
 import mmap
 import socket

@@ -1,4 +1,4 @@
-"""Servers that a person has installed: the embedded lab starts, revives and removes them as it does its own."""
+"""Servers that the user has installed: the embedded lab starts, revives and removes them like its own."""
 
 import json
 import os

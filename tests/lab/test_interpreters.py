@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for Daft's environment, in which nothing is yet."""
+    """An empty folder for Daft's environment."""
     monkeypatch.setenv("LAB_ENVIRONMENTS_DIR", str(tmp_path))
     return tmp_path / ".venv-daft"
 
 
 def install(folder: Path, **versions: str) -> None:
-    """Make an environment with packages of no content, each with one module of its name."""
+    """Make an environment with empty packages, each with one module of its name."""
     venv.create(folder)
     (packages,) = folder.glob("lib/python3*/site-packages")
     for name, version in versions.items():

@@ -27,7 +27,7 @@ class Repository(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Path:
-    """Where the repository of these tests has its jar."""
+    """The place of the jar in the repository of these tests."""
     path = tmp_path / "repository" / JAR.path
     path.parent.mkdir(parents=True)
     path.write_bytes(CONTENT)
@@ -108,7 +108,7 @@ def test_jars_that_are_missing_are_a_reason_with_the_command(folder: Path, monke
 
 
 def of_spark(folder: Path, constants: bytes) -> None:
-    """Write the jar of Spark that says where it looks for packages, as compiled: strings between other bytes."""
+    """Write Spark's jar with the addresses of its package repositories: strings between other bytes, as compiled."""
     with ZipFile(folder / "spark-common-utils_2.13-4.3.0.jar", "w", ZIP_DEFLATED) as jar:
         jar.writestr("org/apache/spark/util/MavenUtils$.class", b"\xca\xfe\xba\xbe" + constants)
 

@@ -46,7 +46,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def at_the_far_end(made: Links, call: Callable[[], _Answer]) -> _Answer:
-    """The calls of a worker that has entered the namespace of the wire, where there is one."""
+    """The calls of a worker that has entered the namespace of the wire, if the link has one."""
     return made.wire.at_the_other_end(call) if made.wire else call()
 
 
@@ -78,7 +78,7 @@ def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_foun
 @pytest.mark.long
 @pytest.mark.alone(times=True)
 def test_the_slope_counts_the_round_trips_that_a_client_is_known_to_wait_for(made: Links, embedded_lab) -> None:
-    """psycopg waits for BEGIN before the first statement of a transaction: two; with autocommit there is one."""
+    """psycopg waits for BEGIN before the first statement of a transaction: two round trips; one with autocommit."""
     taken: dict[int, dict[float, list[float]]] = {1: {}, 2: {}}
     for rtt_ms in _TRIPS_MS[bool(made.wire)]:
         limits = Limits(rtt_ms, 0)

@@ -205,7 +205,7 @@ def test_an_endpoint_that_does_not_answer_or_has_no_keys_is_refused(
 
 
 class Services:
-    """Services that live, of which a test wants to know which were ended."""
+    """Live services that record which of them were ended."""
 
     pids: ClassVar[dict[str, int]] = {"versitygw": 1, "toxiproxy": 2}
 

@@ -1,4 +1,4 @@
-"""An S3 server that hangs or dies holds up nothing: calls to it end, the run is a row, and ours is there again."""
+"""An S3 server that hangs or dies stops no run: calls to it end, the run is a row, and the lab restarts its own."""
 
 import signal
 import threading

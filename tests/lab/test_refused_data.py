@@ -1,4 +1,4 @@
-"""Data that a server refuses from any client: said once, in the server's own words, before a transport runs."""
+"""Data that a server refuses from any client: one message, in the server's words, before a transport runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
 
 
 def refusal(system: str, endpoints: dict[str, str], frame: pl.DataFrame, folder: Path) -> str:
-    """Return the message about a frame; empty where the server takes it."""
+    """Return the message about a frame; empty if the server takes it."""
     own = data.from_frame(frame)
     dataset, warmup = (own.dataset(folder, min(rows, own.rows), bytes(32)) for rows in (own.rows, 1_000))
     tables = Tables(References(endpoints), own.specification, dataset, warmup)

@@ -32,7 +32,7 @@ def made(embedded_lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fro
 
 
 def at_front(made: Fronts, lab, endpoint: str, on: bool) -> str:
-    """The address that a client of an endpoint is given."""
+    """The address that a client of an endpoint gets."""
     asks = tls_of(endpoint)
     assert asks
     return asks.in_uri(made.before(lab.endpoints[endpoint], on), on, made.certificate_file)

@@ -25,7 +25,7 @@ Memory = namedtuple("Memory", "total available")
 
 @pytest.fixture
 def left(monkeypatch):
-    """Leave 2.5 GB of disk and 3 GB of memory on this machine; returns the folders whose disk was asked for."""
+    """Pretend that this machine has 2.5 GB of disk and 3 GB of memory; return the folders whose disk was queried."""
     asked = []
 
     def disk_usage(folder):

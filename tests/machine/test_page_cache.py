@@ -1,4 +1,4 @@
-"""The page cache: files are brought in, forgotten and looked at, and looking changes nothing."""
+"""The page cache: files are loaded, evicted and examined, and examining changes nothing."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def on_disk(tmp_path):
-    """A file of 64 MB that was just written, on a file system that can forget it."""
+    """A newly written file of 64 MB, on a file system that can evict it."""
     if filesystem(tmp_path) in ("tmpfs", "ramfs"):
         pytest.skip(f"{tmp_path} is in memory")
     path = tmp_path / "file"

@@ -1,4 +1,4 @@
-"""Which column it is that transports fail at: found out by calls with one column alone, on real engines."""
+"""The column at which transports fail, found by calls with a single column on real engines."""
 
 import datetime as dt
 import time

@@ -29,7 +29,7 @@ OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 
 
 def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
-    """A race of these transports, of which nothing has run yet."""
+    """A race of these transports before its first run."""
     asked = Asked(
         data=OWN,
         system="postgres",
@@ -46,7 +46,7 @@ def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, .
 
 
 def ran(under_way: Racing, name: str, *seconds: float, peak: int = 10_000_000, **more: Any) -> None:
-    """Take in ok runs of a transport on all rows."""
+    """Record ok runs of a transport on all rows."""
     for number, took in enumerate(seconds, start=1):
         one = row(name, seconds=took, peak_rss_bytes=peak, pass_number=number, **more)
         under_way._take_in(Turn(name, OWN.rows, number), one)

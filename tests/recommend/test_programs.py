@@ -81,7 +81,7 @@ class Made:
     lab: EmbeddedLab
 
     def uri(self, endpoint: str, system: str) -> str:
-        """Return the address under which a person would name the database; its tables lie in the lab's namespace."""
+        """Return the address that a user would give for the database; its tables are in the lab's namespace."""
         return SYSTEMS[system].client.transport_uri(endpoint, self.lab.endpoints[endpoint])
 
 
@@ -153,7 +153,7 @@ def test_the_program_of_every_transport_that_can_win_moves_every_value(
     lab: Command,
     on_embedded_lab: dict[str, str],
 ) -> None:
-    """Of rich data, and of plain ones where a transport does not move the rich ones."""
+    """Programs run on rich data, and on plain data if a transport does not move the rich ones."""
     rich = moved(wish, RICH_DATA, made, connection, scripts, tmp_path)
     failed = {name: lines for name, lines in rich.items() if lines}
     assert failed.keys() <= cannot_win(failed, made.data[RICH_DATA][1], lab, on_embedded_lab), failed
@@ -249,7 +249,7 @@ def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scrip
 def run(
     written: dict[Path, Transport], wish: Asked, user_data: UserData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
-    """Run programs; return the faults by transport; one that says it cannot cannot win, and has none."""
+    """Run programs; return the faults by transport. A transport that refuses the data cannot win, and has no fault."""
     wrong = {}
     for path, entry in written.items():
         ended, found = scripts.printed(path, variables(written, wish, made), entry.requires)
@@ -264,7 +264,7 @@ def run(
 
 
 def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dict[str, str]) -> set[str]:
-    """Return which of these transports the lab itself finds to fail on the data: they are out of any race."""
+    """Return which of these transports fail on the data in the lab itself: they are out of any race."""
     if not (only := ",".join(failed)):
         return set()
     run = ("run", "--data", str(file), "--external", "--experiment", "matrix", "--passes", "1", "--only", only)

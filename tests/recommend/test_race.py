@@ -12,7 +12,7 @@ from harness.recommend.race import LAST_PASSES, MOST_PASSES, USUAL_SPREAD, Race
 
 
 def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 1) -> list[tuple[str, int, int]]:
-    """Run a race in which everybody takes so many seconds of 100,000 rows, give or take; return its turns."""
+    """Run a race in which each transport takes about its given seconds for 100,000 rows; return its turns."""
     drawn, turns = random.Random(seed), []
     for turn in chain.from_iterable(race.passes()):
         turns.append((turn.transport, turn.rows, turn.number))
@@ -136,7 +136,7 @@ def test_after_the_seventh_pass_only_transports_run_that_could_still_be_much_fas
 
 
 class Clock:
-    """A race of so many equal transports against a clock: a run costs half a second more than its call, many cost more.
+    """A race of equal transports against a clock: a run costs half a second more than its call, many cost more.
 
     `beside_a_million` are the seconds that come with a call of a million rows, such as for verifying them.
     """
@@ -213,7 +213,7 @@ def test_a_slice_whose_pass_is_no_cheaper_than_one_of_all_rows_has_one_pass_or_n
 
 
 def after_finalists(many: int, budget: float, fails: bool = False) -> tuple[Race, float]:
-    """Hold a race whose leader is soon decided, on slices and all rows; return it and the rest of its budget."""
+    """Run a race whose leader is soon decided, on slices and all rows; return it and the rest of its budget."""
     left = [budget]
     race = Race([f"t{place:02d}" for place in range(many)], 100_000, 1, left=lambda: left[0])
     for turns in race.passes():

@@ -1,4 +1,4 @@
-"""`lab recommend` and `recommend()` as a person meets them: the screen, the files, the script, refusals."""
+"""`lab recommend` and `recommend()` as a user sees them: the screen, the files, the script, refusals."""
 
 import os
 import re
@@ -33,7 +33,7 @@ RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120",
 
 
 class Raced:
-    """A race over 600 orders of which one note is a secret: the output, and where everything is."""
+    """A race over 600 orders, one with a secret note: the output, and the folder of all files."""
 
     def __init__(self, folder: Path, lab: Command, embedded: EmbeddedLab) -> None:
         self.folder, self.lab = folder, lab
@@ -254,7 +254,7 @@ def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None
 @pytest.mark.long
 @pytest.mark.alone
 def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced, lab_process: Command) -> None:
-    """With its own servers: their start and end, the report and all."""
+    """The budget covers a race with its own servers, their start and end, and the report."""
     budget, started = 60, time.monotonic()
     asked = ("--data", str(raced.data), "--to", "postgres", "--style", "async", "--budget", str(budget))
     environment = raced.environment | {"LAB_RESULTS_DIR": str(raced.folder / "in_time")}

@@ -1,4 +1,4 @@
-"""The usual spread of runs, which the race supposes until it knows its own, is near that of the reference run."""
+"""The default spread of runs, which the race assumes until it knows its own, is near that of the reference run."""
 
 from collections import defaultdict
 

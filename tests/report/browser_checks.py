@@ -84,7 +84,7 @@ def number(text):
 
 
 def sorts_by(press):
-    """A check of sorting where a head is pressed in this way."""
+    """A check of sorting by pressing a head in this way."""
 
     def check(page, seen):
         open_all(page)
@@ -122,7 +122,7 @@ sorts_by_click, sorts_by_key = sorts_by(by_click), sorts_by(by_key)
 
 
 def tables_are_complete(page, seen):
-    """For a page without scripts: every case, figure and reason is there to be read, and nothing asks for a click."""
+    """Without scripts, the page shows every case, figure and reason, and needs no click."""
     open_all(page)
     assert page.locator("button").count() == 0
     names = {name for row in ROWS for name in (row.transport, row.published_row) if name}
@@ -161,7 +161,7 @@ def keys_walk_through_the_marks(page, seen):
 
 
 def keys_begin_at_the_first_mark(page, seen):
-    """The first of a picture of bars is the one on top, whatever was drawn first."""
+    """The first bar of a picture is the top one, in any drawing order."""
     tops = """marks => marks.filter((mark) => !mark.hasAttribute("aria-hidden"))
       .map((mark) => mark.getBoundingClientRect()).map((box) => box.top + box.height / 2)"""
     every = page.locator("svg[aria-label=Rates] .mark").evaluate_all(tops)

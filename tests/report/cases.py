@@ -42,7 +42,7 @@ def row(transport, status=Status.OK, seconds=None, **more):
 
 
 def as_fields(known):
-    """The fields of a row, of which mappings may be given as labels and the pass as `pass`."""
+    """The fields of a row; mappings may be labels, and the pass may be `pass`."""
     parsed = {"parameters": texts, "lossy": texts, "details": numbers}
     fields = {"pass_number" if name == "pass" else name: value for name, value in known.items() if value is not None}
     return {name: parsed[name](of) if name in parsed and isinstance(of, str) else of for name, of in fields.items()}

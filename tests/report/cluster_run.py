@@ -1,4 +1,4 @@
-"""A made-up run of a suite about engines and streams, of figures as one machine of two cores gave them."""
+"""A made-up run of a suite about engines and streams, with the figures of a machine of two cores."""
 
 from harness.model import Status
 from harness.suites.suite import Picture
@@ -83,7 +83,7 @@ def measured(transport, seconds, rows=1_000_000, experiment="engines", parameter
 
 
 def of_engine(transport, workers, seconds, rows=1_000_000, experiment="workers", **more):
-    """One ok run with an engine's workers, whose work a row is that of WORK."""
+    """One ok run with an engine's workers, whose time per row is that of WORK."""
     _, driver, of_workers, server = WORK[transport]
     engine = transport.split(".")[1]
     details = {
@@ -101,7 +101,7 @@ def bound(seconds, experiment, parameters="", rows=1_000_000, operation="write",
 
 
 def counted(transport, found, status=Status.OK, experiment="kill", parameters="kill=after", **more):
-    """One run of 60,000 rows after which `found` were counted."""
+    """One run of 60,000 rows that left `found` rows."""
     system, client, function = transport.split(".")
     engine = client if client in PEAKS else ""
     details = {"expected_rows": 60_000, "found_rows": found} | ({"killed": 1} if "kill=" in parameters else {})
@@ -120,7 +120,7 @@ def counted(transport, found, status=Status.OK, experiment="kill", parameters="k
 
 
 def workers():
-    """Of one, two and four workers: the second helps less than the model says, the third and fourth do nothing."""
+    """With one, two and four workers: the second helps less than the model predicts, the last two not at all."""
     for transport, (wall, *_) in WORK.items():
         for number, faster in ((1, 1.0), (2, 1.62), (4, 1.66)):
             yield of_engine(transport, number, wall / faster)
@@ -167,5 +167,5 @@ ROWS = [*workers(), *stream(), *endings()]
 
 
 def curve(*seconds, transport=PARTS, **more):
-    """Runs of 1, 2 and 4 workers of so many microseconds a row."""
+    """Runs of 1, 2 and 4 workers with these microseconds a row."""
     return [of_engine(transport, number, wall, **more) for number, wall in zip((1, 2, 4), seconds, strict=False)]

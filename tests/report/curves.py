@@ -4,7 +4,7 @@ from tests.report.cases import row
 
 
 def runs(transport, times, experiment="sizes", **more):
-    """Ok runs of a transport with these seconds by rows; its id says which way it goes and for which frame."""
+    """Ok runs of a transport with these seconds by rows; its id gives its direction and frame."""
     system, client, function = transport.split(".")
     operation, frame, *_ = function.split("_")
     about = {"system": system, "client": client, "operation": operation, "frame": frame, "experiment": experiment}

@@ -15,7 +15,7 @@ OTHER = PublishedFigure("Other", "many_files", bytes=100_000_000_000, mean_secon
 
 
 def run(*sizes):
-    """The first way takes 2 s and 100 MB at every size, the other one 5 s and 500 MB."""
+    """The first transport takes 2 s and 100 MB at every size, the other one 5 s and 500 MB."""
     return [
         scan(name.lower(), files, seconds=seconds, published_row=name, peak_rss_bytes=peak)
         for files in sizes

@@ -1,4 +1,4 @@
-"""Two runs compared: ratios, intervals and corrected p-values, nothing claimed that is not shown, nothing lost."""
+"""Two runs compared: ratios, intervals and corrected p-values, no claim without evidence, and no case lost."""
 
 import csv
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sentences of a report: ratios with their intervals, and no difference called one that the interval does not show."""
+"""Sentences of a report: ratios with their intervals, and no difference claimed that the interval does not show."""
 
 from dataclasses import replace
 

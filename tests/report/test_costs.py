@@ -57,7 +57,7 @@ def test_each_line_of_an_array_is_fitted_as_if_it_were_alone():
 
 @pytest.mark.long
 def test_the_intervals_mostly_hold_the_true_costs_of_noisy_runs_and_shrink_with_the_noise():
-    """Of 20 made-up runs with 15 passes, of two costs each."""
+    """The intervals are those of 20 made-up runs with 15 passes, of two costs each."""
     held, widths = 0, {0.2: 0.0, 0.02: 0.0}
     for noise in widths:
         for seed in range(10):

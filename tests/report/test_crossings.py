@@ -1,4 +1,4 @@
-"""Where curves cross: made-up ones of which it is known, and runs that do not show it."""
+"""Crossings of curves: made-up curves with known crossings, and runs that do not show any."""
 
 import math
 from dataclasses import replace

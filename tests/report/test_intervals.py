@@ -31,7 +31,7 @@ few_examples = settings(max_examples=25)
 
 
 def scattered(freedom, usual, cases, runs, seed=1):
-    """Seconds of cases that scatter as Smyth's model says."""
+    """Seconds of cases that scatter like Smyth's model."""
     chance = np.random.default_rng(seed)
     spreads = usual * np.sqrt(freedom / chance.chisquare(freedom, cases))
     return np.exp(chance.normal(0, spreads[:, None], (cases, runs)))

@@ -12,7 +12,7 @@ CALIBRATIONS = [
 
 
 def passes(slow=(), factor=2.0, cases=10, **more):
-    """Three passes over cases, of which the runs at these places take longer."""
+    """Three passes over cases; the runs at these places take longer."""
     made = []
     for number, seconds in enumerate(STEADY, start=1):
         for case in range(cases):

@@ -1,4 +1,4 @@
-"""report.html: complete and in order without a script or a network, and every text is shown as text."""
+"""report.html: complete and in order without a script or a network, and it shows every string as text."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`lab report` reads all that `lab compare` reads: whatever an environment of another version says or does not say."""
+"""`lab report` reads every environment that `lab compare` reads, with missing or further facts of other versions."""
 
 import copy
 import json
@@ -65,7 +65,7 @@ def test_what_compare_reads_report_reads(tmp_path):
 
 
 def test_what_neither_can_go_without_is_asked_for_by_name(tmp_path):
-    """No change of an environment is a traceback of `lab compare`."""
+    """No change of an environment causes a traceback of `lab compare`."""
     rows, wrong = [row("a", seconds=1.0)], []
     for place in (place for place in places(FACTS) if len(place) == 1):
         folder = run_folder(tmp_path / "run", rows, changed(place, gone=True))

@@ -1,4 +1,4 @@
-"""The screen of a race: its content, its cuts where there is too much, and its length of one screen."""
+"""The screen of a race: its content, its cuts if it is too long, and its length of one screen."""
 
 import io
 from collections.abc import Sequence
@@ -259,7 +259,7 @@ def test_a_race_that_was_ended_and_values_that_are_converted_are_said() -> None:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_screen_has_no_line_above_its_width_no_broken_word_and_never_goes_without_what_to_install(width: int) -> None:
-    """Read back: every word of every cell and sentence, and of an id every part between its dots, is there whole."""
+    """The screen has every word of every cell and sentence whole, and of an id every part between its dots."""
     found = replace(FOUND, bound=BOUND, ties=("postgres.asyncpg.write_polars_copy_binary_sorted_parallel",))
     path = f"/home/somebody/{'a-long-folder/' * 12}report.html"
     shown = screen(found, width, [f"Report: {path}"])

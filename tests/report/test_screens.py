@@ -41,7 +41,7 @@ def terminal(width: int) -> Console:
 
 
 def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
-    """Return the screen of a terminal, whose lines fit but for a word that is alone; `said` is on it word by word."""
+    """Return the screen of a terminal; check that its lines fit unless they are one word, and that it has `said`."""
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert [line for line in text.splitlines() if len(line) > width and len(line.split()) > 1] == []
     words = text.split()
@@ -52,7 +52,7 @@ def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
 
 
 def parts(table: Table, width: int) -> set[str]:
-    """Return the words of the cells of the columns that are shown, of an id the parts between dots and underscores."""
+    """Return the words of the cells of the shown columns; an id counts by its parts between dots and underscores."""
     shown, *_ = _fitted(table, width)
     return {part for row in table.rows for place in shown for part in re.findall(r"[^\s._]+", row[place])}
 

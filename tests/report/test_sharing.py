@@ -1,4 +1,4 @@
-"""The output of `lab recommend --share`: five lines of Markdown that a table and a quotation are made of."""
+"""The output of `lab recommend --share`: five lines of Markdown that form a table and a quotation."""
 
 from dataclasses import replace
 

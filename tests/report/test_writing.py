@@ -142,7 +142,7 @@ def test_the_command_line_starts_without_the_plotting_library():
 
 
 def test_a_run_whose_plan_is_of_another_version_is_reported(tmp_path):
-    """`lab report` reads all that `lab compare` reads: neither goes on with the run."""
+    """`lab report` and `lab compare` read the same runs: neither resumes the run."""
     facts = environment()
     facts["plan"] = {"suite": "example", "passes": 1, "of_another_version": True}
     folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)], facts)

@@ -29,7 +29,7 @@ REQUIRED = {
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction of a Dockerfile: its word, its text on one line, and its stage."""
+    """One instruction of a Dockerfile: its keyword, its arguments on one line, and its stage."""
 
     word: str
     text: str

@@ -12,6 +12,6 @@ LOCKS = ("requirements.lock", "requirements-dev.lock", *ENGINES)
 
 
 def entries(name):
-    """The text of each package of a lock file, its hashes included, by the package's name."""
+    """The lines of each package of a lock file, with its hashes, by the package's name."""
     blocks = re.split(r"^(?=[a-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)[1:]
     return {re.split(r"[=\[; ]", block, maxsplit=1)[0]: block for block in blocks}

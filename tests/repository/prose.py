@@ -19,7 +19,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def pages() -> dict[str, str]:
-    """Return the pages written by hand, by path, without the blocks that are made."""
+    """Return the pages written by hand, by path, without generated blocks."""
     paths = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("arrow-wire/*.md")])
     named = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
     return {path: _BLOCK.sub("", text) for path, text in named.items() if not _MADE.match(path)}

@@ -132,5 +132,5 @@ def test_a_docstring_is_shown_letter_by_letter(text, escaped):
 
 
 def test_the_page_that_reports_name_is_there():
-    """Reports say that docs/catalogue.md tells which kinds of values there are."""
+    """Reports refer to docs/catalogue.md for the list of kinds of values."""
     assert "](reference/values.md)" in (ROOT / "docs" / "catalogue.md").read_text()

@@ -184,7 +184,7 @@ def test_data_lie_on_named_volumes_and_files_for_others_in_the_io_folder(flavour
 
 @every_combination
 def test_builds_read_no_file_outside_the_checkout(flavour, environment):
-    """A plain `docker compose build` may not: buildx asks for a permission that Compose gives for contexts alone."""
+    """A plain `docker compose build` may not: buildx asks for a permission that Compose gives only for contexts."""
     secrets = configuration(flavour, ENVIRONMENTS[environment])["secrets"]
     assert [secret["file"] for secret in secrets.values()] == [str(ROOT / "compose/ca-bundle.pem")]
 

@@ -247,7 +247,7 @@ def test_the_build_context_holds_no_secrets_and_no_results():
 
 
 def test_clickhouse_says_on_its_console_why_it_ends():
-    """Of a server that ends `make up` shows the console; its log files are in the container that is gone."""
+    """If a server ends, `make up` shows its console; its log files are gone with the container."""
     changed = yaml.safe_load((ROOT / "images/clickhouse/lab.yaml").read_text())
     assert changed["logger"] == {"console": True, "console_log_level": "error"}
 

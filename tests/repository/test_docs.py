@@ -1,4 +1,4 @@
-"""The pages of the docs: commands, targets, links, messages and figures in prose are those that there are."""
+"""The pages of the docs: the commands, targets, links, messages and figures in prose exist."""
 
 import re
 import shlex
@@ -151,7 +151,7 @@ def test_every_page_of_the_docs_has_a_place_in_the_navigation():
 
 
 def test_a_warning_ends_the_build():
-    """With --quiet MkDocs counts none of them, and a link may lead anywhere."""
+    """With --quiet MkDocs counts no warning. Without the setting for links it accepts any link."""
     (build,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert "--strict" in build
     assert "quiet" not in build

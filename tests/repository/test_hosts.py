@@ -32,7 +32,7 @@ def named(text: str) -> set[str]:
 
 
 def tracked() -> dict[str, str]:
-    """Return every tracked file that holds text."""
+    """Return every tracked text file."""
     listed = subprocess.run(("git", "ls-files", "-z"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
     contents = {name: (ROOT / name).read_bytes() for name in listed.split("\0") if name and (ROOT / name).is_file()}
     return {name: content.decode(errors="replace") for name, content in contents.items() if b"\0" not in content[:8000]}

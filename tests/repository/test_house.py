@@ -1,4 +1,4 @@
-"""The rules of the house, held by reading the code: imports, names of classes, lengths."""
+"""The rules of the code, checked by reading it: imports, names of classes, lengths."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ COMPUTED = "computed"  # a name that the import does not spell out
 
 
 def imported(path: str, source: str) -> set[str]:
-    """Return the modules that Python source imports at run time, and those (-m) that it starts processes with."""
+    """Return the modules that Python source imports at run time, and those (-m) that it runs in processes."""
     found = set()
     for node in ast.walk(parsed(source)):
         match node:
@@ -112,7 +112,7 @@ def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
 
 
 def reads_the_environment(source):
-    """Say whether Python source looks at the environment; setting a variable is not looking at it."""
+    """Say whether Python source reads the environment; setting a variable is not reading it."""
     return any(
         (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ" and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Call) and ast.unparse(node.func) in ("os.environ.get", "os.getenv"))

@@ -31,7 +31,7 @@ def of_clients():
 
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
-    """Two pages in a folder of the test's own instead of the real ones."""
+    """Two pages in a separate folder for the test instead of the real ones."""
     written = [(tmp_path / "a.md", "first\n"), (tmp_path / "docs" / "catalogue" / "b.md", "second é\n")]
     monkeypatch.setattr(docs, "ROOT", tmp_path)
     monkeypatch.setattr(docs, "pages", lambda app: iter(written))

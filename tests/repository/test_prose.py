@@ -55,7 +55,7 @@ OF_PICTURES = [("harness/report/charts.py", "NextTo", "beside"), ("harness/repor
 
 
 def said(path: str, source: str) -> str:
-    """Return the words of Python source without code: of tests their names instead of strings, which are data."""
+    """Return the words of Python source without code. Tests have their names instead of strings, which are data."""
     words = [*docstrings(source), *([] if path.startswith(UNREAD) else comments(source))]
     words += names_of_tests(source) if path.startswith("tests/") else messages(source)
     return re.sub(r"`[^`\n]*`", "x", "\n\n".join(words))

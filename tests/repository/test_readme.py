@@ -1,4 +1,4 @@
-"""README's answers for the eight directions, from the reference runs, by a derivation that made-up runs try."""
+"""README's answers for the eight directions, from the reference runs; made-up runs test their derivation."""
 
 import re
 from dataclasses import replace

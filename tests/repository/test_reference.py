@@ -1,4 +1,4 @@
-"""The files made from the reference runs: the page of results; and which run may become one."""
+"""The files made from the reference runs: the page of results; the runs that may become a reference run."""
 
 import json
 import re

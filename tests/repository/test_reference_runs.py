@@ -27,7 +27,7 @@ def test_every_suite_has_a_reference_run_and_nothing_else_is_there():
 
 @each
 def test_it_has_a_row_for_every_case_and_pass_of_its_plan(name):
-    """But for transports that are younger than the run: a new one does not ask for a new reference run."""
+    """Transports that are newer than the run do not count: a new transport does not require a new reference run."""
     asked = plan.from_facts(facts(name)["plan"])
     assert (asked.suite, asked.size, asked.select) == (name, "default", "*")
     rows = runs_csv.load(FOLDER / name / "runs.csv")
@@ -66,7 +66,7 @@ def test_it_is_small_and_names_no_path_of_the_machine(name):
 
 
 def test_the_committed_fidelity_matrix_is_what_the_transports_declare():
-    """Where it is not: make it again, `lab verify --to results/fidelity`. It may lack transports that are newer."""
+    """If it is not, make it again with `lab verify --to results/fidelity`. It may lack newer transports."""
     with (ROOT / "results" / "fidelity" / "fidelity.csv").open(newline="", encoding="utf-8") as file:
         found = [row for row in csv.DictReader(file) if row["outcome"] != "unavailable"]
     assert len(found) > 10_000

@@ -50,7 +50,7 @@ def lacking(contract: type, room: Any) -> list[str]:
 
 
 def _asked(function: Any) -> list[str]:
-    """The parameters, but for a connection: each client calls it by its own name."""
+    """The parameters, except a connection, which each client calls by its own name."""
     return [name for name in inspect.signature(function).parameters if name not in ("self", "connection", "client")]
 
 

@@ -1,4 +1,4 @@
-"""Code that several modules of transports share is defined once, in siblings that hold no transport."""
+"""Code that several modules of transports share is defined once, in siblings without transports."""
 
 import ast
 from collections import defaultdict
@@ -18,7 +18,7 @@ OF_SYSTEMS = {f"harness.transports.{name}.sql" for name in SYSTEMS}  # the lab a
 
 
 def is_table(node: ast.stmt) -> bool:
-    """Whether a constant is more than a number, a short text or another name for something."""
+    """Whether a constant is more than a number, a short string or another name."""
     if not isinstance(node, ast.Assign) or isinstance(node.value, (ast.Name, ast.BinOp)):
         return False
     return not isinstance(node.value, ast.Constant) or len(ast.unparse(node)) > 100

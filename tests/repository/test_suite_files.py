@@ -52,7 +52,7 @@ def _cases(name, size, origins):
 
 
 def published_by(suite):
-    """The published rows that a suite reproduces; one that borrows transports reproduces none."""
+    """The published rows that a suite reproduces; a suite that borrows transports reproduces none."""
     return set() if suite.name in BORROWERS else {case.transport.published for case in cases_of(suite)} - {None}
 
 
@@ -212,7 +212,7 @@ def test_a_picture_shows_some_case_of_the_default_size_for_each_value_it_asks_fo
 
 @cache
 def details_of(suite):
-    """The details that jobs of the suite of this name say they have, as a picture names them."""
+    """The declared details of the jobs of the suite of this name, in the form that a picture uses."""
     texts = {inspect.getsource(case.transport.function) for case in cases_of(SUITES[suite])}
     texts.add(inspect.getsource(import_module(f"harness.run.rigs.{SUITES[suite].rig}")))
     texts |= {inspect.getsource(of.settings) for of in SYSTEMS.values() if not of.lacks("settings")}

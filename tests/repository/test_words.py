@@ -20,7 +20,7 @@ _OF_ALL_ELSE = re.compile(r"[^.;:]*\bkinds?\b(?! of (?:hostile )?values?\b)[^.;:
 
 
 def defined(tree: ast.AST) -> set[str]:
-    """Return the names that say "kind" and that Python source gives to something: not those that it only reads."""
+    """Return the names with "kind" that Python source defines: not those that it only reads."""
     found = set()
     for node in ast.walk(tree):
         match node:
@@ -32,7 +32,7 @@ def defined(tree: ast.AST) -> set[str]:
 
 
 def fields(tree: ast.AST) -> dict[str, bool]:
-    """Return the fields of classes that say "kind", and whether their class says that they are kinds of values."""
+    """Return the fields with "kind" of classes, and whether their class says that they are kinds of values."""
     return {
         f"{node.name}.{field.target.id}": bool(_OF_VALUES.search(ast.get_docstring(node) or ""))
         or "Kind" in ast.unparse(field.annotation)

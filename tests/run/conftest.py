@@ -50,7 +50,7 @@ NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
 
 class Rig(AnyRig):
-    """Everything that a rig offers; records its calls, and answers or raises as a test wants."""
+    """A rig that records its calls, and answers or raises as a test chooses."""
 
     lab_name, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""
 

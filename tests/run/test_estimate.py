@@ -197,7 +197,7 @@ def ended(transport: str, status: Status = Status.OK) -> Row:
 
 
 def screen(width: int, *rows: Row, terminal: bool = True) -> str:
-    """Return the screen after these rows; those that were not begun are no work."""
+    """Return the screen after these rows; rows that did not start do not count as work."""
     work = {one.key for one in rows if one.status is not Status.UNAVAILABLE}
     console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
     with progress.shown(console, work, Pace(dict.fromkeys(work, 10.0), 20.0)) as on_row:

@@ -108,7 +108,7 @@ def leave_no_descriptor(process: psutil.Process) -> None:
 
 @contextmanager
 def injuring(injure: Callable[[psutil.Process], None]) -> Iterator[list[int]]:
-    """In the background, do something once, as soon as a worker is busy; yields the list the worker's pid goes into."""
+    """In the background, act once as soon as a worker is busy; yield the list that gets the worker's pid."""
     injured: list[int] = []
 
     def wait() -> None:
@@ -136,7 +136,7 @@ def run_with(
     time_limit: float = 60.0,
     rows_of_a_run: int = ROWS,
 ) -> Any:
-    """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
+    """Run one transport twice; in its first run act on its worker, or on a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
     with open_run(two_runs(settings, select, time_limit, rows_of_a_run)) as suite_run:
@@ -258,7 +258,7 @@ def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 @pytest.fixture(scope="module")
 def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
-    """A lab of these tests' own, whose servers they suspend."""
+    """A separate lab for these tests, which suspend its servers."""
     with EmbeddedLab(tmp_path_factory.mktemp("hanging")) as lab:
         yield lab
 
@@ -417,7 +417,7 @@ def test_a_run_without_servers_ends_in_order_too(environment: dict[str, str], nu
 
 
 def test_ctrl_c_is_never_a_row_even_where_a_client_takes_it_for_itself(environment: dict[str, str]) -> None:
-    """The reference client cancels its query on SIGINT and reports an error of it, when it is let to."""
+    """If allowed, the reference client cancels its query on SIGINT and reports an error of it."""
 
     def as_a_background_job() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

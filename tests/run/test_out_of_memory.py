@@ -1,4 +1,4 @@
-"""A run in which the kernel ends a process for want of memory."""
+"""A run in which the kernel ends a process for lack of memory."""
 
 import os
 from collections.abc import Iterator

@@ -57,7 +57,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command
 def made(
     lab: Command, tmp_path_factory: pytest.TempPathFactory, dataset_folder: Path, embedded_lab: EmbeddedLab
 ) -> Path:
-    """The folder of a run of one way in three passes on named servers, made once."""
+    """The folder of a run of one transport in three passes on named servers, made once."""
     place = environment_below(tmp_path_factory.mktemp("made"), dataset_folder) | addresses_of(embedded_lab)
     run = ("run", "--external", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
     succeeded(lab(*run, env=place))

@@ -153,7 +153,7 @@ def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
 
 
 def test_a_disk_with_room_for_no_segment_of_a_log_is_full_whatever_the_server_says(perform, monkeypatch):
-    """Postgres says of it only that its checkpoint failed, and frees some megabytes when its table is dropped."""
+    """Postgres reports only that its checkpoint failed, and frees some megabytes when its table is dropped."""
     monkeypatch.setattr(fault_attribution, "free_bytes", lambda place: 20_000_000)
     with pytest.raises(LabError, match=r"no space left on the disk of .*/run \(a disk .*checkpoint request failed"):
         perform(settle=RuntimeError("checkpoint request failed"))
@@ -226,7 +226,7 @@ def dying(connection, files):
 
 
 class Looking(Rig):
-    """A rig whose first check waits, at most so many seconds, until the next worker has imported its client."""
+    """A rig whose first check waits, for a limited time, until the next worker has imported its client."""
 
     def __init__(self, made, patience, unavailable=()):
         super().__init__({})
@@ -247,7 +247,7 @@ class Looking(Rig):
 
 @pytest.fixture
 def perform_ahead(tmp_path, monkeypatch):
-    """Perform runs of these transports with the next worker started ahead, or not; returns the rig and the rows."""
+    """Perform runs of these transports, with the next worker started ahead or not; return the rig and the rows."""
     made = MadeUp(tmp_path, up=TWO)
     (tmp_path / "ends_at_once.py").write_text("import os\nos._exit(3)\n")
     made.join(monkeypatch)

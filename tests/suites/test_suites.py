@@ -1,4 +1,4 @@
-"""A suite file is data: a right one is read and becomes a plan, a wrong one gives one line that says so."""
+"""A suite file is data: a right one becomes a plan, a wrong one causes an error of one line."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -325,7 +325,7 @@ def test_a_table_with_rows_keeps_its_size_relative_to_the_frame(rows, before):
 
 @pytest.fixture
 def contested(folder):
-    """The small suite, whose first experiment leaves out a transport where nothing is asked for, its second all."""
+    """The small suite: by default its first experiment skips a transport, and its second skips all."""
     text = GOOD.replace('{ name = "first",', '{ name = "first", unasked = "contenders",')
     text = text.replace('{ name = "second",', '{ name = "second", unasked = "nothing",')
     (folder / "small.toml").write_text(text)
@@ -418,7 +418,7 @@ def test_on_data_of_a_persons_own_nothing_is_left_out_unless_it_is_asked_for(con
 
 
 def test_on_data_of_a_persons_own_the_matrix_has_every_transport_at_every_size():
-    """Also at the size smoke, whose experiment has three origins of the lab's own choice."""
+    """The size smoke counts, too: its experiment has three origins that the lab chooses."""
     matrix = suite_files.load(ROOT / "suites", "matrix")
     every = {entry.id for entry in registry.select(matrix.size("default").experiments[0].select)}
     assert matrix.left_out & every

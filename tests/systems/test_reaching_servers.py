@@ -1,4 +1,4 @@
-"""Reference connections that reach no server, wait for one or are given up: in one line, in time, under no call."""
+"""Reference connections that reach no server, wait for one or are given up: one line, in time, never during a call."""
 
 import socket
 import threading
@@ -89,7 +89,7 @@ def test_a_client_that_tries_again_over_another_connection_is_cut_again():
 def test_a_connection_is_not_closed_under_a_call_that_goes_on(
     embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To close it there crashes clients in C, and the lab with them."""
+    """Closing it there crashes clients in C, and the lab with them."""
     monkeypatch.setattr(reference, "_CUT_SECONDS", 0.1)
     one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 0.2)
     one.greet()
@@ -110,7 +110,7 @@ def test_a_connection_is_not_closed_under_a_call_that_goes_on(
 def test_a_connection_whose_calls_have_answered_is_closed(
     embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the thread of the last call has answered and not ended yet."""
+    """This holds even if the thread of the last call has answered but has not ended yet."""
     before = list(reference._ABANDONED)
     for _ in range(20):
         one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
@@ -126,7 +126,7 @@ def test_a_connection_whose_calls_have_answered_is_closed(
 def test_a_call_whose_thread_had_only_begun_when_a_signal_came_is_not_made(
     embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is closed then, which under a call crashed the lab."""
+    """The connection is then closed; during a call, this crashed the lab."""
     one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
     one.greet()
     begun: list[threading.Thread] = []

@@ -1,4 +1,4 @@
-"""A person's query is asked in their session, writes nothing, and brings its rows as they are, on real engines."""
+"""A user's query runs in their session, writes nothing, and returns its rows unchanged, on real engines."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -108,7 +108,7 @@ def test_a_query_has_the_database_and_the_settings_of_its_address(embedded_lab: 
 
 
 def test_a_user_who_may_only_read_asks_like_any_other(embedded_lab: EmbeddedLab) -> None:
-    """Their server refuses a change of any setting, also of the one that keeps a query from writing."""
+    """Their server refuses a change of any setting, even of the one that stops a query from writing."""
     endpoints = {"clickhouse_http": f"{embedded_lab.endpoints['clickhouse_http']}/?readonly=1"}
     assert answer("clickhouse", endpoints, "SELECT toInt64(getSetting('readonly')) AS n") == [{"n": 1}]
 

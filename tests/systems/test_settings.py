@@ -1,4 +1,4 @@
-"""Settings of servers that are parameters of a case, on real servers."""
+"""Server settings that are parameters of a case, on real servers."""
 
 import functools
 

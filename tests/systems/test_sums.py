@@ -1,4 +1,4 @@
-"""Sums of a table are the same where the client and where the server computes them, and show each change."""
+"""The client and the server compute the same sums of a table, and the sums show each change."""
 
 import datetime as dt
 import math

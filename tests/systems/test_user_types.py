@@ -155,7 +155,7 @@ UNSUPPORTED = {
 
 
 def marked(system: str, name: str, *more: str) -> Any:
-    """Return a case; lists of lists and of all but a few types are for the nights."""
+    """Return a case; lists of lists and of all but a few types run only at night."""
     at_night = name.startswith("array(") and name not in ("array(decimal)", "array(uuid)", "array(array(text))")
     case = "-".join((system, name, *more)).replace(" ", "_")
     return pytest.param(system, name, *more, id=case, marks=pytest.mark.long if at_night else ())

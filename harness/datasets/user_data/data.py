@@ -28,9 +28,9 @@ class UserData:
 
     `found` are the kinds of hostile values in it with their columns. `extremes` are those that show a type and have
     extreme values (see `harness.datasets.user_data.values`). `hidden` are the columns' own names and logical types if
-    they were renamed. `query` is the query, if these are its rows. `whole` are all rows, of which `frame` may be a
-    sample: a table must hold them all. `given` are the columns' dtypes before they were canonical. `program` describes
-    how a program reads them. `compared` says how much of them was compared with their source. `notes` are for the user.
+    they were renamed. `query` is the query, if these are its rows. `whole` are all rows, which a table must hold;
+    `frame` may be a sample of them. `given` are the columns' dtypes before they were canonical. `program` describes how
+    a program reads them. `compared` says how much of them was compared with their source. `notes` are for the user.
     """
 
     frame: pl.DataFrame = field(repr=False)

@@ -26,7 +26,7 @@ LINES = 200
 
 @dataclass(frozen=True)
 class Dialect:
-    """How to separate a file's cells: `escape` precedes a quote in a field where it is not doubled."""
+    """How to separate a file's cells: `escape` precedes a quote in a field unless quotes are doubled."""
 
     separator: str
     encoding: str = UTF8

@@ -35,7 +35,7 @@ class Described(Protocol):
 
     @property
     def extremes(self) -> frozenset[str]:
-        """Kinds of a type's values of which some are extreme."""
+        """Kinds of a type's values with extreme ones."""
 
 
 @dataclass(frozen=True)

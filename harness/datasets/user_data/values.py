@@ -102,7 +102,7 @@ def found(frame: pl.DataFrame, logical_types: dict[str, str]) -> dict[str, tuple
 
 
 def extremes(frame: pl.DataFrame, logical_types: dict[str, str]) -> set[str]:
-    """Return the kinds in EXTREMES of which a frame has extreme values."""
+    """Return the kinds in EXTREMES with extreme values in a frame."""
     return {OF_TYPES[plain(logical)] for name, logical in logical_types.items() if _extreme(frame[name], logical)}
 
 

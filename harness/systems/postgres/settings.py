@@ -103,7 +103,7 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
 
 
 def filled(spec: Specification, table: str, source: str, rows: int) -> list[str]:
-    """Return the statements that put so many rows of another table into an empty one, with other keys.
+    """Return the statements that put this many rows of another table into an empty one, with other keys.
 
     Raises LabError for a dataset whose rows have no key that can be made another one.
     """

@@ -24,7 +24,7 @@ def settings(tmp_path: Path, dataset_folder: Path) -> Settings:
 
 @pytest.fixture
 def without_programs(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings of a machine that has compiled nothing yet, on which a test that asks for a program fails."""
+    """Settings of a machine without compiled programs: a test that asks for one fails."""
 
     def refuse(wanted: go_programs.GoProgram, *arguments: object, **more: object) -> Path:
         pytest.fail(f"{wanted.name} was asked for")
@@ -54,5 +54,5 @@ def perform(settings: Settings, tmp_path: Path) -> Callable[..., list[Row]]:
 
 @pytest.fixture(scope="session")
 def has_s3(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip, with the reason, where there is no S3 server and none can be compiled."""
+    """Skip, with the reason, if the machine has no S3 server and cannot compile one."""
     next(object_store.opened(tmp_path_factory.mktemp("s3")), None)

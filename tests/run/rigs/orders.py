@@ -13,7 +13,7 @@ from harness.settings import Settings
 
 
 def case(transport: str, dataset: str = "integers", **parameters: Value) -> Case:
-    """Return a case of a transport; without parameters it is about 20 rows."""
+    """Return a case of a transport; without parameters it has 20 rows."""
     return Case(registry.one(transport), "an experiment", dataset, parameters or {"rows": 20})
 
 

@@ -1,4 +1,4 @@
-"""A program, a scheduler or a server that dies while workers load: a row that says so, and nothing is left."""
+"""A program, a scheduler or a server dies while workers load: the row says so, and nothing is left."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def loading(words: tuple[str, ...], uri: str) -> bool:
 
 
 def marked() -> set[tuple[int, str]]:
-    """All processes that some run of the lab has marked: their ids and commands."""
+    """All processes with a mark of any run of the lab: their ids and commands."""
     found = set()
     for process in psutil.process_iter():
         try:

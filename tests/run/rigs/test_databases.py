@@ -1,4 +1,4 @@
-"""The rig of databases: several sizes, datasets, calls and clients in one run, and a suite that is one file."""
+"""The rig of databases: several sizes, datasets, calls and clients in one run, and a suite in one file."""
 
 import csv
 import tempfile

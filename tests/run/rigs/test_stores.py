@@ -1,4 +1,4 @@
-"""The rig of stores on real files: right values are ok, wrong ones never, whatever made them wrong."""
+"""The rig of stores on real files: right values are ok, wrong ones never, for any cause."""
 
 import sqlite3
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""The tuning rig: every job with its data, verified answers and files; each wrong answer is found by its words."""
+"""The tuning rig: every job with its data, verified answers and files; each wrong answer has its message."""
 
 import pytest
 
@@ -187,7 +187,7 @@ TABLES = {
 
 
 def module(name, arguments, body):
-    """The text of a module with one job of this name."""
+    """The source of a module with one job of this name."""
     head = f"@transport('', '', operation='job')\ndef {name}(connection, {arguments}):"
     return f"{MADE_UP}\n{head}\n    {body}\n"
 

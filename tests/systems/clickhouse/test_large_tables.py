@@ -1,4 +1,4 @@
-"""Loading a large table: by pieces, and into a server that is slow to read, as the embedded engine was seen to be."""
+"""Loading a large table: in pieces, and into a server that reads slowly, as the embedded engine sometimes does."""
 
 import socket
 import threading
@@ -26,7 +26,7 @@ LARGE, ROWS = 1_000_000, 150_000  # bytes of a request that is slowed down; rows
 
 @contextmanager
 def slow_to_read(port: int, pause: float) -> Iterator[int]:
-    """Yield the port of a way to a server that reads nothing for a while in the middle of a large request."""
+    """Yield the port of a proxy to a server; it reads nothing for a while in the middle of a large request."""
     with socket.socket() as door, ThreadPoolExecutor() as threads:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         door.bind(("127.0.0.1", 0))

@@ -55,7 +55,7 @@ def tables(database: tuple[str, dict[str, str]], tmp_path: Path) -> Iterator[Tab
 
 
 def in_bytes(endpoints: dict[str, str], table: str) -> list[tuple[bytes | None, ...]]:
-    """Return the server's value in UTF-8, whatever a connection makes of it."""
+    """Return the server's value in UTF-8, for any encoding of the connection."""
     encoding = "CASE getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END"
     asked = (
         f"SELECT convert_to(word, {encoding}), convert_to(words[1], {encoding}) FROM {namespace()}.{table} ORDER BY id"

@@ -1,4 +1,4 @@
-"""PgBouncer in front of Postgres: a query goes through it, a run is refused in one line that says why."""
+"""PgBouncer in front of Postgres: a query works through it, a run is refused with the reason in one line."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def test_a_pooler_that_takes_no_options_is_recognised(pooled: Pooled) -> None:
     "of_database", ["", f"connect_query='SET search_path = {namespace()}'"], ids=["", "connect_query"]
 )
 def test_a_pooler_that_drops_what_a_session_sets_is_recognised(pooled: Pooled, of_database: str) -> None:
-    """By the path that is not there, or, where it is, by a setting that another connection sees."""
+    """The lab detects it by the missing path, or else by a setting that another connection sees."""
     settings = ("pool_mode = transaction", "ignore_startup_parameters = options")
     assert "does not keep what a session sets; give the address" in refused(pooled(*settings, of_database=of_database))
 
@@ -95,7 +95,7 @@ def test_a_pooler_that_drops_what_a_session_sets_is_recognised(pooled: Pooled, o
 def test_a_pooler_in_session_mode_that_keeps_what_a_session_sets_is_taken(
     pooled: Pooled, embedded_lab: EmbeddedLab
 ) -> None:
-    """Also after another session, whose settings the pooler discards."""
+    """This holds after another session, too, because the pooler discards its settings."""
     path = f"connect_query='SET search_path = {namespace()}'"
     endpoints = pooled(
         *("pool_mode = session", "ignore_startup_parameters = options", "server_reset_query ="), of_database=path

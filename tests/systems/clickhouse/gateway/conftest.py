@@ -1,4 +1,4 @@
-"""One gateway process for all tests of this folder, and a way to ask it over HTTP without any client library."""
+"""One gateway process for all tests of this folder, and functions to query it over HTTP without a client library."""
 
 import contextlib
 import ctypes
@@ -75,7 +75,7 @@ class Gateway:
         return socket.create_connection(("127.0.0.1", port), timeout=60)
 
     def running(self, marker):
-        """Return how many queries run whose text holds a marker."""
+        """Return the number of running queries with a marker in their text."""
         others = "query LIKE {p:String} AND query NOT LIKE '%system.processes%'"
         count = f"SELECT count() FROM system.processes WHERE {others}"
         return int(self.query(count, param_p=f"%{marker}%"))
@@ -107,7 +107,7 @@ def start_process(folder: Path, *options: str, users: Path | None = None) -> sub
 
 
 def end_with_its_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends, also where that is killed; on Linux alone."""
+    """Ask the kernel to kill this process when its parent ends, even by a signal; only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
@@ -128,7 +128,7 @@ def gateway(tmp_path_factory) -> Iterator[Gateway]:
 
 @pytest.fixture
 def launch(tmp_path) -> Iterator[Callable[..., Gateway]]:
-    """Start gateways of one test's own; they end with it."""
+    """Start separate gateways for one test; they end with it."""
     with contextlib.ExitStack() as stack:
 
         def start_one(*options: str, folder: Path = tmp_path, users: Path | None = None) -> Gateway:

@@ -87,7 +87,7 @@ def test_any_bytes_are_refused_as_a_frame(data):
 @pytest.mark.long
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "lz4", "zstd"])
 def test_a_body_that_swells_comes_in_pieces(encoding):
-    """However long the zeros are, no more is held at a time than a slice of the body can become."""
+    """For any number of zeros, memory holds no more than one slice of the body can become."""
     zeros, encoder = bytes(1 << 20), codecs.body_encoder(encoding, 1)
     body = b"".join([*(bytes(encoder.compress(zeros)) for _ in range(256)), encoder.flush()])
     whole = [len(piece) for piece in codecs.decode_body([body], encoding)]

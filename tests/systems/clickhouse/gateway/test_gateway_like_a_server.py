@@ -1,4 +1,4 @@
-"""Answers of the gateway that ClickHouse's own handlers gave, too, odd cases above all."""
+"""Answers of the gateway that are equal to those of ClickHouse's own handlers, odd cases above all."""
 
 import base64
 import contextlib
@@ -145,7 +145,7 @@ def test_a_file_into_which_to_write_is_the_clients_over_the_native_protocol(gate
 
 
 def test_a_wrong_checksum_of_a_native_block_is_refused_with_the_code_of_a_server(gateway):
-    """clickhouse-driver cannot send one: so the packets are made here."""
+    """clickhouse-driver cannot send one, so the test makes the packets."""
     block = changed(compress_frames(EMPTY_BLOCK, METHOD_LZ4), 0, bytes(16))
     versions = varint(26) + varint(9) + varint(54429)
     hello = b"\x00" + string("test") + versions + string("") + string(USER) + string(PASSWORD)

@@ -16,7 +16,7 @@ SELECT = f"SELECT number, randomPrintableASCII(100) AS x FROM numbers({BYTES // 
 
 
 def peak_growth(gateway, work):
-    """Run something and return by how much the gateway's memory grew at its highest."""
+    """Call a function and return the largest growth of the gateway's memory."""
     process = psutil.Process(gateway.process.pid)
     before = peak = process.memory_info().rss
     done = threading.Event()

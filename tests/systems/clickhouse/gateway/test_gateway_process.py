@@ -128,7 +128,7 @@ def test_connections_over_the_limit_are_closed_and_free_places_are_used_again(la
     gateway = launch("--max-connections", "2")
 
     def has_a_place(connections):
-        """Connect, and keep the connection where it is answered."""
+        """Connect, and keep the connection if the gateway answers."""
         connection = gateway.raw(gateway.http_port)
         with contextlib.suppress(ConnectionError):
             connection.sendall(b"GET /ping HTTP/1.1\r\n\r\n")
