@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 LONGEST_SECONDS = 300  # of a busy machine
-# These start threads where they are imported, which a fork is without.
+# These start threads when they are imported, and a fork would lack these threads.
 WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
-# pyarrow 26 ends a process so about once in 200 on a busy machine, in a thread of its pool while the interpreter ends:
-# the script has printed its last line by then, which the tests ask for.
+# pyarrow 26 ends about one process in 200 so on a busy machine, in a thread of its pool while the interpreter ends. The
+# script has printed its last line by then, and the tests require that line.
 AT_EXIT_OF_PYARROW = (-signal.SIGABRT, "terminate called without an active exception\n")
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with its own
 # folder, arguments and variables. Its imports are fast, because the parent process has already imported the modules.
@@ -124,7 +124,7 @@ def opened() -> Iterator[Scripts]:
     """Yield the runner of scripts."""
     command = (sys.executable, "-I", "-c", _PARENT)
     with TemporaryDirectory() as folder:
-        # ParquetDB makes files where it is imported, and in the folder of configurations.
+        # ParquetDB makes files in the working folder at its import, and in the folder of configurations.
         own = os.environ | {"XDG_CONFIG_HOME": folder, "PYTHON_DOTENV_DISABLED": "1"}
         with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, cwd=folder, env=own) as process:
             yield Scripts(process)

@@ -473,7 +473,7 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(environment: dict[st
             lab.send_signal(signal.SIGINT)
             _, said = lab.communicate(timeout=30)
         if b"Traceback" in said and b"harness" not in said:
-            continue  # Python itself had not begun: on a busy machine it takes longer than this
+            continue  # Python itself had not started: on a busy machine it takes longer than this
         interrupted += 1
         assert b"Traceback" not in said, said
         assert lab.returncode in (130, 2, 0)

@@ -93,7 +93,7 @@ def test_the_cost_outside_the_client_is_reported(run_folder: Path) -> None:
     told = [row for row in rows_of(run_folder) if row.status is Status.OK and row.system != "machine"]
     seconds = [row.details["server_cpu_seconds"] for row in told]
     assert min(seconds) >= 0
-    # A server's process that ends with the call counts in hundredths of a second, of which a tiny run may have none:
+    # A server's process that ends with the call counts in hundredths of a second, and a tiny run may have none:
     # one of Postgres, which has a process a connection.
     assert sum(one > 0 for one in seconds) > 0.9 * len(seconds)
     assert {row.system for row in told if not row.details["server_cpu_seconds"]} <= {"postgres"}

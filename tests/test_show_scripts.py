@@ -37,13 +37,13 @@ RUNNABLE = [
     and not WITHOUT & {*entry.needs}
     and entry.settings.get("async_insert") != "1"  # which the embedded engine cannot do, and says so
 ]
-# Of each module beyond the article the first write and the first read: a script is made from its module.
+# The first write and the first read of each module beyond the article, because a script is made from its module.
 FIRST = {(entry.function.__module__, entry.operation): entry for entry in reversed(RUNNABLE) if not entry.published}
 PARTS = (Operation.LOAD, Operation.UNLOAD)
 DATABASES = [
     entry for entry in RUNNABLE if entry.operation not in PARTS and (entry.published or entry in FIRST.values())
 ]
-# Of one process, in this environment; those of engines have separate tests (tests/transports).
+# Transports of one process, in this environment; those of engines have separate tests (tests/transports).
 STREAMS = [entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-DEADLINE_SECONDS = 90.0  # of a machine that does much else; a test that waits goes on at once
+DEADLINE_SECONDS = 90.0  # for a busy machine; a waiting test goes on at once
 
 
 def until(condition: Callable[[], object]) -> None:

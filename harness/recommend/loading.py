@@ -158,7 +158,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
         return f"{column}.ext.storage().cast({_source(wanted)})"
     if given == wanted and not (asked and "binary" in logical):
         return ""
-    if isinstance(given, pl.Enum):  # which casts to a category by its number
+    if isinstance(given, pl.Enum):  # polars casts it to a category by its number
         column += ".cast(polars.String)"
     return f"{column}.cast({_source(wanted)})"
 

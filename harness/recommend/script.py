@@ -22,7 +22,7 @@ from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_OURS = "arrow_wire"  # which a program calls itself, and over whose connection the table is made
+_OURS = "arrow_wire"  # a program calls it directly, and makes the table over its connection
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
 

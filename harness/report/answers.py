@@ -75,7 +75,7 @@ class Leaders:
 
     @property
     def name(self) -> str:
-        """Where data come from and go to, and the rows that are there already."""
+        """The two ends of the data, and the rows that the table already has."""
         return f"{route(self)}, table with rows" if self.existing else route(self)
 
     @property
@@ -192,7 +192,7 @@ def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
 
 
 def by_frame(found: Sequence[Leaders]) -> list[Table]:
-    """Return a table for each frame; the notes for all of them are below the last one."""
+    """Return a table for each frame; the last one has the notes for all."""
     frames = list(dict.fromkeys(one.frame for one in found))
     parts = [[one for one in found if one.frame == frame] for frame in frames]
     return [_answer_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
@@ -210,7 +210,7 @@ def _answer_table(
     explained: bool = True,
     ids: bool = True,
 ) -> Table:
-    """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
+    """Return a table of answers with a row for each transport; a transport in two roles has both in its row."""
     rows = [row for one in found for row in _answer_rows(one, roles, ids)]
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     sizes = sorted({one.rows for one in found if one.rows is not None})
@@ -238,7 +238,7 @@ def factor(rival: Rival) -> tuple[str, str]:
 
 
 def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
-    """Return by id the transports of an answer with their roles."""
+    """Return the transports of an answer with their roles, by id."""
     fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
     played = [(FASTEST, fastest), (WHOLE, one.whole), (PYPI, one.from_pypi), *((USUAL, each) for each in one.usual[:1])]
     played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
@@ -277,7 +277,7 @@ def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[
 
 
 def _beyond_pypi(found: Sequence[Leaders]) -> Iterator[str]:
-    """Say which of the fastest pip cannot install, where the fastest that it can have no rows."""
+    """Say which of the fastest pip cannot install, if the table has no rows for the fastest from PyPI."""
     fastest = ((one.fastest.transport, one.from_pypi) for one in found if one.fastest)
     names = [name for name, pip in fastest if pip and pip.case.transport != name]
     if names:
@@ -300,7 +300,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Lane:
-    """A direction in the picture that a report opens with: its transports, the seconds of the server alone, factors."""
+    """A direction in the first picture of a report: its transports, the seconds of the server alone, factors."""
 
     name: str
     dots: tuple[Dot, ...]
@@ -339,7 +339,7 @@ FACTOR = 1.25
 
 @dataclass(frozen=True)
 class NoContender:
-    """A transport that is no contender: how its values came back or how it ended, and how much slower it is at least.
+    """A transport that is no contender: the fate of its values or its end, and the least factor by which it is slower.
 
     `at_least` is the lower end of the interval of its factor; None if its values are not exact.
     """

@@ -58,8 +58,8 @@ from harness.results.folder import load_trace, trace_path
 from harness.results.row import Row, ok_rows
 from harness.suites.suite import Picture, PublishedFigure
 
-# Okabe & Ito, "Color Universal Design" (2008), seen alike with every common colour vision; without its yellow, which is
-# lost on white.
+# Okabe & Ito, "Color Universal Design" (2008), distinct with every common colour vision; without its yellow, which is
+# invisible on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#6a6f76")
 _HEXAGON, _HOURGLASS = "M0,-1L0.87,-0.5V0.5L0,1L-0.87,0.5V-0.5Z", "M-0.9,-0.9H0.9L-0.9,0.9H0.9Z"
 SHAPES = (
@@ -82,7 +82,7 @@ FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, o
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
 _WIDTH, _HEIGHT = 430, 320  # pixels: a telephone is wide enough for these
-_LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and from one line of a text to the next
+_LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and the height of a line
 _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
 _KEY = 14  # pixels: of the shape before a name
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
@@ -152,13 +152,13 @@ _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" ar
 
 
 def _titled(found: re.Match[str]) -> str:
-    """Return a mark that says its text by a title, which browsers show without any script."""
+    """Return a mark whose description is a title, which browsers show without any script."""
     tag, says, rest, closed = found.groups()
     return f'<{tag} class="mark" role="img"{rest}><title>{says}</title>' + (f"</{tag}>" if closed else "")
 
 
 def on_its_own(svg: str) -> str:
-    """Return an SVG for a file, on its own ground; where a dark scheme is wanted, its greys are those of that."""
+    """Return an SVG for a file, with a background; in a dark scheme it takes the greys of that scheme."""
     svg = svg.replace(">", f'><rect width="100%" height="100%" fill="{GROUND}"/>', 1)
     pairs = [(of, light, dark) for light, dark in DARK.items() for of in ("fill", "stroke") if f'{of}="{light}"' in svg]
     rules = "".join(f'[{of}="{light}"]{{{of}:{dark}}}' for of, light, dark in pairs)
@@ -298,7 +298,7 @@ def _layer(values: Sequence[_Mark], mark: str | _Mark, says: bool = False, /, **
 
 
 def _axis(what: Quantity, values: Sequence[float], log: bool, places: Sequence[float] = ()) -> Spec:
-    """Return the axis of a figure: from zero, or logarithmic, with ticks at `places`; a zero has its place on both."""
+    """Return the axis of a figure: from zero, or logarithmic, with ticks at `places`; both can show a zero."""
     unit = what.unit if what.unit in ("s", "B", "B/s") else ""
     name = f"{what.name} ({what.unit})" if what.unit and not unit and what.unit != what.name else what.name
     prefixed = r"replace(format(datum.value, '.3~s'), /([a-zA-Zµ]?)$/, ' $1')"
@@ -338,7 +338,7 @@ def _looking(names: Sequence[str], looks: _Looks, field: str, part: int, **more:
 def _bars(
     picture: Picture, cases: Sequence[CaseMark], published: Sequence[PublishedFigure], looks: _Looks
 ) -> tuple[Spec, bool]:
-    """Draw one bar for each case, the best on top; a case without a figure keeps its place and says why.
+    """Draw one bar for each case, the best on top; a case without a figure keeps its place and has the reason there.
 
     With `log` there is no bar, whose length would mean nothing, but a dot.
     """
@@ -404,7 +404,7 @@ def _bars(
 
 
 def _edge(looks: tuple[str, str, Sequence[int]]) -> str:
-    """Return the colour of the edge of a bar: dark where another value has its colour, as lines are then dashed."""
+    """Return the colour of the edge of a bar: dark if another value has the same colour, like dashed lines."""
     return looks[0] if looks[2] == DASHES[0] else INK
 
 
@@ -421,7 +421,7 @@ _DIAMOND = {
 
 
 def _whiskers(marks: Sequence[_Mark], at: _Mark, **encoding: Any) -> list[Spec]:
-    """Return the ranges of marks: white below dark, so that they are seen on a dark bar, too."""
+    """Return the ranges of marks: white below dark, so that they are visible on a dark bar, too."""
     return [
         _layer(marks, {"type": "rule", "strokeWidth": wide, "stroke": colour} | at, **encoding)
         for wide, colour in ((3.2, GROUND), (1.3, INK))
@@ -441,9 +441,9 @@ def _figure(case: CaseMark, what: Quantity) -> str:
 
 
 def _labels(cases: Sequence[CaseMark]) -> list[str]:
-    """Name each case by its transport, and by its conditions too where a transport is there under several.
+    """Name each case by its transport, and by its conditions too if the transport has several.
 
-    The system that all identifiers begin with is left out: the title says it.
+    A system at the beginning of all identifiers is skipped, because the title names it.
     """
     systems = {case.transport.partition(".")[0] for case in cases}
     prefix = f"{systems.pop()}." if len(systems) == 1 else ""
@@ -467,7 +467,7 @@ def _broken(label: str, longest: int = _LABEL) -> str:
 
 
 def _height(label: str) -> int:
-    """Return the pixels from the top to the bottom of a text of one line or several."""
+    """Return the height in pixels of a string of one line or several."""
     return _LEADING * (label.count("\n") + 1)
 
 
@@ -579,7 +579,7 @@ def _category(place: str | float) -> str:
 
 
 def _members(cases: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str], list[CaseMark]]:
-    """Return the cases of each line from left to right. Two at one place of a line are refused."""
+    """Return the cases of each line from left to right. Raises LabError for two at one place of a line."""
     members: dict[tuple[str, str], list[CaseMark]] = defaultdict(list)
     taken: dict[tuple[str, str, object], CaseMark] = {}
     for case in cases:
@@ -603,7 +603,7 @@ def _mark(case: CaseMark, what: Quantity, statistic: str, numeric: bool) -> _Mar
 
 
 def _bent(marks: Sequence[_Mark]) -> list[_Mark]:
-    """Return the points of a line of rates over rows, the seconds between two marks being straight over the rows.
+    """Return the points of a line of rates over rows: between two marks, the seconds are straight over the rows.
 
     The lab finds crossings in these lines: straight lines between marks on logarithmic axes would cross elsewhere.
     """
@@ -655,7 +655,7 @@ def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list
 
 
 def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
-    """Return where the fastest transport of lines over rows changes, as far as that has an interval.
+    """Return the changes of the fastest transport of lines over rows, if they have an interval.
 
     Raises LabError where a picture is about more than one direction, whose transports do not compete.
     """
@@ -700,7 +700,7 @@ def _change_layers(changes: Sequence[_Mark], x: Spec) -> list[Spec]:
 
 
 def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: _Looks) -> Spec:
-    """Draw one mark for each case that has both figures; the author's figures have no place here."""
+    """Draw one mark for each case that has both figures, without the author's figures."""
     across, up = quantity(picture.x), quantity(picture.y)
     marks = []
     for case in cases:

@@ -196,7 +196,7 @@ def _control_line(one: Summary | None, other: Summary) -> str:
     )
 
 
-_FEWEST = 3  # different round trips: through two a line always goes
+_FEWEST = 3  # different round trips: a line always fits two
 _MILLI = 1e3
 
 

@@ -97,7 +97,7 @@ def directions(summaries: Sequence[Summary], experiments: Iterable[str]) -> list
     ]
 
 
-# A curve that is off by more is no line: no sentence gives its cost of a call or a row.
+# A curve that is off by more is no line: the lab gives no cost of a call or a row for it.
 STRAIGHT = 1.25
 _ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the least share of the measured seconds that a line may give
 FEWEST_SIZES = 4  # numbers of rows: two or three do not show whether a curve is a line
@@ -151,7 +151,7 @@ def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
     line = times
     for _ in range(_ROUNDS):
         fixed, slope = _weighted(rows, times, 1 / line**2)
-        # Half of the way: where the line is near zero the weights would make it jump to and fro.
+        # Half of the step: near zero the weights would otherwise make the line oscillate.
         line = np.sqrt(line * np.maximum(fixed[..., None] + slope[..., None] * rows, times * _LEAST))
     return fixed, slope / max(sizes)
 
@@ -184,7 +184,7 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     known = tuple(case.estimate for case in curve.values() if case.estimate)
     if len(known) == len(sizes):
         drawn = _intervals(f"{direction.name}/{name}", sizes, known)
-        # The line through the medians of all runs is one that was not drawn, and may lie outside all that were.
+        # The line through the medians of all runs is not among the drawn ones, and may be outside all of these.
         ends = (around(fixed, drawn[0]), around(marginal, drawn[1]))
     off = float(np.max(np.maximum(line / medians, medians / line)))
     return Cost(name, direction, fixed, marginal, *ends, off, sizes)

@@ -43,16 +43,16 @@ def apart(transport: str) -> str:
 
 
 def spelled(transport: str, summary: str) -> str:
-    """Return the call that people write, as the summary of its transport spells it: `insert_df` of `write_pandas_df`.
+    """Return the call that people write, in the spelling of its transport's summary: `insert_df` of `write_pandas_df`.
 
-    The name of the function ends as the call does; where its summary has no such word, that end is the name.
+    The function's name ends like the call. If its summary has no such word, that end is the name.
     """
     found = re.search(rf"\b\w*{apart(transport)}\b", summary)
     return found[0] if found else apart(transport)
 
 
 def short_name(transport: str, summary: str = "") -> str:
-    """Return a transport's client and its call, where its direction is known: `psycopg tuned`."""
+    """Return a transport's client and its call, for a known direction: `psycopg tuned`."""
     return f"{transport.split('.')[1]} {spelled(transport, summary)}"
 
 
@@ -75,7 +75,7 @@ def numbered(count: int, one: str, more: str = "") -> str:
 
 
 def as_printed(value: float | None) -> str:
-    """Return an author's figure with the digits it was printed with, up to six: 45, 1,300, 0.0332002."""
+    """Return an author's figure with its printed digits, up to six: 45, 1,300, 0.0332002."""
     return "" if value is None else format(value, ",.6g")
 
 
@@ -272,7 +272,7 @@ def _digits(value: float) -> str:
 
 
 class Routed(Protocol):
-    """The parameters that say where data come from and go to."""
+    """The parameters that name the two ends of the data."""
 
     @property
     def system(self) -> str: ...
@@ -283,7 +283,7 @@ class Routed(Protocol):
 
 
 def route(one: Routed) -> str:
-    """Say where data come from and go to: `pandas to Postgres`."""
+    """Name the two ends of the data: `pandas to Postgres`."""
     system = TITLES.get(one.system, one.system)
     return " to ".join((one.frame, system) if one.operation == Operation.WRITE else (system, one.frame))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 Interval = tuple[float, float]
-_FAR = 700.0  # of logarithms: a float holds the number of no larger one
+_FAR = 700.0  # a logarithm: the number of a larger one exceeds a float
 CONFIDENCE = 0.95
 DRAWS = 9_999
 _FEWEST_CASES = 3  # variances: fewer say nothing about how much they agree
@@ -45,7 +45,7 @@ class RunSpread:
     most: float = math.inf
 
 
-UNKNOWN = RunSpread()  # of a run with too few cases: each speaks for itself, which is Student's t
+UNKNOWN = RunSpread()  # of a run with too few cases: each has its own scatter, which is Student's t
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Estimate:
 def spread_of(samples: Iterable[Sequence[float]]) -> RunSpread:
     """Return how much the times of a run scatter, from the seconds of each of its cases (Smyth 2004, section 6.2)."""
     import numpy as np
-    from scipy import optimize, special  # not at the top: a second that a command without a report need not wait
+    from scipy import optimize, special  # not at the top: it takes a second, which a command without a report saves
 
     several = [np.log(seconds) for seconds in samples if len(seconds) > 1]
     known = [(float(np.var(logs, ddof=1)), len(logs) - 1) for logs in several if np.ptp(logs) > 0]
@@ -70,7 +70,7 @@ def spread_of(samples: Iterable[Sequence[float]]) -> RunSpread:
     logs = np.log(variances) - special.digamma(freedoms / 2) + np.log(freedoms / 2)
     middle, most = float(logs.mean()), float(freedoms.sum())
     excess = float(np.var(logs, ddof=1) - special.polygamma(1, freedoms / 2).mean())
-    if excess <= special.polygamma(1, most / 2):  # they scatter alike, as far as they can say
+    if excess <= special.polygamma(1, most / 2):  # no difference in their scatter is shown
         return RunSpread(math.exp(middle / 2), most, most)
     half = optimize.brentq(lambda half: float(special.polygamma(1, half)) - excess, 1e-3, most)
     return RunSpread(math.exp((middle + float(special.digamma(half)) - math.log(half)) / 2), 2 * half, most)

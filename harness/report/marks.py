@@ -65,7 +65,7 @@ class CaseMark:
 
     @property
     def label(self) -> str:
-        """The parameters as one text."""
+        """The parameters as one string."""
         return label(self.parameters)
 
     @property
@@ -90,7 +90,7 @@ def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
 
 
 def has_mark(picture: Picture, case: CaseMark) -> bool:
-    """Tell whether a case can be drawn: it has the figures, and a place on the axis where the picture has one."""
+    """Say whether a case can be drawn: it has the figures, and a place on the axis if the picture has one."""
     placed = {"bars": True, "lines": case.place is not None, "scatter": case.x is not None}
     return case.y is not None and placed[picture.form]
 
@@ -122,7 +122,7 @@ def _counted(counts: Counter[str], always: bool) -> list[str]:
 
 
 def value(row: Row, column: str) -> str:
-    """Return a column, or with `parameter:<name>` one parameter, as a text that can be printed."""
+    """Return a column, or with `parameter:<name>` one parameter, as a printable string."""
     if column == "transport":
         return printable(row.published_row or row.transport)
     if column.startswith(PARAMETER):
@@ -148,7 +148,7 @@ def _place(row: Row, column: str) -> str | float | None:
 
 
 def figure(row: Row, column: str) -> float | None:
-    """Return a figure of a run; of a sum of columns (see `quantities.SUM`) of those that it has, the first at least."""
+    """Return a figure of a run; a sum of columns (see `quantities.SUM`) needs only the first of them."""
     if SUM in column:
         first, *others = (figure(row, part) for part in column.split(SUM))
         return None if first is None else first + sum(other or 0 for other in others)
@@ -207,7 +207,7 @@ def published_saying(name: str, conditions: str, value: float, what: Quantity) -
 
 
 def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], published: bool) -> str:
-    """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
+    """Return a picture's caption: its content in sentences, how to read it, and every case without a mark."""
     said = sample(picture, cases)
     sentences = [f"{said[:1].upper()}{said[1:]}.", f"Conditions: {', '.join(conditions(rows))}."]
     if published:

@@ -72,7 +72,7 @@ def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[Merged
 
 
 def packages(*runs: StoredRun) -> set[str]:
-    """Return the packages that the transports of these runs use: the versions that make a comparison lie.
+    """Return the packages that the transports of these runs use: other versions would falsify a comparison.
 
     A run of an earlier version of the lab does not name these packages: there all packages count.
     """

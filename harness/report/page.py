@@ -65,21 +65,21 @@ def templates() -> jinja2.Environment:
 
 
 def _shown(value: object) -> object:
-    """Return a value in which characters that a terminal obeys became their number: a page is printed there, too."""
+    """Return a value with numbers for the characters that a terminal obeys: a user may print the page there."""
     if not isinstance(value, str):
         return value
     return type(value)(_OBEYED.sub(lambda found: ascii(found[0])[1:-1], str(value)))
 
 
 def _whole_arrows(text: str) -> Markup:
-    """Return a text as HTML in which no line is broken within an arrow."""
+    """Return a string as HTML without line breaks within an arrow."""
     parts = ((escape(part), place % 2) for place, part in enumerate(markdown.NAMES.split(text)))
     found = Markup().join(Markup("<code>{}</code>").format(part[1:-1]) if named else part for part, named in parts)
     return found.replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
 
 
 def _breakable(text: str) -> Markup:
-    """Return a text as HTML whose identifiers may be broken after a dot or underscore; a copy of it has no break."""
+    """Return a string as HTML with possible breaks after a dot or underscore of identifiers; a copy has no break."""
     return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
 
 
@@ -117,7 +117,7 @@ def facts(environment: Facts) -> list[Fact]:
 
 
 def pinned(rows: Sequence[Row]) -> list[Fact]:
-    """Return the settings that transports set themselves, and which do."""
+    """Return the settings that transports set themselves, with these transports."""
     found: dict[str, set[str]] = {}
     for row in rows:
         if row.pinned:

@@ -398,7 +398,7 @@ def detail_rows(
 
 
 def reasons(summaries: Iterable[Summary], where: Sequence[Point] = ()) -> tuple[str, ...]:
-    """Return one line for each different reason why runs are not ok, with the transports (and points) it holds for."""
+    """Return one line for each different reason why runs are not ok, with its transports (and points)."""
     names = {point.label: point.name for point in where}
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for summary in summaries:
@@ -416,7 +416,7 @@ def reasons(summaries: Iterable[Summary], where: Sequence[Point] = ()) -> tuple[
 
 
 def not_ok(rows: Iterable[Row]) -> list[Table]:
-    """Return a table with a line for each case and reason of runs that are not ok, and the passes it holds for."""
+    """Return a table with a line for each case and reason of runs that are not ok, and their passes."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for row in rows:
         if not row.ok:
@@ -441,7 +441,7 @@ def losses(summaries: Sequence[Summary]) -> list[Table]:
 
 
 def published_tables(summaries: Sequence[Summary], published: Iterable[PublishedFigure]) -> list[Table]:
-    """Return a table for each experiment of the run that has author's figures at a number of bytes, or of details."""
+    """Return a table for each experiment of the run with author's figures at a number of bytes, or with details."""
     found, known = [], list(published)
     for experiment in dict.fromkeys(summary.experiment for summary in summaries):
         cases = [case for case in summaries if case.experiment == experiment]

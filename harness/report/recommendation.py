@@ -24,7 +24,7 @@ from harness.results.folder import Facts
 FILE = "recommendation.json"
 FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
-SHORT_WITHIN = 2.0  # times as long as the fastest may the one of the least code take
+SHORT_WITHIN = 2.0  # the transport with the least code may take this many times as long as the fastest
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
 _MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
 _MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
@@ -273,7 +273,7 @@ def _row(found: Recommendation, figure: Figure, choices: list[str]) -> tuple[str
 
 
 def without_time(found: Recommendation) -> str:
-    """Say why the default has no time: it `cannot` move these data, was `left out` as was asked, or is `not timed`."""
+    """Say why the default has no time: it `cannot` move these data, was `left out` by request, or is `not timed`."""
     out = next((one.reason for one in found.ruled_out if one.transport == found.default), None)
     if out is None:
         return "not timed"

@@ -32,7 +32,7 @@ def sections(
     answers: Sequence[Table] | None = None,
     charts: Sequence[Drawing] = (),
 ) -> list[Section]:
-    """Return the sections of one run. It opens with `answers`; without, with those of its suite."""
+    """Return the sections of one run, `answers` first, or else the answers of its suite."""
     found = curves(suite, summaries)
     fastest, costs = crossing_tables(found)
     opened = tuple(answers if answers is not None else fastest or opening(suite, summaries))

@@ -111,7 +111,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """The parameters as one text, as a case says them."""
+        """The parameters as one string, in the form of a case."""
         return label(self.parameters)
 
 
@@ -247,7 +247,7 @@ class Summary:
 
     @cached_property
     def label(self) -> str:
-        """The parameters as one text."""
+        """The parameters as one string."""
         return label(self.parameters)
 
     @property
@@ -272,7 +272,7 @@ class Summary:
 
     @property
     def interval(self) -> Interval | None:
-        """The interval of the median; None of too few runs."""
+        """The interval of the median; None with too few runs."""
         if self.median_low_seconds is None or self.median_high_seconds is None:
             return None
         return self.median_low_seconds, self.median_high_seconds
@@ -286,7 +286,7 @@ class Summary:
 
     @property
     def values(self) -> str:
-        """How the values came back, in one word, or how the runs ended."""
+        """The fate of the values in one word, or the end of the runs."""
         return self.fidelity.partition(":")[0] if self.status == Status.OK else self.status
 
     @property
@@ -302,7 +302,7 @@ NOTES = {
     SHARED: "= shares its rank: as many others are shown to be faster, corrected for the size of the table",
     UNSURE: "? a place by the median alone: so few runs show no difference",
 }
-# The operation whose bounds a case is set against.
+# Operation -> the operation of its bounds.
 BOUNDED_BY: dict[str, Operation] = {
     Operation.WRITE: Operation.WRITE,
     Operation.READ: Operation.READ,
@@ -318,7 +318,7 @@ def is_bound(case: Summary) -> bool:
 
 
 def bounded_at(case: Summary) -> BoundPlace:
-    """Return where the bounds of a case are: at its parameters, those of a load or an unload at its rows alone."""
+    """Return the place of a case's bounds: its parameters, but only its rows for a load or an unload."""
     operation = BOUNDED_BY.get(case.operation, "")
     return case.experiment, case.system, operation, case.label if operation == case.operation else case.rows
 
@@ -429,7 +429,7 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
     good, first = [row for row in group if row.ok], group[0]
     counts = Counter(row.status for row in group)
     several = ", ".join(f"{status} {counts[status]}" for status in Status if status in counts)
-    # A case that could not run does not always know how much data it would have been about.
+    # A case that could not run does not always know the size of its data.
     rows, size = (next((known for row in group if (known := getattr(row, of)) is not None), None) for of in _EXTENT)
     every = [row.details for row in good]
     details = {one: statistics.median(of[one] for of in every if one in of) for of in every for one in of}

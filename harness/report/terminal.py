@@ -20,12 +20,12 @@ from harness.report import recommendation
 from harness.report.recommendation import Recommendation
 from harness.report.table import Table
 
-# After which characters an id may go on in the next line: at its dots, at its underscores too only where a table would
-# be too wide without all that it can do without. All other strings are broken at spaces alone.
+# The characters after which an id may break: its dots, and also its underscores if a table without its droppable
+# columns would still be too wide. All other strings break only at spaces.
 _IN_IDS, _IN_LONG_IDS = " .", " ._"
-_FEW = 24  # rows of a table for which widths with the fewest lines are looked for, and its columns of words
+_FEW = 24  # rows of a table whose widths are chosen for the fewest lines, and its columns of words
 _WORDS = (2, 3)
-_HEAD = 9  # a line of a head that is longer is broken at its spaces
+_HEAD = 9  # a longer line of a head breaks at its spaces
 
 
 _BEST = "bold"
@@ -43,7 +43,7 @@ def printable(table: Table, width: int) -> Group:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence for rich to print: a word that is longer than a line, such as a path, is alone on its line, whole."""
+    """A sentence for rich to print: a word longer than a line, such as a path, stays whole on a separate line."""
 
     text: str
     style: str = ""
@@ -79,7 +79,7 @@ def _rich(table: Table, shown: list[int], widths: dict[int, int], breaks: str) -
 
 
 def _fitted(table: Table, width: int) -> tuple[list[int], dict[int, int], str]:
-    """Return the columns that are shown, the width of each, and after which characters ids may be broken.
+    """Return the shown columns, the width of each, and the characters after which ids may be broken.
 
     Words get the width that figures leave. If no further column can be dropped, figures and intervals take two lines.
     """
@@ -165,7 +165,7 @@ def _least(table: Table, place: int, breaks: str) -> int:
 
 
 def _pieces(text: str, breaks: str) -> list[str]:
-    """Return a text in pieces, each with the character after which it may be broken."""
+    """Return a string in pieces, each with the character after which it may be broken."""
     return re.findall(f"[^{re.escape(breaks)}]*[{re.escape(breaks)}]|.+$", text) or [""]
 
 
@@ -187,7 +187,7 @@ def _words(line: str) -> list[str]:
 
 
 def _broken(text: str, width: int, breaks: str) -> str:
-    """Break a text that is too long, at these characters alone: a word is never broken."""
+    """Break a string that is too long, only at these characters: a word is never broken."""
     if len(text) <= width:
         return text
     lines = [""]

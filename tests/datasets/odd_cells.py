@@ -177,7 +177,7 @@ STRINGS = (
     | st.sampled_from(["true", "False", "T", "yes", "0x1F", "1e5", "1E400", "٣", "１２", "1,5", "1.234,5", "1 000"])
     | st.sampled_from(["2024-02-30", "2024-1-5", "0000-01-01", "10000-01-01", "24:00:00", "2024-W01-1", "01/02/03"])
 )
-# Cells of one sort, and the types that a column of nothing else has.
+# Cells of one sort, and the types of a column with only such cells.
 SORTS: dict[str, tuple[st.SearchStrategy[str], tuple[Any, ...]]] = {
     "integer": (_INTEGERS.map(str), (pl.Int64,)),
     "unsigned": (st.integers(2**63, 2**64 - 1).map(str), (pl.UInt64,)),

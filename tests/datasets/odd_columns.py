@@ -50,7 +50,7 @@ def _around(inside: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     return lists | lists | structs | inside.map(pa.list_view)
 
 
-@cache  # to make a strategy takes longer than to draw from it
+@cache  # making a strategy takes longer than drawing from it
 def values(of: Type) -> st.SearchStrategy[Any]:
     """Draw values of a type, or nulls: for dates and times the numbers that Arrow stores."""
     return st.none() | _values(of)

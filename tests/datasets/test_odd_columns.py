@@ -26,7 +26,7 @@ ANY = types()
 POLARS_ZONES = (None, "UTC", "Europe/Berlin")
 _NOT_WRITTEN = pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError
 _ORDINARY = {of for of in PLAIN if not pa.types.is_temporal(of)}  # dates and timestamps may be beyond any
-# Types of Arrow whose values columns of polars and of pandas are made of, and their dtypes.
+# Arrow types for the values of columns of polars and of pandas, and their dtypes.
 OF_POLARS: dict[Any, Any] = {of: pl.from_arrow(pa.array([], of)).dtype for of in PLAIN}  # type: ignore[union-attr]
 OF_POLARS |= {pa.timestamp(unit, zone): pl.Datetime(unit, zone) for unit in ("ms", "us", "ns") for zone in POLARS_ZONES}
 OF_POLARS |= {pa.duration(unit): pl.Duration(unit) for unit in ("ms", "us", "ns")}

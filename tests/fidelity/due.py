@@ -27,10 +27,10 @@ from harness.settings import ROOT
 from harness.show import script
 from harness.systems import SYSTEMS
 
-SHARES = 4  # of the transports: one is due each day, and each is examined by one of the processes of a run of tests
+SHARES = 4  # of the transports: one is due each day, and one process of a run of tests examines each
 # The code that judges a pair, besides the folder of its database; a lock has the clients and the servers.
 _JUDGES = ("harness/check", "harness/fidelity", "harness/worker", "harness/embedded", "requirements.lock")
-_OF_KINDS = {"hostile.py"}  # in the folder of a database: each kind's rows are looked at instead
+_OF_KINDS = {"hostile.py"}  # in the folder of a database: the digest has each kind's rows instead
 
 UNCHANGED = "left out: unchanged since they came through"
 

@@ -34,7 +34,7 @@ def service(objects: Objects, name: str = "versitygw") -> psutil.Process:
 
 
 Perform = Callable[..., list[dict[str, Any]]]
-PATIENCE = 120.0  # seconds that a run which is to end well has on a busy machine
+PATIENCE = 120.0  # seconds for a run to end well on a busy machine
 
 
 @pytest.fixture

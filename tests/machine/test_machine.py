@@ -173,7 +173,7 @@ def take(limit: MemoryLimit, size: int) -> int:
 
 
 @pytest.mark.process
-@pytest.mark.alone  # the kernel ends a process: another test would take it for a lack of memory
+@pytest.mark.alone  # the kernel ends a process, which another test would take for a lack of memory
 def test_a_process_above_the_limit_is_ended_and_one_below_is_not():
     limit = memory_limit.make(60_000_000)
     try:

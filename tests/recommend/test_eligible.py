@@ -202,7 +202,7 @@ NOBODY = "keeps every value of these data"
             ["error: A", "error: A", "error: B", "error: C"],
             f"none of 4 transports {NOBODY}, such as: error: A",
         ),
-        (  # more time is asked for where time was the cause
+        (  # the message asks for more time if time was the cause
             {name: set() for name in "abc"},
             ["timeout: ended after the time limit of 10 s"] * 3,
             f"none of 3 transports {NOBODY}: 3 say: timeout: ended after the time limit of 10 s; give it more",

@@ -48,7 +48,7 @@ WRITES = [wish for wish in WISHES if wish.operation is Operation.WRITE]
 PLAIN_DATA, RICH_DATA, TYPED_DATA = "plain", "rich", "typed"
 MARK = "'7f7d6b93-ee91-42e2-8020-b13260e45499'"
 UUID = {"postgres": f"{MARK}::uuid", "clickhouse": f"toUUID({MARK})"}
-FEW = 3  # programs of a wish, where it is not the transport that is tried
+FEW = 3  # programs of a request, if the test is not about the transport
 
 
 def rich() -> pl.DataFrame:

@@ -182,7 +182,7 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
     assert len({row.key for row in rows}) == len(rows)
     kept = (raced.results / "runs.csv").read_text().splitlines()
     assert kept[: len(before) - 5] == before[:-5]
-    assert len(rows) >= len(before) - 5  # with other times it may be decided a pass sooner or later
+    assert len(rows) >= len(before) - 5  # other times may decide the race a pass sooner or later
     other = raced.folder / "other.parquet"
     raced.orders.head(300).write_parquet(other)
     assert "made in another environment" in refused(
@@ -379,6 +379,6 @@ def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[st
         "id": "uuid",
         "moment": "timestamp_tz",
     }
-    # Of these transports none gives UUIDs and instants as such: the fastest transport is marked as converted.
+    # None of these transports returns UUIDs and timestamps as such types: the fastest is marked as converted.
     assert found.fastest.values.startswith("converted: ")
     assert "No transport gives the canonical types. Here converted: " in done.stdout

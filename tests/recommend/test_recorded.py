@@ -58,7 +58,7 @@ def test_the_screen_names_the_transports_that_the_budget_left_behind_and_that_no
     assert found.left_behind[0] not in {found.fastest.transport, *found.ties, *ended.racing.race.contenders}
     told = [line for line in results.sentences(found) if "not timed on all rows" in line]
     assert told[0].startswith(f"{len(found.left_behind)} transports are")
-    assert ended.seconds > 45  # of 60: the budget is spent before anything is said to be unknown
+    assert ended.seconds > 45  # of 60: the race spends the budget before it reports an unknown result
 
 
 def test_there_are_runs_of_every_example() -> None:

@@ -193,7 +193,7 @@ def test_the_picture_of_a_direction_has_the_usual_the_fastest_from_pypi_the_fast
         assert said in svg
     without = directions_chart([replace(lane, alone=None)]).svg()
     assert "rect mark container" in svg
-    assert "rect mark container" not in without  # an empty part has no role, which would want a name
+    assert "rect mark container" not in without  # an empty part has no role, so it needs no name
 
 
 def test_a_factor_of_values_in_other_dtypes_is_marked_and_one_without_a_default_is_left_out():

@@ -15,7 +15,7 @@ from harness.results import folder as folders
 from harness.settings import ROOT
 from tests.report.cases import environment, row, run_folder, suite
 
-# All that an environment may say; of names and versions a few will do.
+# All facts that an environment may have; a few names and versions suffice.
 OF_REFERENCE = folders.environment(folders.reference(ROOT / "results", "matrix"))
 FACTS = OF_REFERENCE | environment(plan=OF_REFERENCE["plan"] | {"suite": "example"}, machine=OF_REFERENCE["machine"])
 FACTS |= {name: dict(list(OF_REFERENCE[name].items())[:2]) for name in ("packages", "uses")}

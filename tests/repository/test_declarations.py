@@ -174,7 +174,7 @@ def test_what_a_transport_declares_is_complete(entry):
     if entry not in (
         *JOBS,
         *BOUNDS,
-    ):  # of some published jobs the article has pictures only, no figure to quote
+    ):  # the article has only pictures of some published jobs, no figure to quote
         assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
     assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
 

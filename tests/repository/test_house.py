@@ -139,7 +139,7 @@ def test_only_the_settings_read_the_environment():
 
 
 def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
-    # A name may mean a file of Python: `path`, `place` and `here` are the only ones of places.
+    # A name may mean a file of Python: `path`, `place` and `here` are the only names of places.
     readers = r"\b(pd\.read_parquet|pq\.read_table|pq\.ParquetFile|csv\.read_csv|csv\.open_csv)"
     threaded = re.compile(readers + r"\((?!\s*(pa\.BufferReader\(|(path|place|here)\b))")
     of_databases = tuple(f"harness/transports/{name}/" for name in SYSTEMS)

@@ -58,7 +58,7 @@ def test_it_was_made_by_committed_code_on_a_machine_that_is_described(name):
 @each
 def test_it_is_small_and_names_no_path_of_the_machine(name):
     files = [path for path in (FOLDER / name).rglob("*") if path.is_file()]
-    # The largest is that of crossings: 3,474 runs of 690 bytes each, and a summary of a third of it.
+    # The largest is that of crossings: 3,474 runs of 690 bytes each, and a summary of a third of this size.
     assert sum(path.stat().st_size for path in files) < 8_000_000
     for path in files:
         if path.suffix != ".png":

@@ -40,14 +40,14 @@ TWO = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
 @pytest.mark.parametrize(
     ("earlier", "one", "passes", "limit", "expected"),
     [
-        # the same case takes as long as it took with its worker and all: 3 passes of (2 + 4) / 2
+        # the same case takes its earlier time, including its worker: 3 passes of (2 + 4) / 2
         ([row(WRITE, 1000, 0, 0.5), row(WRITE, 1000, 2, 0.5), row(READ, 1000, 6, 0.1)], case(WRITE, 1000), 3, 90, 9),
-        # of other rows only the call grows, and the nearest number of rows tells most
+        # with other rows only the call grows, and the nearest number of rows counts most
         (TWO, case(WRITE, 10_000), 1, 90, 1.5 + 5),
         ([row(WRITE, 1, 0, 0.5), row(WRITE, 1000, 1, 0.5), row(READ, 1000, 3, 0.1)], case(WRITE, 10_000), 1, 90, 6.5),
         # no call takes longer than its time limit
         (TWO, case(WRITE, 10_000_000), 1, 60, 1.5 + 60),
-        # a case that was never run takes as long as the usual one
+        # a case that never ran takes as long as the median case
         ([row(WRITE, 1000, 3 * number, 0.5) for number in range(3)], case(READ, 1000), 1, 90, 3),
         # a night between two rows is not measured time
         ([*TWO, row(WRITE, 1000, 40_000, 0.5)], case(WRITE, 1000), 1, 90, 2),
@@ -135,7 +135,7 @@ def test_the_rest_takes_as_long_as_expected_and_longer_where_runs_take_longer():
     going.done(RUNS[0].key)
     assert going.left(30) == pytest.approx(50)
     going.done(RUNS[1].key)
-    assert 60 < going.left(80) < 80  # it took twice as long, which is nearly believed by now
+    assert 60 < going.left(80) < 80  # it took twice as long, and the estimate has nearly adapted by now
     for run in RUNS[2:]:
         going.done(run.key)
     assert going.left(160) == 0

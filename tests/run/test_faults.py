@@ -248,7 +248,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 def suspend(processes: list[psutil.Process]) -> None:
     for process in processes:
-        with suppress(psutil.NoSuchProcess):  # one that served a connection just closed ends meanwhile
+        with suppress(psutil.NoSuchProcess):  # a process that served a just closed connection ends meanwhile
             process.suspend()
 
 

@@ -28,7 +28,7 @@ def small_group() -> Iterator[Path]:
 KEY = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
 
 
-@pytest.mark.alone  # else other failures would be blamed on the machine, too
+@pytest.mark.alone  # otherwise the lab would blame other failures on the machine, too
 @pytest.mark.parametrize(
     ("excused", "status", "said"),
     [

@@ -162,7 +162,7 @@ def test_a_table_that_could_not_be_marked_is_not_left_in_postgres(
             broken.setattr(postgres, "MARK", "cut off here: \0")
             with pytest.raises(Exception, match="unterminated quoted string"):
                 postgres.create(opened, "half_made", definition)
-        postgres.create(opened, "half_made", definition)  # which would be refused if it were there without a mark
+        postgres.create(opened, "half_made", definition)  # the lab would refuse it if it existed without a mark
         assert postgres.fetch(opened, "half_made").num_rows == 0
         postgres.drop(opened, "half_made")
     finally:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
 
 ROWS = 100_000
 SENT = 300_000  # bytes of a connection when it breaks: each sends more
-SECONDS = 45.0  # that a write has to notice: asyncpg does not with an iterator (docs/upstream/asyncpg-copy-hangs.md)
+SECONDS = 45.0  # a write must notice it: asyncpg does not with an iterator (docs/upstream/asyncpg-copy-hangs.md)
 WRITES = [entry for entry in registry.select("*.write_*") if entry.moves_a_frame and not entry.needs]
 
 

@@ -210,7 +210,7 @@ def test_a_connection_that_breaks_between_blocks_leaves_nothing(server, monkeypa
 
 def test_an_insert_that_the_server_ends_takes_all_rows_with_it(server, monkeypatch, write):
     make(server)
-    rows = 4 * MANY  # a server knows an INSERT when 256 kB of it have arrived
+    rows = 4 * MANY  # a server lists an INSERT once 256 kB of it have arrived
     one_at_a_time, blocks, next_of = threading.Lock(), list[Any](), clickhouse_write._Blocks.next
 
     def ending(self: Any) -> Any:

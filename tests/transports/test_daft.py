@@ -89,7 +89,7 @@ def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
     assert tables[entry.system].sums().rows == 0
 
 
-# Each part is put into the table once plainly and once with a ledger; the process that puts in the second one then
+# Each part goes into the table once plainly and once with a ledger; the process that writes the second one then
 # dies.
 _KILLED = """
 import os, signal, sys

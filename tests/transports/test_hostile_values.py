@@ -16,7 +16,7 @@ from tests.every import every
 from tests.object_store import settings_below
 
 COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
-# Way -> kind of values -> how it may fare.
+# Transport -> kind of values -> its possible fates.
 ONCE_CHANGED = {
     "clickhouse.httpx.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
     "clickhouse.urllib.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},

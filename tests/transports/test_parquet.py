@@ -276,7 +276,7 @@ def read(
         text=True,
         check=True,
     )
-    assert list(elsewhere.iterdir()) == []  # whatever an engine writes, it writes into its folder
+    assert list(elsewhere.iterdir()) == []  # an engine writes only into its folder
     return {name: found / needed for name, found in json.loads(done.stdout).items()}
 
 

@@ -124,7 +124,7 @@ def in_the_way(monkeypatch: pytest.MonkeyPatch, uri: str, server: psycopg.Connec
     """Another session locks the row of this number, and waits for the lock `wants` as soon as our sessions have it."""
     waiting: list[Future[Any]] = []
     with psycopg.connect(uri) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("SET deadlock_timeout = '1h'")  # so it is ours that the server finds and ends
+        other.execute("SET deadlock_timeout = '1h'")  # so the server finds and ends our session
         other.execute("INSERT INTO together VALUES (%s)", [number])
 
         def wait() -> None:

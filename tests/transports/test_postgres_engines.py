@@ -120,7 +120,7 @@ def test_a_sorted_write_stores_the_rows_in_the_order_of_the_key(
     frame = frame.with_columns(pl.int_range(len(frame), dtype=pl.Int32).mod(5).alias("number of"))
     run(entry, uri, frame if entry.frame == "polars" else for_pandas(frame), TABLE)
     found = stored(server).select("number of", "select")
-    slices = 2 if "parallel" in entry.id else 1  # which lie in the table in any order, block by block
+    slices = 2 if "parallel" in entry.id else 1  # they are in the table in any order, block by block
     descents = sum(later < earlier for earlier, later in zip(found.rows(), found.rows()[1:], strict=False))
     assert found.n_unique() == len(frame)
     assert descents < slices * 2

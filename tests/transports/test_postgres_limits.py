@@ -6,7 +6,7 @@ import pytest
 from harness.transports.postgres import socket as bounds
 
 ROWS = 30_000
-# Rows that hold the bytes with which an answer ends, all over it.
+# Rows that contain the bytes of the end of an answer, everywhere.
 TABLE = f"CREATE TABLE bound AS SELECT n, '\\x5a000000055a00000005'::bytea AS ends FROM generate_series(1, {ROWS}) n"
 
 

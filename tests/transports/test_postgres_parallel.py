@@ -17,7 +17,7 @@ from tests.transports.tuned_calls import hurried
 
 PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
 WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
-# Of each module the first; connectorx opens its connections itself.
+# The first of each module; connectorx opens its connections itself.
 CONNECTED = {entry.client: entry for entry in reversed(PARALLEL) if entry.client != "connectorx"}
 # Those whose line in the catalogue says so; connectorx starts its queries itself, see below.
 UNDER_ONE_SNAPSHOT = [
@@ -77,7 +77,7 @@ def test_what_is_written_after_the_snapshot_is_in_no_part(
 ) -> None:
     fill(server, hostile())
     module = inspect.getmodule(entry.function)
-    divide = module._queries  # the first that is done under the snapshot
+    divide = module._queries  # the first statement under the snapshot
     monkeypatch.setattr(module, "_queries", lambda *given: (write_more(server), divide(*given))[1])
     found, _ = canonicalise(run(entry, uri, TABLE), LOGICAL_TYPES)
     assert wrong(hostile(), found) == []

@@ -55,7 +55,7 @@ def write_whenever_told(uri: str, way: str, writer: int, start: Any, outcomes: A
                 entry.function(connection, frame, TABLE)
                 outcomes.put((writer, "wrote"))
             except psycopg.Error as error:
-                is_unique = isinstance(error, psycopg.errors.UniqueViolation)  # arrow-wire's own class is of it, too
+                is_unique = isinstance(error, psycopg.errors.UniqueViolation)  # or arrow-wire's subclass of it
                 outcomes.put((writer, "UniqueViolation" if is_unique else type(error).__name__))
 
 

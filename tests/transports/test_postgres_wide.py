@@ -8,7 +8,7 @@ from arrow_wire import postgres_read
 from harness.lab.embedded import EmbeddedLab
 from harness.transports.postgres.psycopg import tuned
 
-ROWS = 9_000  # of 66 columns enough for a slice on every connection
+ROWS = 9_000  # rows of 66 columns, enough for a slice on each connection
 ASKED = "SELECT current_setting('lab.asked', true)"
 
 

@@ -160,7 +160,7 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
             assert row.details["fastest_client_seconds"] <= row.details["slowest_client_seconds"]
             # A column has nine digits, a detail has all.
             assert float(f"{row.details['slowest_client_seconds']:.9g}") <= row.seconds
-    # Of one run it may be less than the 10 ms in which a system counts it.
+    # A single run may take less than the 10 ms in which a system counts CPU time.
     assert sum(row.details["server_cpu_seconds"] for row in rows if row.experiment == "clients") > 0
     parts = {row.parameters["insert_block_rows"]: row.details["parts"] for row in rows if row.experiment == "blocks"}
     assert 0 < parts["5000"] < parts["500"]

@@ -146,7 +146,7 @@ def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     assert fine([row])
     assert all(0 < seconds <= row.seconds for seconds, _ in trace)
     busy = sum(cores for _, cores in trace) / len(trace)
-    assert 0 < busy < 1.6  # of one thread; on a busy machine it has less than a core
+    assert 0 < busy < 1.6  # one thread; on a busy machine it has less than a core
 
 
 # Transports with names that the rig knows; each but the first of its sort is wrong in one respect.

@@ -22,7 +22,7 @@ from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 STRINGS = {"LATIN1": ["é", "ÿ¡", "plain", ""], "SQL_ASCII": ["é", "€𝄞", "plain", ""]}
-TRUSTS_THE_SESSION = "postgres.adbc.write_polars_ingest"  # which makes é two characters of LATIN1, and back
+TRUSTS_THE_SESSION = "postgres.adbc.write_polars_ingest"  # it makes é two characters of LATIN1, and back
 ASKS_FOR_UTF8 = "postgres.asyncpg.write_polars_copy_binary"
 
 

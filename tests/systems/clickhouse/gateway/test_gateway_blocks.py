@@ -104,7 +104,7 @@ PARAMETERS = dict.fromkeys(("Decimal32", "Decimal64", "Decimal128", "Decimal256"
 PARAMETERS |= dict.fromkeys(("DateTime64", "Time64"), "3") | dict.fromkeys(("Enum8", "Enum16"), "'a' = 0")
 
 
-@pytest.mark.parametrize("name", sorted(blocks._WIDTHS.keys() - {"Nothing"}))  # of which there are no values
+@pytest.mark.parametrize("name", sorted(blocks._WIDTHS.keys() - {"Nothing"}))  # a type without values
 def test_the_width_of_each_type_is_the_one_that_the_engine_writes(engine, name):
     full = f"{name}({PARAMETERS[name]})" if name in PARAMETERS else name
     made = f"SELECT materialize(defaultValueOfTypeName($${full}$$)) AS x FROM numbers(3)"
