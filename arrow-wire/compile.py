@@ -1,8 +1,8 @@
 """Compile `zig/` into `src/arrow_wire/`: by hatchling for a wheel, or by hand: python arrow-wire/compile.py [ROOT FILE]
 
-Zig is the compiler because PyPI has it as a wheel, so that a machine needs nothing but Python; because its mode
-ReleaseSafe checks each index, cast and sum while the library runs; and because it compiles for other systems as well:
-ARROW_WIRE_TARGET is the platform tag of one of these (`make wheels` compiles for each).
+Zig compiles the library. PyPI has Zig as a wheel, so a machine needs nothing but Python. Its mode ReleaseSafe checks
+each index, cast and sum while the library runs. It also compiles for other systems: ARROW_WIRE_TARGET is the platform
+tag of one (`make wheels` compiles for each).
 """
 
 import os
@@ -17,9 +17,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 LIBRARY = "src/arrow_wire/libarrow_wire.so"  # on every system: Python loads it by its path
-# Of 2009 on: Python's own wheels ask for no more. Others: what the compiler takes for the least of an architecture.
+# x86-64 processors of 2009 and later, as Python's own wheels require. Others: the compiler's baseline.
 PROCESSOR = {"x86_64": "x86_64_v2", "AMD64": "x86_64_v2"}
-# By the tag of a wheel: what the compiler calls that system.
+# The compiler's name of each system, by the platform tag of a wheel.
 TARGETS = {
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",

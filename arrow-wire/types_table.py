@@ -2,8 +2,8 @@
 
 Types come from the code, figures from the reference run of the lab around it.
 
-An Arrow type goes into a type of a server where the library has a way; a type that it makes of it when it creates a
-table comes first. What it refuses of a type's values (`WrongValue`) is what the type of the server has no place for.
+For each Arrow type the tables list the types of a server that it can go into. The type that the library creates a table
+with comes first. The library refuses a value that the server's type cannot hold (`WrongValue`).
 """
 
 import csv
@@ -66,7 +66,7 @@ def clickhouse(arrow_type: pa.DataType) -> tuple[str, list[str]]:
     return made, takes
 
 
-# What a column says in place of so many types: those that one Arrow type mostly goes into together.
+# Short names for groups of types, which one Arrow type mostly goes into together.
 GROUPS = (
     ("any integer", {"Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64"}),
     ("any integer", {"int2", "int4", "int8"}),
@@ -92,7 +92,7 @@ def shortened(takes: list[str], made: str) -> str:
     return ", ".join([*listed, *(f"`{name}`" for name in left)]) or "-"
 
 
-# How clients are called in the reference run, and what stands for them in the table.
+# The name of each client in the table, and a pattern for its transports in the reference run.
 CLIENTS = {
     "arrow-wire": r"(psycopg|http_client)\.\w+_tuned",
     "pgpq (over psycopg)": r"pgpq\.\w+",
@@ -134,7 +134,7 @@ PREDATES = "The run is older than this version of arrow-wire."
 
 
 def table() -> str:
-    """Return both tables: what goes in, and what comes out."""
+    """Return both tables: the types for writing, and those for reading."""
     lines = ["| Arrow | Postgres makes | Postgres also takes it in | ClickHouse makes | ClickHouse also takes it in |"]
     lines += ["|---|---|---|---|---|"]
     for arrow_type in ARROW:

@@ -31,7 +31,7 @@ def names_of(frame: Any) -> list[Any]:
 
 
 def reader_of(frame: Any) -> pa.RecordBatchReader:
-    """Return what has `__arrow_c_stream__`, or is a record batch, as a reader of record batches.
+    """Return a record batch, or an object with `__arrow_c_stream__`, as a reader of record batches.
 
     Raises TypeError for anything else.
     """
@@ -54,7 +54,7 @@ def require_choice(what: str, given: str, known: Collection[str]) -> None:
 
 
 def require_names(names: Sequence[Any]) -> None:
-    """Raise WrongValue unless there are columns, all named by a text, and each name once."""
+    """Raise WrongValue unless there are columns, all names are strings, and no name repeats."""
     if not names:
         raise WrongValue("the frame has no columns; give it columns of the table")
     repeated = len(set(names)) < len(names)
@@ -68,8 +68,8 @@ def require_names(names: Sequence[Any]) -> None:
 def joined(table: pa.Table) -> pa.Table:
     """Return an Arrow table whose columns are in one piece each, except strings: encoders take these where they are.
 
-    What is in one piece already is not copied. Columns of several are joined side by side: nothing is sent before that,
-    so that other cores have no work.
+    A column in one piece is not copied. The other columns are joined at the same time: nothing is sent before that, so
+    other cores are idle.
     """
     if all(column.num_chunks == 1 or is_text(column.type) for column in table.columns):
         return table
@@ -96,8 +96,8 @@ def _adjacent(chunks: list[pa.Array]) -> bool:
 def of_objects(values: Any) -> pa.Array:
     """Return objects of a pandas column as an Arrow array, in which a NaN is a null.
 
-    Raises what Arrow raises for objects of several types. Decimals mostly have one number of places, that of the first:
-    told of it, Arrow takes a fourth of the time.
+    Raises Arrow's errors for objects of several types. Decimals mostly have as many places as the first one. Arrow
+    takes a fourth of the time if it gets that number.
     """
     first = next((one for one in values if one is not None), None)
     exponent = first.as_tuple().exponent if isinstance(first, Decimal) else None

@@ -53,7 +53,7 @@ def empty(connection: Connection[Any], table: str) -> bool:
 def sql_type(field: pa.Field) -> str:
     """Return the type of Postgres whose columns hold every value of an Arrow field.
 
-    But for timestamps in nanoseconds, of which only those of whole microseconds have a place.
+    Timestamps in nanoseconds are the exception: only whole microseconds fit.
     """
     found = _type(field.type)
     if found is None:
