@@ -54,7 +54,7 @@ pub const Array = struct {
     }
 };
 
-/// Add what one array holds to the lists below the outermost one, whose end the caller sets.
+/// Add the items of one array to the lists below the outermost one, whose end the caller sets.
 fn takeOne(lists: *Lists, block: fields.Block, field: fields.Field) Error!void {
     const bytes = block.bytes(field);
     if (bytes.len < 12) return error.Malformed;

@@ -69,10 +69,10 @@ def write(
     server merges them. A table with its own settings for this keeps them.
 
     Up to 150,000 rows of one partition need no second table: they go as one block over one connection. A table of the
-    MergeTree family takes such a block as a whole or not at all. Two kinds of table use the second one for more than
-    one row: tables that feed materialized views, and tables whose partition key is not a date, its month or its year.
-    If a block has several partitions after all, the server refuses it. If the connection breaks before the answer
-    (`Disconnected`), the table has all rows or none, as with the link.
+    MergeTree family takes such a block as a whole or not at all. Tables that feed materialized views use the second one
+    for more than one row. So do tables whose partition key is not a date, its month or its year. If a block has several
+    partitions after all, the server refuses it. If the connection breaks before the answer (`Disconnected`), the table
+    has all rows or none, as with the link.
 
     `atomic=False` appends without the second table. ClickHouse then takes the rows of each partition of a block as a
     whole, but one partition after the other. Up to 150,000 rows are one block, more are several. So a reader may see
