@@ -124,9 +124,9 @@ def figures() -> str:
     rows, passes = {run["rows"] for run in runs if run["operation"] in ("write", "read")}, {run["n"] for run in runs}
     run_id = json.loads((REFERENCE / "environment.json").read_text("utf-8"))["run_id"]
     note = (
-        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Of each client"
+        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Each client's"
     )
-    note += " the fastest call that changes no value; `-`: it has none."
+    note += " fastest call that changes no value; `-`: it has none."
     return "\n".join([*lines, "", note, PREDATES])
 
 
@@ -142,7 +142,7 @@ def table() -> str:
         for made, takes in (postgres(arrow_type), clickhouse(arrow_type)):
             cells += [f"`{made}`" if made else "refused", shortened(takes, made)]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", 'What a read makes of the types of the servers, as Arrow (`as_="arrow"`):', ""]
+    lines += ["", 'The Arrow type of each server type after a read (`as_="arrow"`):', ""]
     lines += ["| Postgres | Arrow | ClickHouse | Arrow |", "|---|---|---|---|"]
     oids = [(oid, -1) for _, oid, _ in postgres_types._BUILT_IN]
     left = [
