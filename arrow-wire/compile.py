@@ -32,7 +32,7 @@ TARGETS = {
 
 
 def compile_library(target: str = "", root: str = "library", made: str = LIBRARY) -> None:
-    """Compile the library, for this machine where no platform tag is given. Raises CalledProcessError."""
+    """Compile the library, for this machine if no platform tag is given. Raises CalledProcessError."""
     command = [sys.executable, "-m", "ziglang", "build-lib", "-dynamic", "-O", "ReleaseSafe", "-fstrip"]
     architecture = TARGETS[target].partition("-")[0] if target else platform.machine()
     command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / made}"]
@@ -43,10 +43,10 @@ def compile_library(target: str = "", root: str = "library", made: str = LIBRARY
 
 
 class CompileHook(BuildHookInterface[Any]):
-    """Tells hatchling of the compiled library, and which system the wheel is for."""
+    """Gives hatchling the compiled library and the wheel's platform tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile before the wheel is put together, be it an editable one."""
+        """Compile before hatchling builds the wheel, also an editable one."""
         target = os.environ.get("ARROW_WIRE_TARGET", "")
         compile_library(target)
         build_data["artifacts"].append(LIBRARY)

@@ -214,7 +214,7 @@ def encode_clickhouse(draw: random.Random) -> Execution:
 
 
 def require_valid(array: pa.Array) -> None:
-    """Raise ArrowInvalid unless an array is right. Of decimals of ClickHouse some have more digits than their type."""
+    """Raise ArrowInvalid unless an array is right. Some decimals of ClickHouse have more digits than their type."""
     array.validate(full="decimal" not in str(array.type))
 
 

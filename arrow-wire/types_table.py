@@ -37,7 +37,7 @@ CLICKHOUSE = (
 
 
 def postgres(arrow_type: pa.DataType) -> tuple[str, list[str]]:
-    """Return the type that a table is made with, and all that take the Arrow type as it is."""
+    """Return the type that a new table gets, and all types that take the Arrow type as it is."""
     try:
         made = postgres_create.sql_type(pa.field("c", arrow_type))
     except UnsupportedType:
@@ -83,7 +83,7 @@ GROUPS = (
 
 
 def shortened(takes: list[str], made: str) -> str:
-    """Return the types that also take a column, those of a group in one word."""
+    """Return the types that also take a column, with one name for all types of a group."""
     listed, left = [], [name for name in takes if name != made]
     for word, group in GROUPS:
         if group <= {*takes, made} and len(group & {*left}) > 1:

@@ -127,7 +127,7 @@ pub const Column = struct {
     }
 
     /// Add rows, all valid, and return the bytes of their values, zeros: of `fixed` numbers, views, or ends of lists.
-    /// The rows of a list and of a struct are added apart from those of its children; `bits` come by `setBit`.
+    /// The rows of a list and of a struct are added separately from those of its children; `bits` come by `setBit`.
     pub fn add(self: *Column, count: usize) Error![]u8 {
         const length = std.math.add(usize, self.length, count) catch return error.TooLarge;
         if (self.nulls > 0) try self.lengthen(length);

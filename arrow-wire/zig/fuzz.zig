@@ -59,7 +59,7 @@ const Damaged = extern struct {
         }
     }
 
-    /// No buffer becomes longer than it is: the library has to believe how long it is.
+    /// No buffer becomes longer than it is: the library cannot check its length.
     fn damage(self: *const Damaged, random: std.Random) void {
         for (0..1 + random.uintLessThan(usize, 3)) |_| {
             if (self.place_count > 0 and random.uintLessThan(u8, 10) < 7) {

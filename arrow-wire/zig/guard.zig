@@ -20,7 +20,7 @@ const Leave = *const fn (*Context) callconv(.c) noreturn;
 const enter: Enter = @ptrCast(&code.enter);
 const leave: Leave = @ptrCast(&code.leave);
 
-/// Call a function that returns nothing; return false where a check in it failed, of which `message` tells.
+/// Call a function that returns nothing; return false if a check in it failed: see `message`.
 pub fn call(comptime function: anytype, arguments: std.meta.ArgsTuple(@TypeOf(function))) bool {
     const Inner = struct {
         fn run(given: *anyopaque) callconv(.c) void {

@@ -2,7 +2,8 @@
 
 const arrow = @import("arrow.zig");
 
-/// Why a value has no form in the server's type. `arrow_wire/postgres.py` has a sentence for each, in this order.
+/// Why a value has no form in the server's type. `arrow_wire/postgres_encoder.py` has a message for each, in this
+/// order.
 pub const Error = error{
     Range, // more or less than the type holds
     Inexact, // digits or a part of a second that the type cannot hold

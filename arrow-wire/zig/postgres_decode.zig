@@ -45,7 +45,7 @@ fn decoder(comptime name: []const u8, comptime Type: type) Decoder {
     return .{ .name = name, .take = if (@hasDecl(Type, "take")) Type.take else fields.Fixed(Type).take };
 }
 
-/// The decoders; `arrow_wire/postgres_reader.py` says by their names for which types each is.
+/// The decoders; `arrow_wire/postgres_reader.py` chooses one by its name for a type.
 const decoders = [_]Decoder{
     decoder("array", Array),
     decoder("bool", fields.Boolean),

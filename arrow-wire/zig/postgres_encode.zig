@@ -122,7 +122,7 @@ fn ofIntegers(comptime name: []const u8, comptime To: type) [8]Encoder {
     return made;
 }
 
-/// The encoders; `arrow_wire/postgres_types.py` says by their names for which types of Arrow and of the server each is.
+/// The encoders; `arrow_wire/postgres_recipes.py` chooses one by its name for types of Arrow and of the server.
 const encoders = [_]Encoder{
     encoder("array", Array),
     encoder("bool", values.Boolean),

@@ -5,7 +5,7 @@ const builders = @import("builders.zig");
 const digitsOf = @import("postgres_numeric.zig").digitsOf;
 const unaligned = @import("unaligned.zig");
 
-/// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a sentence for each, in this order.
+/// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a message for each, in this order.
 pub const Error = builders.Error || error{
     Malformed, // bytes that are no value of the type, or no message
     Infinite, // an infinite date or time, or a numeric that is infinite or no number
@@ -59,7 +59,7 @@ pub const Block = struct {
 };
 
 /// A value that takes the same bytes in all rows of a column: `Type.put` makes them from those of the server's, which
-/// are as many as `Type.size`, or of any number where it has none.
+/// are `Type.size` bytes, or any number if it has none.
 pub fn Fixed(comptime Type: type) type {
     return struct {
         pub fn take(column: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {

@@ -1,5 +1,5 @@
-//! Postgres' arrays as lists: `array_send` in the server's src/backend/utils/adt/arrayfuncs.c. Where an array's numbers
-//! begin (its lower bounds) is lost: a list has no such thing.
+//! Postgres' arrays as lists: `array_send` in the server's src/backend/utils/adt/arrayfuncs.c. An array's lower bounds
+//! are lost: a list has none.
 
 const std = @import("std");
 const builders = @import("builders.zig");

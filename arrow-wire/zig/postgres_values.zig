@@ -161,7 +161,7 @@ pub fn Label(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
     return struct {
         pub fn isNull(column: *const Column, row: usize) bool {
             if (column.array.isNull(row)) return true;
-            const found = column.array.index(row) catch return false; // which `size` complains of
+            const found = column.array.index(row) catch return false; // `size` returns the error
             return column.array.child(0).isNull(found);
         }
 

@@ -197,7 +197,7 @@ def server_at(uri: str) -> Server:
 
 @contextmanager
 def connected(uri: str, count: int = 0) -> Iterator[Server]:
-    """Yield a server with so many connections open; in the end all that were opened are closed."""
+    """Yield a server with so many open connections; close all of them in the end."""
     server = server_at(uri)
     try:
         for number in range(count):

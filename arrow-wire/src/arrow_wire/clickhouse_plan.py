@@ -1,4 +1,4 @@
-"""Which encoder takes the values of an Arrow type into a type of ClickHouse, and with which sizes and limits.
+"""The encoder from an Arrow type into a type of ClickHouse, with its sizes and limits.
 
 Every array of the tree that Arrow made gets a node that says how it is encoded. The encoders and their names are in
 `zig/clickhouse_encode.zig`.
@@ -114,7 +114,7 @@ def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type:
 
 
 def width_of(target: Type) -> int:
-    """Return how many bytes a value takes that is the default one."""
+    """Return how many bytes the default value takes."""
     if target.family == "FixedString":
         return int(target.literals[0])
     return _WIDTHS.get(target.family) or clickhouse_numbers.width_of(target)

@@ -37,7 +37,7 @@ KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
     """Return an Arrow table as columns of these types, by name.
 
-    Raises UnsupportedType for one that has no way into its column's.
+    Raises UnsupportedType for one that cannot be converted to its column's.
     """
     try:
         return Columns([(name, array, types[name]) for name, array in columns_of(batch)])
@@ -46,7 +46,7 @@ def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
 
 
 class _Told(NamedTuple):
-    """Of a table: its engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
+    """A table's engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
 
     engine: str
     storage: str
@@ -95,7 +95,7 @@ def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
 
 
 class _Several(Exception):
-    """Rows do not surely go as one block."""
+    """The server may not take the rows as one block."""
 
 
 class _Blocks:
@@ -140,7 +140,7 @@ def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterat
 def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
     """Return the settings and the query of an INSERT.
 
-    The token is its own: a server that drops blocks it had before, as tables can ask it to, is to take this one.
+    Each INSERT has a new token. A table can ask the server to drop blocks that it had before; it must take this one.
     """
     query = f"INSERT INTO {table} ({identifiers(names)}) FORMAT Native"
     return PINNED | {"insert_deduplication_token": uuid.uuid4().hex}, query
@@ -193,8 +193,8 @@ def write(
 ) -> None:
     """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
 
-    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it. Raises
-    WrongValue for a value that its column does not hold. Both name column and row.
+    Raises UnsupportedType for a column that the table does not have, or of a type that cannot be converted to the
+    column's. Raises WrongValue for a value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
@@ -229,7 +229,7 @@ def append(
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, but replace the rows that a table has: it is exchanged with one like it, which has the new ones."""
+    """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
         sql_types, partition_key = target.types_of(names), target.told.partition_key
@@ -243,7 +243,7 @@ def replace(
 def make(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, into a table that there is none of: it gets its name once all rows are in it."""
+    """As `write`, but create the table, which gets its name once all rows are in it."""
     names = list(reader.schema.names)
     types = {field.name: sql_type(field) for field in reader.schema}
     with _dropped_on_failure(server, parts, create("{}", reader.schema)) as staging:
@@ -268,7 +268,7 @@ def _sql(parts: tuple[str, ...]) -> str:
 
 
 def _looks_like_one_block(batch: pa.Table, target: _Target) -> bool:
-    """Whether rows are of one partition by each date of the table, so that they are encoded before that is known."""
+    """Whether rows are one partition by each date of the table, so that they need not wait for the partition key."""
     dates = [name for name, sql_type in target.types.items() if sql_type.startswith("Date")]
     if len(batch) > ONE_BLOCK_ROWS or not set(dates) <= set(batch.schema.names):
         return False

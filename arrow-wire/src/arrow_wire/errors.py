@@ -73,11 +73,11 @@ class CheckFailed(Error, RuntimeError):
 
 
 class Disconnected(Error, ConnectionError):
-    """There is no connection, or it broke: of a write all rows may be there then, or none is."""
+    """There is no connection, or it broke. After a write all rows may be there, or none."""
 
 
 def of_psycopg(error: Any) -> Error:
-    """Return an error of psycopg as one of ours that is of the same class of psycopg, too."""
+    """Return an error of psycopg as one of arrow-wire that keeps its class of psycopg."""
     if isinstance(error, Error):
         return error
     ours: type[Error] = Conflict if error.sqlstate in _CONFLICTS else ServerError

@@ -17,8 +17,7 @@ MODES = ("append", "create", "replace")
 
 
 def library_of(frame: Any) -> str:
-    """Return the library of a frame: `polars`, `pandas`, or `arrow` for all that hands itself over as a stream of
-    Arrow."""
+    """Return the library of a frame: `polars`, `pandas`, or `arrow` for any other stream of Arrow."""
     library = type(frame).__module__.partition(".")[0]
     return library if library in ("polars", "pandas") else "arrow"
 
@@ -154,7 +153,7 @@ def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Ar
     dtype, array, of_numpy = values.dtype, values.array, isinstance(values.dtype, np.dtype)
     if of_numpy and dtype.kind == "O":
         return _of_one_type(name, values, of_objects)
-    # A series would be asked by Arrow for all that it can be, which takes longer than a thousand rows.
+    # Arrow would try all interfaces of a Series, which takes longer than a thousand rows.
     given = array if hasattr(array, "__arrow_array__") else array.to_numpy() if of_numpy else values
     nan_is_null = dtype.kind != "f" or not is_float(name)
     return _of_one_type(name, given, lambda column: pa.array(column, from_pandas=nan_is_null))
@@ -163,7 +162,7 @@ def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Ar
 def pandas_frame(columns: Iterable[tuple[str, Any]]) -> Any:
     """Return names and arrays of numpy or pandas as a frame that shares their memory.
 
-    Of Series, pandas would compare and copy the index of each.
+    Given Series, pandas would compare and copy the index of each.
     """
     import pandas as pd
 

@@ -228,7 +228,7 @@ def _settled(connections: Connections) -> Iterator[None]:
 
 @contextmanager
 def _as_ours() -> Iterator[None]:
-    """Raise errors of psycopg, and of sockets, as ours, too."""
+    """Raise errors of psycopg and of sockets as errors of arrow-wire, too."""
     try:
         yield
     except ConnectionError as error:

@@ -1,4 +1,4 @@
-"""The table that a frame is made into where there is none, and one that is emptied for it."""
+"""Creates the table for a frame, or empties an existing one."""
 
 from typing import Any
 

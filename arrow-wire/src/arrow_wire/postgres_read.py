@@ -225,7 +225,7 @@ class _Received:
         return self._buffer[: self._end]
 
     def message(self) -> tuple[bytes | None, bytes]:
-        """Return tag and content of the next message, if it is no row; else see to it that more of it arrives."""
+        """Return tag and content of the next message, if it is no row; else receive more of it."""
         rest, size = self._next()
         if len(rest) < max(size, 6):
             self._receive(rest, size)
@@ -292,7 +292,7 @@ def _error(content: bytes) -> DatabaseError:
 def _slices(
     connections: Connections, source: Source, style: Style
 ) -> Iterator[tuple[Sequence[Connection[Any]], list[str], _Columns]]:
-    """Begin a transaction on as many connections as are worth it, all looking at one snapshot.
+    """Begin a transaction on as many connections as are worth it, all with one snapshot.
 
     Yield them, a query for each, and the columns.
     """

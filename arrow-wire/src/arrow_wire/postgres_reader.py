@@ -118,7 +118,7 @@ _FIXED = {
 
 
 class WrongDepth(WrongValue):
-    """An array has other dimensions than the column was said to have."""
+    """An array has other dimensions than its column declares."""
 
 
 class Decoder:

@@ -61,7 +61,7 @@ def _each(
 
 
 def _prepare(first: Connection[Any], others: list[Connection[Any]], prepared: list[str]) -> None:
-    """Prepare the other transactions and add their names, all of them before the first may be there."""
+    """Prepare the other transactions. Add all names first: after an error any of these may be prepared."""
     [(number,)] = ask(first, "SELECT pg_current_xact_id()::text")
     prepared += [f"{PREFIX} {number} {place}" for place in range(1, len(others) + 1)]
     _each(others, prepared, lambda connection, name: ask(connection, f"PREPARE TRANSACTION '{name}'"))
@@ -81,7 +81,7 @@ def _undo(connections: Sequence[Connection[Any]], prepared: list[str]) -> None:
 def settle(connection: Connection[Any]) -> None:
     """End the prepared transactions that a writer left behind, as the server says that its first one ended.
 
-    `connection` is in autocommit mode and outside of a transaction. One of a writer that is still at it stays.
+    `connection` is in autocommit mode and outside of a transaction. Those of a writer that is still running stay.
     """
     left = ask(
         connection,

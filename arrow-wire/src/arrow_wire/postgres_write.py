@@ -250,7 +250,7 @@ def _plan(
 
 @contextmanager
 def _copies(pool: ThreadPoolExecutor, connections: Sequence[Connection[Any]], statement: str) -> Iterator[list[Copy]]:
-    """Begin a COPY on each connection; end all of them side by side, as the server works while it ends one."""
+    """Begin a COPY on each connection; end all of them at the same time, as the server works while it ends one."""
     contexts = [connection.cursor().copy(statement.encode()) for connection in connections]
     copies = [context.__enter__() for context in contexts]
     try:
