@@ -36,7 +36,7 @@ def question(oids: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class ServerType:
-    """A type of a column: its number, its kind, the name to show, its modifier, and the type of its items."""
+    """A type of a column: its number, its names in this library and on the server, its modifier, and its items."""
 
     oid: int
     name: str
