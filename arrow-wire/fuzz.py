@@ -1,8 +1,9 @@
 """Fuzz the encoders and decoders: python arrow-wire/fuzz.py [SECONDS] [SEED]
 
-Structure-aware: Python makes an array or a stream that is right, for each seed another one. `zig/fuzz.zig` then
-damages its buffers, lengths, offsets or bytes on the wire and hands it to the compiled code, which is one execution:
-`MANY` a call, `CALLS` calls of a seed. After each call of a decoder, pyarrow checks the result of the last execution.
+Structure-aware: Python makes an array or a stream that is right, for each seed another one. `zig/fuzz.zig` then damages
+its buffers, lengths, offsets or bytes on the wire and hands it to the compiled code. That is one execution: there are
+`MANY` in a call, and `CALLS` calls of a seed. After each call of a decoder, pyarrow checks the result of the last
+execution.
 
 Allowed are an answer and an `Error`, TypeError or MemoryError. Anything else is kept in `.fuzz/` with its seed:
 `python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails is a fault, too: it does not end

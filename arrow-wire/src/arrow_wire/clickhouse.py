@@ -55,9 +55,12 @@ def write(
     read in pieces of at most 262,144 rows or 256 MB. Columns are matched by name; those that only the table has get
     their defaults. `progress` is called with the number of rows so far. `settings` are sent with every statement.
 
-    `mode`: "append" to the table that is there; "create" it from the frame's types, as a MergeTree in the order of the
-    rows; "replace" all rows of the one that is there, or create it. A replaced table is exchanged with another of the
-    same definition (EXCHANGE TABLES), which materialized views take no notice of.
+    `mode`:
+
+    - "append" to the table that is there
+    - "create" it from the frame's types, as a MergeTree in the order of the rows
+    - "replace" all rows of the table that is there, or create it. It is exchanged with another table of the same
+      definition (EXCHANGE TABLES), which materialized views take no notice of.
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
     nothing is compressed. The server is asked for column types and the partition key. The rows go into a second table.

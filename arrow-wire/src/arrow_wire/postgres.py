@@ -58,8 +58,11 @@ def write(
     read in pieces of at most 262,144 rows or 256 MB. Columns are matched by name; those that only the table has get
     their defaults. `progress` is called with the number of rows so far.
 
-    `mode`: "append" to the table that is there; "create" it, without a key, from the frame's types; "replace" all rows
-    of the one that is there (TRUNCATE, in the same transaction), or create it.
+    `mode`:
+
+    - "append" to the table that is there
+    - "create" it, without a key, from the frame's types
+    - "replace" all rows of the table that is there (TRUNCATE, in the same transaction), or create it
 
     From 20,000 rows on, a table that is empty or emptied by TRUNCATE gets its primary key's index after the rows, in
     one transaction. That takes two thirds to four fifths of the time and half of the server's work, and makes an index

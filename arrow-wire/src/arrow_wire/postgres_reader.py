@@ -144,10 +144,10 @@ class Decoder:
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
 
-        Return the position behind them; `end` says why it is there: the rest has to arrive (MORE), it is no row
-        (OTHER), or the columns are full (FULL). Raises ValueError for a value that has no form in its column's type:
-        which and where, counted from 0 in the order of arrival. Raises WrongDepth for an array, and MemoryError. After
-        an error it decodes nothing any more, and `take` raises too.
+        Return the position behind them; `end` says why it is there. MORE: the rest has to arrive; OTHER: it is no row;
+        FULL: the columns are full. Raises ValueError for a value that has no form in its column's type: which and
+        where, counted from 0 in the order of arrival. Raises WrongDepth for an array, and MemoryError. After an error
+        it decodes nothing any more, and `take` raises too.
         """
         progress = library.ReadProgress(position=position, rows=self.rows)
         first = byref(c_char.from_buffer(buffer)) if len(buffer) else None
