@@ -1,8 +1,8 @@
 """Compile `zig/` into `src/arrow_wire/`: by hatchling for a wheel, or by hand: python arrow-wire/compile.py [ROOT FILE]
 
-Zig is the compiler because PyPI has it as a wheel, so that a machine needs nothing but Python; because its mode
-ReleaseSafe checks each index, cast and sum while the library runs; and because it compiles for other systems as well:
-ARROW_WIRE_TARGET is the platform tag of one of these (`make wheels` compiles for each).
+Zig compiles the library. PyPI has Zig as a wheel, so a machine needs nothing but Python. Its mode ReleaseSafe checks
+each index, cast and sum while the library runs. It also compiles for other systems: ARROW_WIRE_TARGET is the platform
+tag of one (`make wheels` compiles for each).
 """
 
 import os
@@ -17,9 +17,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 LIBRARY = "src/arrow_wire/libarrow_wire.so"  # on every system: Python loads it by its path
-# Of 2009 on: Python's own wheels ask for no more. Others: what the compiler takes for the least of an architecture.
+# x86-64 processors of 2009 and later, as Python's own wheels require. Others: the compiler's baseline.
 PROCESSOR = {"x86_64": "x86_64_v2", "AMD64": "x86_64_v2"}
-# By the tag of a wheel: what the compiler calls that system.
+# The compiler's name of each system, by the platform tag of a wheel.
 TARGETS = {
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
@@ -32,7 +32,7 @@ TARGETS = {
 
 
 def compile_library(target: str = "", root: str = "library", made: str = LIBRARY) -> None:
-    """Compile the library, for this machine where no platform tag is given. Raises CalledProcessError."""
+    """Compile the library, for this machine if no platform tag is given. Raises CalledProcessError."""
     command = [sys.executable, "-m", "ziglang", "build-lib", "-dynamic", "-O", "ReleaseSafe", "-fstrip"]
     architecture = TARGETS[target].partition("-")[0] if target else platform.machine()
     command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / made}"]
@@ -43,10 +43,10 @@ def compile_library(target: str = "", root: str = "library", made: str = LIBRARY
 
 
 class CompileHook(BuildHookInterface[Any]):
-    """Tells hatchling of the compiled library, and which system the wheel is for."""
+    """Gives hatchling the compiled library and the wheel's platform tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile before the wheel is put together, be it an editable one."""
+        """Compile before hatchling builds the wheel, also an editable one."""
         target = os.environ.get("ARROW_WIRE_TARGET", "")
         compile_library(target)
         build_data["artifacts"].append(LIBRARY)

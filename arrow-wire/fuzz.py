@@ -1,8 +1,9 @@
 """Fuzz the encoders and decoders: python arrow-wire/fuzz.py [SECONDS] [SEED]
 
-Structure-aware: Python makes an array or a stream that is right, for each seed another one. `zig/fuzz.zig` then
-damages its buffers, lengths, offsets or bytes on the wire and hands it to the compiled code, which is one execution:
-`MANY` a call, `CALLS` calls of a seed. After each call of a decoder pyarrow checks what the last execution has made.
+Structure-aware: Python makes an array or a stream that is right, for each seed another one. `zig/fuzz.zig` then damages
+its buffers, lengths, offsets or bytes on the wire and hands it to the compiled code. That is one execution: there are
+`MANY` in a call, and `CALLS` calls of a seed. After each call of a decoder, pyarrow checks the result of the last
+execution.
 
 Allowed are an answer and an `Error`, TypeError or MemoryError. Anything else is kept in `.fuzz/` with its seed:
 `python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails is a fault, too: it does not end
@@ -35,7 +36,7 @@ from arrow_wire.postgres_recipes import recipe
 KEPT = Path(__file__).parent / ".fuzz"
 MANY, CALLS = 1000, 40
 Execution: TypeAlias = Callable[["Ended"], object]
-arrow_wire.library.NAME = str(KEPT / "libfuzz.so")  # which `make fuzz` compiles: the library and what damages
+arrow_wire.library.NAME = str(KEPT / "libfuzz.so")  # which `make fuzz` compiles: the library and the damage
 OIDS = [oid for _, *oids in postgres_types._BUILT_IN for oid in oids]
 TYPES = (
     "Bool", "Int8", "Int64", "UInt32", "Int128", "UInt256", "Float32", "Float64", "BFloat16", "Decimal(9, 2)",
@@ -155,7 +156,7 @@ class Filled(Structure):
 
 
 def damageable(array: Array, rows: int) -> tuple[Damaged, list[Any]]:
-    """Return what can be damaged of an array and all below it, and what is to be kept as long."""
+    """Return the damageable parts of an array and all below it, and the objects that must stay alive as long."""
     found, places, keeps = [array], [], []
     for one in found:  # which grows
         for buffer in (one.validity, one.values, one.data, *(one.more[number] for number in range(one.more_count))):
@@ -214,7 +215,7 @@ def encode_clickhouse(draw: random.Random) -> Execution:
 
 
 def require_valid(array: pa.Array) -> None:
-    """Raise ArrowInvalid unless an array is right. Of decimals of ClickHouse some have more digits than their type."""
+    """Raise ArrowInvalid unless an array is right. Some decimals of ClickHouse have more digits than their type."""
     array.validate(full="decimal" not in str(array.type))
 
 

@@ -2,8 +2,8 @@
 
 Types come from the code, figures from the reference run of the lab around it.
 
-An Arrow type goes into a type of a server where the library has a way; a type that it makes of it when it creates a
-table comes first. What it refuses of a type's values (`WrongValue`) is what the type of the server has no place for.
+For each Arrow type the tables list the types of a server that it can go into. The type that the library creates a table
+with comes first. The library refuses a value that the server's type cannot hold (`WrongValue`).
 """
 
 import csv
@@ -37,7 +37,7 @@ CLICKHOUSE = (
 
 
 def postgres(arrow_type: pa.DataType) -> tuple[str, list[str]]:
-    """Return the type that a table is made with, and all that take the Arrow type as it is."""
+    """Return the type that a new table gets, and all types that take the Arrow type as it is."""
     try:
         made = postgres_create.sql_type(pa.field("c", arrow_type))
     except UnsupportedType:
@@ -66,7 +66,7 @@ def clickhouse(arrow_type: pa.DataType) -> tuple[str, list[str]]:
     return made, takes
 
 
-# What a column says in place of so many types: those that one Arrow type mostly goes into together.
+# Short names for groups of types, which one Arrow type mostly goes into together.
 GROUPS = (
     ("any integer", {"Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64"}),
     ("any integer", {"int2", "int4", "int8"}),
@@ -83,7 +83,7 @@ GROUPS = (
 
 
 def shortened(takes: list[str], made: str) -> str:
-    """Return the types that also take a column, those of a group in one word."""
+    """Return the types that also take a column, with one name for all types of a group."""
     listed, left = [], [name for name in takes if name != made]
     for word, group in GROUPS:
         if group <= {*takes, made} and len(group & {*left}) > 1:
@@ -92,7 +92,7 @@ def shortened(takes: list[str], made: str) -> str:
     return ", ".join([*listed, *(f"`{name}`" for name in left)]) or "-"
 
 
-# How clients are called in the reference run, and what stands for them in the table.
+# The name of each client in the table, and a pattern for its transports in the reference run.
 CLIENTS = {
     "arrow-wire": r"(psycopg|http_client)\.\w+_tuned",
     "pgpq (over psycopg)": r"pgpq\.\w+",
@@ -124,9 +124,9 @@ def figures() -> str:
     rows, passes = {run["rows"] for run in runs if run["operation"] in ("write", "read")}, {run["n"] for run in runs}
     run_id = json.loads((REFERENCE / "environment.json").read_text("utf-8"))["run_id"]
     note = (
-        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Of each client"
+        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Each client's"
     )
-    note += " the fastest call that changes no value; `-`: it has none."
+    note += " fastest call that changes no value; `-`: it has none."
     return "\n".join([*lines, "", note, PREDATES])
 
 
@@ -134,7 +134,7 @@ PREDATES = "The run is older than this version of arrow-wire."
 
 
 def table() -> str:
-    """Return both tables: what goes in, and what comes out."""
+    """Return both tables: the types for writing, and those for reading."""
     lines = ["| Arrow | Postgres makes | Postgres also takes it in | ClickHouse makes | ClickHouse also takes it in |"]
     lines += ["|---|---|---|---|---|"]
     for arrow_type in ARROW:
@@ -142,7 +142,7 @@ def table() -> str:
         for made, takes in (postgres(arrow_type), clickhouse(arrow_type)):
             cells += [f"`{made}`" if made else "refused", shortened(takes, made)]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", 'What a read makes of the types of the servers, as Arrow (`as_="arrow"`):', ""]
+    lines += ["", 'The Arrow type of each server type after a read (`as_="arrow"`):', ""]
     lines += ["| Postgres | Arrow | ClickHouse | Arrow |", "|---|---|---|---|"]
     oids = [(oid, -1) for _, oid, _ in postgres_types._BUILT_IN]
     left = [

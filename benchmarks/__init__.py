@@ -1,1 +1,1 @@
-"""Benchmarks of the harness itself: what it adds to a run, how fast the lab starts, how fast data are made."""
+"""Benchmarks of the harness itself: its overhead in a run, and how fast the lab starts and makes data."""

@@ -34,7 +34,7 @@ TRANSPORTS = (
 
 
 def main(each: int = 8, rows: int = 100_000) -> None:
-    """Run the passes and print what came out."""
+    """Run the passes and print the results."""
     chosen = settings.load()
     suite = suite_files.load(chosen.suites_dir, "matrix")
     plan = plans.of_size(suite, "default", TRANSPORTS, chosen.seed, "matrix", rows, 2 * each)

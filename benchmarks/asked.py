@@ -4,8 +4,8 @@
 
 Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 
-Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
-the answer, which is dropped as it comes. So other work meanwhile matters little. Findings: arrow-wire/NOTES.md.
+Prints the CPU seconds of the server process that answers, as medians with minimum and maximum. It also prints the bytes
+of the answer, which the client drops as it comes. Other work meanwhile matters little. Findings: arrow-wire/NOTES.md.
 """
 
 import os
@@ -74,7 +74,7 @@ def dropped(connection: psycopg.Connection, message: bytes) -> int:
 
 
 def took(address: str, what: str, before: str, passes: int) -> None:
-    """Ask one process of the server in one way, once more than is counted, and print what it took."""
+    """Ask one process of the server in one way, once more than is counted, and print its figures."""
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
         connection.execute(before)

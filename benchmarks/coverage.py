@@ -69,7 +69,7 @@ def reference_runs() -> list[Run]:
 
 
 def lognormal(runs: Sequence[Run], number: int, chance: np.random.Generator) -> Callable[[], Scatter]:
-    """Return what draws how a case scatters, by Smyth's model of one of these runs."""
+    """Return a function that draws how a case scatters, by Smyth's model of one of these runs."""
     spread = spread_of(runs[number % len(runs)])
 
     def drawn() -> Scatter:
@@ -80,7 +80,7 @@ def lognormal(runs: Sequence[Run], number: int, chance: np.random.Generator) -> 
 
 
 def recorded(runs: Sequence[Run], _: int, chance: np.random.Generator) -> Callable[[], Scatter]:
-    """Return what draws how a case scattered, of those with most passes."""
+    """Return a function that draws how a case scattered, of those with most passes."""
     cases = [np.log(case) for run in runs for case in run if len(case) >= 5]
 
     def drawn() -> Scatter:

@@ -1,4 +1,4 @@
-"""Break each part of the lab in each phase of a run and count what that costs: `python -m benchmarks.faults`.
+"""Break each part of the lab in each phase of a run and count the cost: `python -m benchmarks.faults`.
 
 Every case is a `lab run` of two transports, one of a database. The campaign disturbs the run once and resumes it if it
 did not end. Then it checks that each row is there once, that no process, table or folder is left, and how long the
@@ -77,7 +77,7 @@ class Campaign:
         self.folder, self.servers, self.time_limit = folder, servers, time_limit
 
     def tried(self, case: Case, number: int) -> Found:
-        """Injure one run and return what that cost."""
+        """Injure one run and return the cost."""
         folder = self.folder / f"case-{number}"
         if case.fault == "test":
             return self._tested(case, folder)

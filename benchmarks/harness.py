@@ -1,6 +1,6 @@
 """Measure the harness: `make benchmarks` prints each figure with the bound the project sets itself.
 
-These figures depend on the machine and what else it does; that is why they are not tests.
+These figures depend on the machine and its other work, so they are not tests.
 """
 
 import resource

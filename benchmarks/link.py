@@ -54,7 +54,7 @@ class Link:
     async def _one_way(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: asyncio.StreamWriter | None = None
     ) -> None:
-        """Carry the bytes that are read; what a `client` sends is counted."""
+        """Carry the bytes that are read; count those that a `client` sends."""
         carried = 0
         with suppress(OSError):
             while chunk := await reader.read(_CHUNK):

@@ -4,11 +4,11 @@
     .venv/bin/python -m benchmarks.races simulate benchmarks/recorded/trips [races] [budget]
     .venv/bin/python -m benchmarks.races real benchmarks/recorded/trips [budget]
 
-`record` runs every transport that may race on the example, on 10,000 rows and (where it is not ten times as slow as the
-fastest there) on all rows, in shuffled passes. `simulate` holds races over the runs in a folder that has the name of
-its example (benchmarks/replay.py), and prints in how many the winner is within 10 % of the best, and what they took.
-`real` holds the race on engines, as `lab recommend` does, and leaves its recommendation.json in the same folder.
-Recorded runs of the five examples are in benchmarks/recorded/.
+`record` runs every transport that may race on the example, in shuffled passes on 10,000 rows. It then runs on all rows
+those that are less than ten times as slow as the fastest. `simulate` holds races over the runs in a folder that has the
+name of its example (benchmarks/replay.py). It prints in how many races the winner is within 10 % of the best, and how
+long they took. `real` holds the race on engines, as `lab recommend` does, and leaves its recommendation.json in the
+same folder. Recorded runs of the five examples are in benchmarks/recorded/.
 """
 
 import random
@@ -89,7 +89,7 @@ def simulate(folder: str, races: int = 100, budget: float = BUDGET) -> None:
 
 
 def real(folder: str, budget: float = BUDGET) -> None:
-    """Hold the race of a recorded example on engines, within a budget of seconds, and keep what it recommends."""
+    """Hold the race of a recorded example on engines, within a budget of seconds, and keep its recommendation."""
     record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
     user_data = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
     asked = asking.checked(chosen, replace(record.asked, data=user_data, budget=budget, started=time.monotonic()))

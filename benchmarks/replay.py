@@ -1,9 +1,9 @@
 """Races over recorded runs: the race of `lab recommend`, its budget and all, on a track whose clock goes by the record.
 
-A run costs as much as a recorded one of the same transport and rows: its call, and the rest from its start to that of
-the next. Calls are not those that were recorded: who is truly the fastest would then be judged by the same times as it
-is found by. For each race the transports' true times are drawn from the range that the recorded runs leave open, and
-its runs about them, with the spread that the race supposes (Smyth's, harness/report/intervals.py).
+A run costs as much as a recorded one of the same transport and rows: its call, and the rest until the next run starts.
+The calls are not the recorded ones: these would then both pick and judge the winner. For each race, a transport's true
+time is drawn from the range that the recorded runs leave open. Its runs are drawn around that time, with the spread
+that the race supposes (Smyth's, harness/report/intervals.py).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a race ended: who won, and how many times as long as the best one it truly takes; seconds and runs in all.
+    """The end of a race: its winner, how many times as long as the best one it truly takes, seconds and runs in all.
 
-    `enough`: all finalists had their passes. `best` says what became of the truly best one: in, behind or out.
+    `enough`: all finalists had their passes. `best` is the place of the truly best one: in, behind or out.
     """
 
     winner: str

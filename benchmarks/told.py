@@ -1,6 +1,6 @@
 """`lab run` as the fault campaign needs it: it says when it begins a phase, and waits there until the fault is made.
 
-Run by its path: `told.py run ...` is the parent, `told.py worker` what it starts instead of the lab's worker. Nothing
+Run by its path: `told.py run ...` is the parent, which starts `told.py worker` instead of the lab's worker. Nothing
 else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FAULT_PHASE the phase (and system).
 """
 
@@ -25,7 +25,7 @@ def tell(phase: str) -> None:
 
 
 def parent() -> None:
-    """Be `lab`, with phases told by the rig and by the writing of the report."""
+    """Be `lab`; the rig and the writer of the report announce phases."""
     from harness import cli
     from harness.lab import interpreters
     from harness.report import sections
@@ -55,7 +55,7 @@ def parent() -> None:
 
 
 def worker() -> None:
-    """Be the worker, with connecting and the call told."""
+    """Be the worker, and announce connecting and the call."""
     from harness import registry
     from harness.worker import jobs as worker
 

@@ -62,7 +62,7 @@ Call = Callable[[], object]
 
 
 def measured(what: str, call: Call, passes: int, before: Call = lambda: None) -> None:
-    """Print what a call takes of this process's CPU time; the first pass, which also imports, is not counted."""
+    """Print the CPU time of a call in this process; the first pass, which also imports, is not counted."""
     taken = []
     for _ in range(passes + 1):
         before()

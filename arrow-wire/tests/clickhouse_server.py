@@ -1,4 +1,4 @@
-"""A ClickHouse over HTTP as the tests of the compiled library use it: Native in and out, and what the server says."""
+"""A ClickHouse over HTTP for the tests of the compiled library: Native in and out, and the server's answers."""
 
 import os
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Servers for the tests: those whose addresses are given, or the embedded engines of the lab that this is developed in.
 
 ARROW_WIRE_POSTGRES (postgresql://...) and ARROW_WIRE_CLICKHOUSE (http://...) are the addresses of servers on which the
-tests may create and drop databases and schemas of their own.
+tests may create and drop their own databases and schemas.
 """
 
 import os

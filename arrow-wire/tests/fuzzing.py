@@ -1,7 +1,7 @@
 """How many made-up arrays a test of the compiled library tries: a third every day, many times as many at night.
 
-What Hypothesis finds it keeps in `.hypothesis/` and tries first the next time; a night keeps that folder for the next
-one (.github/workflows/nightly.yml). What was once wrong stands beside its test as an `@example`.
+Hypothesis keeps the failures that it finds in `.hypothesis/`, and tries them first the next time. A night keeps that
+folder for the next one (.github/workflows/nightly.yml). A test has its past failures as `@example`.
 """
 
 import os
@@ -12,7 +12,7 @@ TIMES = int(os.environ.get("LAB_FUZZ_TIMES", "1"))
 
 
 def examples(count: int) -> settings:
-    """Try so many examples, every day a third; whatever one takes, and one fixture serves them all."""
+    """Try so many examples, every day a third. Each may take any time, and one fixture serves them all."""
     return settings(
         max_examples=count * TIMES if TIMES > 1 else -(-count // 3), suppress_health_check=list(HealthCheck)
     )

@@ -113,5 +113,5 @@ def arrays(draw: st.DrawFn) -> tuple[Case, pa.Array]:
 
 
 def shown(values: list[Any]) -> list[Any]:
-    """Values as they compare: NaN is NaN, and a uuid its text."""
+    """Values as they compare: NaN is NaN, and a uuid its string."""
     return [str(value) if isinstance(value, (float, uuid.UUID)) else value for value in values]

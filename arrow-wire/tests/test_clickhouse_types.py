@@ -104,7 +104,7 @@ def filled(server: Server, request: pytest.FixtureRequest) -> tuple[Server, str]
 
 
 def _split(values: str) -> list[str]:
-    """Cut at the commas that stand in nothing."""
+    """Cut at the commas outside of quotes and brackets."""
     parts, depth, quote, part, previous = [], 0, False, "", ""
     for character in values:
         if character == "'" and previous != "\\":
@@ -153,7 +153,7 @@ def test_values_come_out_and_go_back_in(filled: tuple[Server, str]) -> None:
     assert same(server, sql_type) == []
 
 
-# What the others show in another way, or not at all.
+# Types that the other clients show in another way, or not at all.
 BYTES_IN_ARROW = ("Int128", "Int256", "IP", "Enum", "Time", "JSON", "BFloat16")
 NOT_IN_CONNECT = ("Time", "BFloat16")
 
@@ -190,7 +190,7 @@ def test_values_are_those_of_the_reference_client(filled: tuple[Server, str], cl
 
 
 def plain(value: Any) -> Any:
-    """Return a value so that what is the same in two clients is equal."""
+    """Return a value in a form that is equal for both clients."""
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Few rows: how often a call waits for the server, and what happens when the table is another one in between."""
+"""Few rows: how often a call waits for the server, and calls during which another session replaces the table."""
 
 import datetime as dt
 import socket

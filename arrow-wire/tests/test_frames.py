@@ -1,4 +1,4 @@
-"""What transports that take Arrow do with the pieces of a frame."""
+"""How transports that take Arrow handle the pieces of a frame."""
 
 import mmap
 import resource
@@ -100,7 +100,7 @@ def test_objects_of_two_types_are_refused_as_arrow_refuses_them(values):
 @pytest.mark.parametrize("arrow_type", [pa.large_binary(), pa.large_list(pa.int8())], ids=str)
 def test_a_row_beyond_4_gb_is_said_and_not_copied(arrow_type):
     size = 5 << 30
-    data = pa.py_buffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))  # pages that nobody touches
+    data = pa.py_buffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))  # pages that stay untouched
     offsets = pa.py_buffer(np.array([0, 1, size], np.int64))
     if pa.types.is_large_list(arrow_type):
         items = pa.Array.from_buffers(pa.int8(), size, [None, data])

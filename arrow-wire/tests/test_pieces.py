@@ -1,4 +1,4 @@
-"""Texts that stand in several arrays: encoded where they are, as the same texts in one are."""
+"""Strings in several arrays: encoded where they are, as the same strings in one are."""
 
 import uuid
 from contextlib import suppress
@@ -27,7 +27,7 @@ TEXTS = (
 
 @st.composite
 def columns(draw: st.DrawFn) -> pa.ChunkedArray:
-    """Draw texts in pieces: of one array or each of its own, from the middle of a longer one, some without a row."""
+    """Draw strings in pieces: of one array or of several, from the middle of a longer one, some without a row."""
     arrow_type = draw(st.sampled_from(TYPES))
     texts = draw(st.lists(TEXTS, max_size=60)) * draw(st.sampled_from([1, 20]))
     values = pa.array(texts, pa.string()).cast(arrow_type)

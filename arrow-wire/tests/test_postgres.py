@@ -233,7 +233,7 @@ TYPES = (
 def test_rows_by_copy_are_those_off_the_socket(how: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = ", ".join(f"{value} AS c{number}" for number, value in enumerate(TYPES))
     query = f"SELECT {columns}, n FROM generate_series(1, 3000) n ORDER BY n DESC"
-    with psycopg.connect(uri) as mine:  # whose now() stays
+    with psycopg.connect(uri) as mine:  # its now() stays
         off_the_socket = postgres.read(mine, query, as_=how)
         monkeypatch.setattr("arrow_wire.postgres_read.sys.platform", "win32")  # where no socket can be shared
         by_copy = postgres.read(mine, query, as_=how)
@@ -276,7 +276,7 @@ def test_strings_of_a_database_of_another_encoding_are_utf_8_or_an_error(encodin
 
 
 class Dropping:
-    """Hands on what comes for a server; drops all connections once `after` bytes went to it or came from it."""
+    """Passes bytes on to a server and back; drops all connections once `after` bytes went to it or came from it."""
 
     def __init__(self, host: str, port: int) -> None:
         self.listening = socket.create_server(("127.0.0.1", 0))

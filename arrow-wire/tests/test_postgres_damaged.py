@@ -1,4 +1,4 @@
-"""What is damaged gives an error, never a crash: bytes that no server sends, and arrays that are none."""
+"""Damaged input gives an error, never a crash: bytes that no server sends, and arrays that are none."""
 
 import random
 import struct
@@ -32,7 +32,7 @@ def fed(data: bytes, columns, framing: int) -> None:
     except ValueError:
         return
     for array in decoder.take():
-        array.validate(full="string" not in str(array.type))  # the server checks the encoding of texts
+        array.validate(full="string" not in str(array.type))  # the server checks the encoding of strings
 
 
 @examples(500)

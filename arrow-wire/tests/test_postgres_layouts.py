@@ -34,7 +34,7 @@ def decoded(case: Case, data: bytes, style=VIEWS) -> pa.Array:
 def test_what_is_encoded_and_decoded_is_the_same(made, style):
     case, array = made
     if case.sql == "jsonb":
-        return  # of rows of messages it comes as text
+        return  # in rows of messages it is a string
     found = decoded(case, encoded(case, array) + TRAILER, style)
     assert shown(found.to_pylist()) == shown(
         array.cast(found.type).to_pylist() if case.sql != "text" else array.to_pylist()
@@ -71,7 +71,7 @@ def test_the_server_has_the_values_that_were_sent(case, data, server):
     try:
         with server.cursor().copy("COPY sent (one) FROM STDIN (FORMAT binary)") as copy:
             copy.write(HEADER + encoded(case, array) + TRAILER)
-        # The server's own reading of the values' texts is the witness; a float4 is what a text of nine digits says.
+        # The witness is the server's own reading of the values as strings; a float4 has nine digits.
         texts = [_text(case, value) for value in array.to_pylist()]
         asked = (
             f"SELECT number FROM sent, unnest(%s::text[]) WITH ORDINALITY AS t (text, place) WHERE number = place \
@@ -94,7 +94,7 @@ def test_the_server_has_the_values_that_were_sent(case, data, server):
 
 
 def _text(case: Case, value):
-    """Return a value as the server would be told it in SQL."""
+    """Return a value as the string that SQL has for it."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""The README: its table of types is what the code says, and its examples run."""
+"""The README: its table of types matches the code, and its examples run."""
 
 import datetime as dt
 import re

@@ -21,7 +21,7 @@ from clickhouse_server import DATABASE, Server
 D = Decimal
 DAYS = [dt.date(2015, 10, 1), dt.date(1969, 12, 31), dt.date(1970, 1, 1)]
 NOON = dt.datetime(2025, 5, 28, 8, tzinfo=dt.UTC)
-# An array, the type of its column ("" for the one that the library makes), and the server's text of the values.
+# An array, the type of its column ("" for the one that the library makes), and the values as the server's strings.
 POSTGRES: dict[str, tuple[Any, str, list[str | None]]] = {
     "adbc 4507": (pa.array([D("5000000000.000001"), D("-1000000000.5")], pa.decimal128(18, 6)), "numeric(18, 6)",
                   ["5000000000.000001", "-1000000000.500000"]),

@@ -1,4 +1,4 @@
-"""Both servers over TLS: a certificate that the client is told to trust is needed, for the host of the address."""
+"""Both servers over TLS: the client needs a certificate that it trusts, for the host of the address."""
 
 import shutil
 import socket

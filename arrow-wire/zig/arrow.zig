@@ -1,12 +1,12 @@
 //! Arrow arrays as this library reads them: buffers with their sizes, so that every access is checked against them.
 //!
-//! Layouts: https://arrow.apache.org/docs/format/Columnar.html. The Arrow C data interface has no sizes of buffers, which
-//! is why Python hands over a description of its own (`arrow_wire/arrays.py`).
+//! Layouts: https://arrow.apache.org/docs/format/Columnar.html. The Arrow C data interface has no sizes of buffers, so
+//! Python hands over its own description (`arrow_wire/arrays.py`).
 
 const std = @import("std");
 const unaligned = @import("unaligned.zig");
 
-/// Bytes somebody else owns.
+/// Bytes that another object owns.
 pub const Buffer = extern struct {
     address: ?[*]const u8 = null,
     size: usize = 0,
@@ -29,10 +29,10 @@ pub const Layout = enum(u32) {
     list_fixed = 8, // `width` values of the child a value
     fields = 9, // a struct: one child a field
     dictionary = 10, // `width` bytes of an index (`signed` or not) into the child
-    pieces = 11, // texts that stand in several arrays, the children; see `Array.piece`
+    pieces = 11, // strings in several arrays, the children; see `Array.piece`
 };
 
-/// Buffers that are smaller than the array says, or offsets and indices that point beside them.
+/// Buffers that are smaller than the array says, or offsets and indices that point outside of them.
 pub const Damaged = error{Damaged};
 
 pub const Array = extern struct {
@@ -89,9 +89,9 @@ pub const Array = extern struct {
         return unaligned.read(u64, self.values.bytes()[number * 8 ..][0..8], .little);
     }
 
-    /// The array in which a row of `pieces` stands, and its row there. `values` has 64 bits a piece, the row it begins
-    /// with, and the row behind the last one. To find it at once, `data` has a byte for each 2^`width` rows: the number
-    /// of the piece in which their first row stands.
+    /// The array that has a row of `pieces`, and its row there. `values` has 64 bits a piece, the row it begins with,
+    /// and the row behind the last one. To find the piece at once, `data` has a byte for each 2^`width` rows: the
+    /// number of the piece with the first of them.
     pub inline fn piece(self: *const Array, row: usize) Damaged!struct { array: *const Array, row: usize } {
         const place = self.offset + row;
         const guessed = place >> @intCast(self.width & 63);
@@ -160,7 +160,7 @@ pub const Array = extern struct {
         return &self.children.?[0..self.child_count][number];
     }
 
-    /// The bytes of a text or binary value in any of its layouts.
+    /// The bytes of a string or binary value in any of its layouts.
     pub inline fn text(self: *const Array, comptime layout: Layout, row: usize) []const u8 {
         switch (layout) {
             .text32, .text64 => {

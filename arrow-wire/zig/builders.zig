@@ -1,9 +1,9 @@
-//! Columns of Arrow to write into, in memory of their own that Python then takes over without a copy (`exported.zig`).
+//! Columns of Arrow to write into, in separate memory that Python takes over without a copy (`exported.zig`).
 //!
-//! Memory comes in pages straight from the system: what was never written costs nothing, and a buffer that grows is
-//! moved by moving its pages. The pages of a large buffer are asked for a few at a time, just ahead of what is written:
-//! that takes a fifth less than a fault for each (NOTES.md). All of it is zero at first. A decoder adds the rows
-//! of a block, which gives it slices of just the right size to fill: nothing can be written beside them.
+//! Memory comes in pages straight from the system. A page that is never written costs nothing, and a buffer that grows
+//! is moved by moving its pages. A large buffer asks for a few pages at a time, just ahead of the writes. That takes a
+//! fifth less than a fault for each page (NOTES.md). All memory is zero at first. A decoder adds the rows of a block,
+//! which gives it slices of just the right size to fill. It cannot write outside of them.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -17,8 +17,8 @@ const pages = std.heap.page_allocator;
 const page: std.mem.Alignment = .fromByteUnits(std.heap.page_size_min);
 const first_bytes = 1 << 16; // of a buffer
 const ahead_bytes = 1 << 16; // of pages asked for at a time
-const large_bytes = 1 << 18; // of a buffer: what is asked for in vain is a quarter of it at most
-const block_bytes = 1 << 22; // of a buffer that views refer to, where no text is longer
+const large_bytes = 1 << 18; // of a buffer: at most a quarter is asked for in vain
+const block_bytes = 1 << 22; // of a buffer that views refer to, unless a string is longer
 const block_texts = 128; // whose sizes are known before room is made for them
 const populate_write = 23; // madvise(2): of Linux from 5.14 on
 const most_offset32 = std.math.maxInt(i32);
@@ -53,7 +53,7 @@ pub const Bytes = struct {
         self.fetched = end;
     }
 
-    /// Return zeros, of a buffer that is empty. An allocator would first fill them with what stands for undefined.
+    /// Return zeros, of a buffer that is empty. An allocator would fill them with a pattern first.
     pub fn numbers(self: *Bytes, comptime T: type, count: usize) Error![]T {
         const size = std.math.mul(usize, count, @sizeOf(T)) catch return error.TooLarge;
         return @alignCast(std.mem.bytesAsSlice(T, try self.more(size)));
@@ -87,7 +87,7 @@ pub const Bytes = struct {
     }
 };
 
-/// What a column is to look like: Python describes it, and knows its Arrow type.
+/// The layout of a column: Python describes it, and knows its Arrow type.
 pub const Shape = extern struct {
     layout: Layout,
     width: u32, // bytes of a `fixed` value, values of a `list_fixed`
@@ -127,7 +127,7 @@ pub const Column = struct {
     }
 
     /// Add rows, all valid, and return the bytes of their values, zeros: of `fixed` numbers, views, or ends of lists.
-    /// The rows of a list and of a struct are added apart from those of its children; `bits` come by `setBit`.
+    /// The rows of a list and of a struct are added separately from those of its children; `bits` come by `setBit`.
     pub fn add(self: *Column, count: usize) Error![]u8 {
         const length = std.math.add(usize, self.length, count) catch return error.TooLarge;
         if (self.nulls > 0) try self.lengthen(length);
@@ -175,7 +175,7 @@ pub const Column = struct {
         self.values.memory[0..self.values.used][row >> 3] |= @as(u8, 1) << @intCast(row & 7);
     }
 
-    /// Add rows of texts or binary values which have so many bytes in all, or fewer; what is returned takes them.
+    /// Add rows of strings or binary values of so many bytes in all, or fewer; the returned `Texts` takes them.
     pub fn texts(self: *Column, count: usize, total: usize) Error!Texts {
         const slots = try self.add(count);
         const views = self.layout == .view;
@@ -203,7 +203,7 @@ pub const Column = struct {
         };
     }
 
-    /// Add rows of the texts that `source.text` returns for the numbers of the rows.
+    /// Add rows of the strings that `source.text` returns for the numbers of the rows.
     pub fn addTexts(self: *Column, source: anytype, count: usize) !void {
         var done: usize = 0;
         while (done < count) {
@@ -221,7 +221,7 @@ pub const Column = struct {
         }
     }
 
-    /// End the list that stands `row` rows after the first one of `ends`, which `add` returned, at the child's length.
+    /// End the list `row` rows after the first one of `ends`, which `add` returned, at the child's length.
     pub fn endList(self: *const Column, ends: []u8, row: usize) Error!void {
         const length = self.children[0].length;
         switch (self.layout) {
@@ -252,7 +252,7 @@ pub const Column = struct {
         }
     }
 
-    /// Where a list or text ends, which was added before.
+    /// Where a list or string ends, which was added before.
     fn endOf(self: *const Column, row: usize) usize {
         const values = self.values.memory[0..self.values.used];
         return switch (self.layout) {
@@ -274,7 +274,7 @@ pub fn ascii(bytes: []const u8) bool {
     return seen < 128;
 }
 
-/// Takes the texts of some rows of a column, one after the other, and in the end `finish`. Nothing else may be added
+/// Takes the strings of some rows of a column, one after the other, and in the end `finish`. Nothing else may be added
 /// to the column meanwhile.
 pub const Texts = struct {
     layout: Layout,
@@ -286,7 +286,7 @@ pub const Texts = struct {
     used: usize = 0,
     row: usize = 0,
 
-    /// Add a text, or nothing for a null.
+    /// Add a string, or nothing for a null.
     pub inline fn put(self: *Texts, bytes: []const u8) void {
         if (self.layout == .view and bytes.len <= 12) {
             const view = self.slots[16 * self.row ..][0..16];
@@ -299,12 +299,12 @@ pub const Texts = struct {
         }
     }
 
-    /// Return the room of a text of this size, to fill before `took` adds it.
+    /// Return the room of a string of this size, to fill before `took` adds it.
     pub inline fn space(self: *Texts, size: usize) []u8 {
         return self.room[self.used..][0..size];
     }
 
-    /// Add a text of this size, which stands in `space` by now; of a view, more than 12 bytes.
+    /// Add a string of this size, which the caller wrote into `space`; of a view, more than 12 bytes.
     pub inline fn took(self: *Texts, size: usize) void {
         const first = self.first + self.used;
         self.used += size;
@@ -334,7 +334,7 @@ pub const Texts = struct {
         return @reduce(.Or, seen) < 128;
     }
 
-    /// Give back the room that no text took.
+    /// Give back the room that no string took.
     pub fn finish(self: *Texts) void {
         self.block.used = self.first + self.used;
     }

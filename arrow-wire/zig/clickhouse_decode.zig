@@ -1,8 +1,8 @@
 //! Blocks of ClickHouse's Native format into columns of Arrow: https://clickhouse.com/docs/interfaces/formats/Native
 //!
-//! A result comes in pieces, cut anywhere. What has begun keeps how far it got, one state a type in the tree of a
-//! column's; what is not complete in a piece (of a text, a number) is left to come again before the next one. Nothing in
-//! a stream is believed: memory is taken as values arrive, not as they are announced.
+//! A result comes in pieces, cut anywhere. A column that has begun keeps its position, one state for each type in the
+//! column's tree. An incomplete string or number at the end of a piece must come again before the next piece. The
+//! decoder trusts nothing in a stream: it takes memory as values arrive, not as they are announced.
 
 const std = @import("std");
 const guard = @import("guard.zig");
@@ -15,12 +15,12 @@ const Input = states.Input;
 const Node = states.Node;
 const State = states.State;
 
-/// One column of a result: its name and type as they stand in a block, in either of two ways, and how it is decoded.
+/// One column of a result: its name and type as in a block, in either of two ways, and how it is decoded.
 pub const Column = extern struct { head: arrow.Buffer, other_head: arrow.Buffer, node: *const Node };
 
 pub const Failure = enum(u32) { none, form, range, text, damaged, changed, memory };
 
-/// What came of a piece: how much of it is used up, the rows of all complete blocks, whether a block is open.
+/// The outcome of a piece: how much of it is used up, the rows of all complete blocks, whether a block is open.
 pub const Result = extern struct {
     consumed: usize = 0,
     rows: usize = 0,
@@ -39,7 +39,7 @@ pub const Decoder = struct {
     column: usize = 0, // of the block, which is at hand
     block_rows: usize = 0,
     versions: usize = 0, // read of those before the values
-    rows: usize = 0, // of complete blocks that nobody took
+    rows: usize = 0, // of complete blocks, not yet taken
 
     pub fn init(columns: []const Column, targets: *Columns) Error!*Decoder {
         if (targets.all.len != columns.len) return error.Damaged;
@@ -85,7 +85,7 @@ pub const Decoder = struct {
         result.column = @min(self.column, self.columns.len -| 1);
     }
 
-    /// Do what comes next; false where the piece is at its end before.
+    /// Do the next step; false if the piece ends before it.
     fn step(self: *Decoder, input: *Input) Error!bool {
         switch (self.phase) {
             .start => {
@@ -142,7 +142,7 @@ pub const Decoder = struct {
     }
 };
 
-/// Make what decodes into columns, which both stay alive longer; null where there is no memory, or they do not fit.
+/// Make a decoder into `targets`. `columns` and `targets` must outlive it; null if memory is short, or they do not fit.
 export fn arrow_wire_clickhouse_decoder_new(columns: [*]const Column, count: usize, targets: *Columns, made: *?*Decoder) bool {
     return guard.call(new, .{ columns[0..count], targets, made });
 }

@@ -1,8 +1,8 @@
 //! Arrow arrays into blocks of ClickHouse's Native format: https://clickhouse.com/docs/interfaces/formats/Native
 //!
-//! A block is the number of its columns and rows, then of each column its name and type, what stands before its values
-//! (versions of serializations), and the values. As the server's own NativeWriter.cpp and Serialization*.cpp write them
-//! for a client that names no revision of the protocol.
+//! A block is the number of its columns and rows, then each column: its name, its type, a prefix (versions of
+//! serializations), and the values. The server's own NativeWriter.cpp and Serialization*.cpp write blocks so for a
+//! client that names no revision of the protocol.
 
 const std = @import("std");
 const guard = @import("guard.zig");
@@ -18,10 +18,10 @@ const Node = shared.Node;
 pub const Out = shared.Out;
 const Rows = shared.Rows;
 
-/// One column: its name and type as they stand in a block, and how its values are encoded.
+/// One column: its name and type as in a block, and how its values are encoded.
 pub const Column = extern struct { head: arrow.Buffer, node: *const Node };
 
-/// What came of a block: its bytes, which the next one overwrites, or the column that failed and why.
+/// The outcome of a block: its bytes, which the next one overwrites, or the column that failed and why.
 pub const Result = extern struct {
     address: ?[*]const u8 = null,
     size: usize = 0,
@@ -31,7 +31,7 @@ pub const Result = extern struct {
 
 pub const Failure = enum(u32) { none, null_value, range, inexact, form, damaged, memory };
 
-/// The types that are made of others, or stand before them.
+/// The types that are made of others, or wrap them.
 const Nested = enum { list, fields, dictionary, low_cardinality, document };
 
 const Encode = *const fn (*const Node, Rows, *Out) Error!void;
@@ -68,7 +68,7 @@ const named = [_]Named{
     .{ .name = "document", .put = document },
 };
 
-/// Name encoders of texts by the layouts that they are for.
+/// Name encoders of strings by the layouts that they are for.
 fn inLayouts(comptime name: []const u8, comptime all: [5]Encode) [5]Named {
     var made: [5]Named = undefined;
     for (.{ "text32", "text64", "view", "fixed", "pieces" }, all, &made) |layout, put, *one| {
@@ -131,7 +131,7 @@ fn block(columns: []const Column, rows: Rows, out: *Out, number: *usize) Error!v
     }
 }
 
-/// Write what stands before all values of a column: the versions of how keys and documents are written.
+/// Write the prefix of a column's values: the versions of the formats of keys and documents.
 fn prefix(node: *const Node, out: *Out) Error!void {
     switch (nested(node) orelse return) {
         .list, .fields, .dictionary => for (node.below()) |*child| try prefix(child, out),
@@ -225,7 +225,7 @@ fn fields(node: *const Node, rows: Rows, out: *Out) Error!void {
     for (node.below()) |*child| try values(child, inner, out);
 }
 
-/// What a dictionary refers to, for a column that is no LowCardinality.
+/// The values that a dictionary refers to, for a column that is no LowCardinality.
 fn dictionary(node: *const Node, rows: Rows, out: *Out) Error!void {
     var room: Out = .{};
     defer room.deinit();
@@ -238,8 +238,8 @@ fn dictionary(node: *const Node, rows: Rows, out: *Out) Error!void {
     try valuesAlone(&node.below()[0], .{ .count = rows.count, .list = taken }, out);
 }
 
-const additional_keys = 1 << 9; // the keys stand in the block itself
-const new_keys = 1 << 10; // and are those of no block before
+const additional_keys = 1 << 9; // the keys are in the block itself
+const new_keys = 1 << 10; // and no block before had them
 
 /// LowCardinality, from a dictionary: the keys that are used, and a number of a key a row. The first key of a nullable
 /// one (`width` is 1) is null.
@@ -298,8 +298,8 @@ fn numbered(comptime Index: type, node: *const Node, rows: Rows, places: []u32, 
     }
 }
 
-/// Return the number of a key among those that are written, and add it where it is new. Null is the default value,
-/// which stands in the place of rows that are nowhere.
+/// Return the number of a key among those that are written, and add it where it is new. Null is the default value, also
+/// for rows that are nowhere.
 fn key(places: []u32, keys: *List, row: ?usize) Error!u32 {
     if (row) |known| if (places[known] != 0) return places[known] - 1;
     const made = std.math.cast(u32, keys.items.len) orelse return error.TooLarge;
@@ -308,12 +308,12 @@ fn key(places: []u32, keys: *List, row: ?usize) Error!u32 {
     return made;
 }
 
-/// JSON: as texts, which the server parses; the version that says so stands in the prefix.
+/// JSON: as strings, which the server parses; the prefix has the version that says so.
 fn document(node: *const Node, rows: Rows, out: *Out) Error!void {
     try valuesAlone(&node.below()[0], rows, out);
 }
 
-/// Return what encodes blocks, one at a time; null where there is no memory.
+/// Return an encoder of blocks, one at a time; null if memory is short.
 export fn arrow_wire_clickhouse_encoder_new() ?*Out {
     const out = builders.objects.create(Out) catch return null;
     out.* = .{};

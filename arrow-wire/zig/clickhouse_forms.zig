@@ -1,4 +1,4 @@
-//! What texts and bytes become in ClickHouse where they stand for values of a fixed size: UUID, IP addresses, numbers.
+//! Values of a fixed size in ClickHouse from strings and bytes: UUID, IP addresses, numbers.
 
 const std = @import("std");
 const shared = @import("clickhouse_rows.zig");
@@ -6,7 +6,7 @@ const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
 
-/// FixedString: shorter texts are filled up with zeros.
+/// FixedString: shorter strings are filled up with zeros.
 pub const Padded = struct {
     pub fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         if (text.len > to.len) return error.Range;

@@ -8,7 +8,7 @@ const Column = builders.Column;
 const Error = states.Error;
 const State = states.State;
 
-/// Have the texts of a block's keys in the column itself, where views of many rows can refer to them.
+/// Keep the strings of a block's keys in the column itself, where views of many rows can refer to them.
 pub fn keep(state: *State) Error!void {
     const keys = state.keys.?;
     if (keys.layout != .view) return;
@@ -73,7 +73,7 @@ fn pickFixed(comptime T: type, comptime size: usize, state: *State, from: []cons
     }
 }
 
-/// The texts of keys that numbers of a type refer to.
+/// The strings of keys that numbers of a type refer to.
 fn Texts(comptime T: type) type {
     return struct {
         keys: *const Column,
@@ -86,7 +86,7 @@ fn Texts(comptime T: type) type {
     };
 }
 
-/// A text of a column with offsets.
+/// A string of a column with offsets.
 fn plain(keys: *const Column, key: usize) []const u8 {
     const offsets = keys.values.memory;
     const data = keys.blocks.items[0].memory;

@@ -9,7 +9,7 @@ const Nulls = shared.Nulls;
 const Out = shared.Out;
 const Rows = shared.Rows;
 
-/// The sorts of numbers in arrays; `arrow_wire/clickhouse_plan.py` has the same ones.
+/// The sorts of numbers in arrays; `arrow_wire/clickhouse_numbers.py` has the same ones.
 pub const Source = enum(u32) { i8, i16, i32, i64, u8, u16, u32, u64, i128, i256, f16, f32, f64, bits };
 
 fn Type(comptime source: Source) type {

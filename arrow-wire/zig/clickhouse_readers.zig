@@ -1,4 +1,4 @@
-//! The texts of arrays, found in the order in which they are encoded for ClickHouse, and loaded ahead of that.
+//! The strings of arrays, found in the order in which they are encoded for ClickHouse, and loaded ahead of that.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -9,7 +9,7 @@ const Error = shared.Error;
 const Nulls = shared.Nulls;
 const Rows = shared.Rows;
 
-/// A text, with what stands behind it in its buffer: most texts are short, and a move of a fixed size is the fastest.
+/// A string, and the bytes behind it in its buffer: most strings are short, and a move of a fixed size is fastest.
 pub const Text = struct {
     rest: []const u8,
     size: usize,
@@ -20,13 +20,13 @@ pub const Text = struct {
         return self.rest[0..self.size];
     }
 
-    /// Have a text that is not empty loaded into the cache, its beginning and its end.
+    /// Load a string that is not empty into the cache, its beginning and its end.
     inline fn prefetch(self: Text) void {
         @prefetch(self.rest.ptr, .{});
         @prefetch(&self.rest[self.size - 1], .{});
     }
 
-    /// Copy the text to a place; up to `move` bytes behind it are changed as well, where there are so many.
+    /// Copy the string to a place. It may also change up to `move` bytes behind it.
     pub inline fn putAt(self: Text, out: []u8, place: usize) void {
         if (self.size <= move and self.rest.len >= move and out.len - place >= move) {
             out[place..][0..move].* = self.rest[0..move].*;
@@ -36,7 +36,7 @@ pub const Text = struct {
     }
 };
 
-/// Reads the texts of an array. `.fixed` is binary of a fixed size.
+/// Reads the strings of an array. `.fixed` is binary of a fixed size.
 pub fn Reader(comptime layout: arrow.Layout) type {
     return struct {
         array: *const Array,
@@ -59,7 +59,7 @@ pub fn Reader(comptime layout: arrow.Layout) type {
             };
         }
 
-        /// The text of more than 12 bytes that a view refers to.
+        /// The string of more than 12 bytes that a view refers to.
         pub inline fn behind(self: *const Self, view: u128) Error!Text {
             const size: usize = @as(u32, @truncate(view));
             const buffer: usize = @as(u32, @truncate(view >> 64));
@@ -78,7 +78,7 @@ pub fn Reader(comptime layout: arrow.Layout) type {
             return self;
         }
 
-        /// Have what says where a text is loaded into the cache.
+        /// Load the place of a string into the cache.
         inline fn prefetch(self: *const Self, row: usize) void {
             const width: usize = switch (layout) {
                 .text32 => 4,
@@ -91,7 +91,7 @@ pub fn Reader(comptime layout: arrow.Layout) type {
             if (place < self.values.len) @prefetch(&self.values[place], .{});
         }
 
-        /// The rows behind a part of them, where they stand in an order of their own; the first part is loaded here.
+        /// The rows behind a part of them, if they have a separate order; the first part is loaded here.
         inline fn ahead(self: *const Self, rows: Rows, done: usize, count: usize) []const u64 {
             const list = rows.list orelse return &.{};
             if (done == 0) for (list[0..count]) |row| self.prefetch(row);
@@ -128,10 +128,10 @@ pub fn Reader(comptime layout: arrow.Layout) type {
     };
 }
 
-/// Rows that stand in one piece of an array, which begins with the row `first` of the whole.
+/// Rows of one piece of an array; the piece begins with the row `first` of the whole.
 pub const Run = struct { piece: *const Array, first: usize, rows: Rows };
 
-/// The rows from one on that stand in the same piece, as many as follow each other.
+/// The rows from `done` on that are in the same piece, as many as follow each other.
 pub fn run(array: *const Array, rows: Rows, done: usize) Error!Run {
     var count: usize = 0;
     while (done + count < rows.count and rows.at(done + count) == shared.nowhere) count += 1;
@@ -149,10 +149,10 @@ pub fn run(array: *const Array, rows: Rows, done: usize) Error!Run {
     return .{ .piece = found.array, .first = first, .rows = rows.part(done, count) };
 }
 
-pub const block = 128; // texts at a time
+pub const block = 128; // strings at a time
 
-/// Find the texts of some rows, and have what is to be read next loaded into the cache: rows in an order of their own
-/// stand far apart, and each load would be waited for. Return how many bytes the texts are.
+/// Find the strings of some rows, and load the next ones into the cache. Rows in a separate order are far apart, and
+/// the code would wait for each load. Return how many bytes the strings have.
 pub inline fn find(comptime layout: arrow.Layout, reader: *const Reader(layout), rows: Rows, done: usize, part: []Text) Error!usize {
     const ahead = reader.ahead(rows, done, part.len);
     var total: usize = 0;
@@ -166,7 +166,7 @@ pub inline fn find(comptime layout: arrow.Layout, reader: *const Reader(layout),
     return total;
 }
 
-/// As `find`, for the views themselves; that of a null is one of an empty text.
+/// As `find`, for the views themselves; that of a null is one of an empty string.
 pub fn findViews(reader: *const Reader(.view), rows: Rows, done: usize, part: []u128) Error!usize {
     const ahead = reader.ahead(rows, done, part.len);
     var total: usize = 0;

@@ -1,4 +1,4 @@
-//! What all encoders for ClickHouse share: which rows they take, whether these are null, and the description of a type.
+//! Shared by all encoders for ClickHouse: the rows they take, whether these are null, and the description of a type.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -6,17 +6,17 @@ const builders = @import("builders.zig");
 const unaligned = @import("unaligned.zig");
 const Array = arrow.Array;
 
-/// `Null`: in a column that takes none. `Range`: beyond what the type holds. `Inexact`: digits that it has no room for.
-/// `Form`: a text that is no value of the type. `Damaged`: an array that contradicts itself.
+/// `Null`: in a column that takes none. `Range`: beyond the limits of the type. `Inexact`: digits that it has no room
+/// for. `Form`: a string that is no value of the type. `Damaged`: an array that contradicts itself.
 pub const Error = error{ Null, Range, Inexact, Form, Damaged } || builders.Error;
 
 pub const Out = builders.Bytes;
 
-/// In place of a row: there is none, as what it stands in is null; a default value is written.
+/// The number of a missing row: its parent is null. The encoder writes a default value.
 pub const nowhere = std.math.maxInt(u64);
 
 pub const Rows = struct {
-    first: usize = 0, // rows as they stand
+    first: usize = 0, // without an order: the first of the rows
     count: usize,
     list: ?[]const u64 = null, // or these
 
@@ -31,19 +31,19 @@ pub const Rows = struct {
 };
 
 /// How one type is encoded: its array and, as far as its encoder needs them, the sizes and limits of the type.
-/// `arrow_wire/clickhouse_plan.py` makes them. The numbers of 256 bits are for whole numbers alone: what they are
-/// multiplied with and divided by, and the lowest and the highest that may come out.
+/// `arrow_wire/clickhouse_plan.py` makes them. Only whole numbers need the numbers of 256 bits: their factor and
+/// divisor, and the lowest and highest result.
 pub const Node = extern struct {
     array: *const Array,
     encoder: u32,
-    nullable: u32, // whether a byte a row stands before the values, 1 for null
+    nullable: u32, // whether a byte a row precedes the values, 1 for null
     source: u32, // the sort of number in the array
     width: u32, // bytes of a value on the wire
     factor: [32]u8,
     divisor: [32]u8,
     low: [32]u8,
     high: [32]u8,
-    labels: ?*const Array, // of an enum, as text with offsets of 32 bits
+    labels: ?*const Array, // of an enum, as strings with offsets of 32 bits
     numbers: arrow.Buffer, // of the labels, 16 bits each
     children: ?[*]const Node,
     child_count: usize,
@@ -53,7 +53,7 @@ pub const Node = extern struct {
     }
 };
 
-/// Whether rows of an array are null, with what that takes at hand.
+/// Whether rows of an array are null.
 pub const Nulls = struct {
     bits: []const u8,
     offset: usize,
@@ -67,7 +67,7 @@ pub const Nulls = struct {
         return self.bits.len == 0 and !self.always;
     }
 
-    /// Whether a row has no value of its own: it is null, or nowhere.
+    /// Whether a row has no value: it is null, or nowhere.
     pub inline fn absent(self: Nulls, row: usize) bool {
         if (row == nowhere or self.always) return true;
         if (self.bits.len == 0) return false;

@@ -1,4 +1,4 @@
-//! Values of ClickHouse that become texts in Arrow: UUID, IP addresses, the labels of enums, whole numbers beyond 64 bits.
+//! Values of ClickHouse that become strings in Arrow: UUIDs, IP addresses, labels of enums, numbers beyond 64 bits.
 
 const std = @import("std");
 const builders = @import("builders.zig");
@@ -9,7 +9,7 @@ const Error = states.Error;
 const Node = states.Node;
 const State = states.State;
 
-/// Texts that are made of values of a fixed size by `Form.text`, none longer than `most`.
+/// Strings that `Form.text` makes of values of a fixed size, none longer than `most`.
 pub fn made(column: *Column, from: []const u8, count: usize, most: usize, comptime Form: type, state: *State) Error!void {
     const width = state.node.width;
     var adding = try column.texts(count, count * most);
@@ -26,7 +26,7 @@ pub const FixedText = struct {
     }
 };
 
-/// Texts of UUIDs, which are two numbers on the wire, each with its last byte first.
+/// Strings of UUIDs, which are two numbers on the wire, each with its last byte first.
 pub fn uuids(column: *Column, from: []const u8, count: usize) Error!void {
     var adding = try column.texts(count, count * 36);
     for (0..count) |i| {
@@ -157,6 +157,6 @@ const Labels = struct {
         const number: usize = if (node.width == 1) self.from[row] else unaligned.read(u16, self.from[2 * row ..][0..2], .little);
         const label = self.state.table[number];
         if (label > 0) return node.labels.?.text(.text32, label - 1);
-        return if (node.source == 0) error.Form else ""; // in the place of a null stands any number
+        return if (node.source == 0) error.Form else ""; // a null may have any number
     }
 };

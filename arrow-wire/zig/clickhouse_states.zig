@@ -9,7 +9,7 @@ const unaligned = @import("unaligned.zig");
 const values = @import("clickhouse_values.zig");
 const Column = builders.Column;
 
-/// `Form`: a number that no label has, or a byte that is none. `Range`: beyond what the Arrow type holds. `Text`: no
+/// `Form`: a number that no label has, or a byte that is none. `Range`: beyond the limits of the Arrow type. `Text`: no
 /// UTF-8. `Damaged`: bytes that are no block. `Changed`: other columns than expected.
 pub const Error = error{ Form, Range, Text, Damaged, Changed } || builders.Error;
 
@@ -36,7 +36,7 @@ pub const Input = struct {
         return unaligned.read(T, bytes[0..size], .little);
     }
 
-    /// A number of seven bits a byte. What has been read of it is used up also where it is not complete.
+    /// A number of seven bits a byte. An incomplete one is used up, too.
     pub inline fn varint(self: *Input) Error!?usize {
         var found: u64 = 0;
         var shift: u7 = 0;
@@ -52,7 +52,7 @@ pub const Input = struct {
     }
 };
 
-/// What a type is decoded by: `arrow_wire/clickhouse_shapes.py` knows these.
+/// The decoders of types: `arrow_wire/clickhouse_shapes.py` knows these.
 pub const Decoding = enum(u32) {
     copy, // values of `width` bytes, the same in Arrow
     whole, // numbers in another width, or times `factor`; `source` says which
@@ -61,11 +61,11 @@ pub const Decoding = enum(u32) {
     text, // UTF-8
     binary,
     fixed_text, // UTF-8 of `width` bytes, zeros and all
-    uuid, // as text
-    ip4, // as text
-    ip6, // as text
-    label, // of an enum, as text; `source` is 1 where a number without a label may stand, for a null
-    digits, // a whole number as text
+    uuid, // as a string
+    ip4, // as a string
+    ip6, // as a string
+    label, // of an enum, as a string; `source` is 1 if a null may have a number without a label
+    digits, // a whole number as a string
     nothing,
     nullable,
     list,
@@ -78,9 +78,9 @@ pub const Node = extern struct {
     decoding: Decoding,
     width: u32, // of a value on the wire
     source: u32,
-    version: u32, // whether a version stands before the values: of keys, of documents
+    version: u32, // whether a version precedes the values: of keys, of documents
     factor: i64,
-    labels: ?*const arrow.Array, // of an enum, as text with offsets of 32 bits
+    labels: ?*const arrow.Array, // of an enum, as strings with offsets of 32 bits
     numbers: arrow.Buffer, // of the labels, 16 bits each
     children: ?[*]const Node,
     child_count: usize,
@@ -90,7 +90,7 @@ pub const Node = extern struct {
     }
 };
 
-/// How many versions stand before the values of a column.
+/// How many versions precede the values of a column.
 pub fn versions(node: *const Node) usize {
     var count: usize = @intFromBool(node.version != 0);
     for (node.below()) |*child| count += versions(child);
@@ -229,8 +229,8 @@ pub const State = struct {
         return true;
     }
 
-    const additional_keys = 1 << 9; // the keys stand in the block itself
-    const global_keys = 1 << 8; // they stand elsewhere, which is for files of the server
+    const additional_keys = 1 << 9; // the keys are in the block itself
+    const global_keys = 1 << 8; // the keys are elsewhere, as in files of the server
 
     /// The keys of the block, and the number of a key a row. The first key of a nullable one (`width` is 1) is null.
     fn lowCardinality(self: *State, input: *Input) Error!bool {

@@ -1,4 +1,4 @@
-//! Texts and bytes for ClickHouse, and the types that frames have as texts: UUID, IP addresses, enums.
+//! Strings and bytes for ClickHouse, and the types that frames have as strings: UUID, IP addresses, enums.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -14,7 +14,7 @@ const Rows = shared.Rows;
 const Text = readers.Text;
 const block = readers.block;
 
-/// Encode texts that stand in several arrays: those that follow each other in one of them at a time.
+/// Encode strings in several arrays: those that follow each other in one of them at a time.
 fn inPieces(comptime encoder: fn (comptime arrow.Layout) type, node: *const Node, rows: Rows, out: *Out) Error!void {
     var done: usize = 0;
     while (done < rows.count) {
@@ -85,7 +85,7 @@ fn views(reader: *const Reader(.view), rows: Rows, out: *Out) Error!void {
     }
 }
 
-/// Values of a fixed size that are made of texts or bytes by `Form.put`.
+/// Values of a fixed size that `Form.put` makes of strings or bytes.
 fn made(comptime layout: arrow.Layout, comptime Form: type) type {
     return struct {
         pub fn put(node: *const Node, rows: Rows, out: *Out) Error!void {
@@ -119,7 +119,7 @@ fn ofForm(comptime Form: type) fn (comptime arrow.Layout) type {
     }.of;
 }
 
-/// The encoder of a form for texts and bytes in each of their layouts.
+/// The encoder of a form for strings and bytes in each of their layouts.
 pub fn inLayouts(comptime Form: type) [5]*const fn (*const Node, Rows, *Out) Error!void {
     return .{
         made(.text32, Form).put, made(.text64, Form).put, made(.view, Form).put,

@@ -110,12 +110,12 @@ fn multiplied(
     if (beyond != 0) return error.Range;
 }
 
-const move = 32; // bytes: most texts are short, and a move of a fixed size is the fastest
-const block = 128; // texts at a time
+const move = 32; // bytes: most strings are short, and a move of a fixed size is the fastest
+const block = 128; // strings at a time
 
 const Found = struct { rest: []const u8, size: usize };
 
-/// Texts or bytes, each behind its size. What is not complete in a piece stays in it.
+/// Strings or bytes, each behind its size. An incomplete one stays in the piece.
 fn texts(state: *State, input: *Input) Error!void {
     var all: [block]Found = undefined;
     while (state.left > 0) {
@@ -136,7 +136,7 @@ fn texts(state: *State, input: *Input) Error!void {
     }
 }
 
-/// Find the texts that are complete, as many as there is place for, and go behind them.
+/// Find the complete strings, as many as fit into `all`, and go behind them.
 fn find(all: []Found, input: *Input) Error!usize {
     const bytes = input.bytes;
     var at = input.at;
@@ -164,7 +164,7 @@ const masks: [13]u128 = table: {
     break :table all;
 };
 
-/// Add texts to a column of views: up to 12 bytes stand in the view itself, in one move where there are 16 to read.
+/// Add strings to a column of views: the view itself has up to 12 bytes, in one move where there are 16 to read.
 fn putViews(adding: *Texts, all: []const Found) void {
     const slots = adding.slots;
     const room = adding.room;
@@ -195,7 +195,7 @@ fn putViews(adding: *Texts, all: []const Found) void {
     adding.row += all.len;
 }
 
-/// Add texts to a column of offsets and bytes.
+/// Add strings to a column of offsets and bytes.
 fn put(adding: *Texts, all: []const Found) void {
     for (all) |text| {
         if (text.size <= move and text.rest.len >= move) {

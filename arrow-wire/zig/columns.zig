@@ -36,7 +36,7 @@ fn new(shapes: []const builders.Shape, made: *?*Columns) void {
     made.* = Columns.init(shapes) catch null;
 }
 
-/// Hand over what a column holds, which is empty from then on; `taken` is 0 where there is no memory.
+/// Hand over the contents of a column, which is empty from then on; `taken` is 0 if memory is short.
 pub export fn arrow_wire_columns_take(columns: *Columns, number: usize, out: *exported.ArrowArray, taken: *u32) bool {
     return guard.call(take, .{ columns, number, out, taken });
 }

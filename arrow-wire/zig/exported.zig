@@ -1,6 +1,6 @@
 //! Columns handed over through the Arrow C data interface: https://arrow.apache.org/docs/format/CDataInterface.html
 //!
-//! Whoever imports an array owns its memory, and gives it back by calling `release`, from any thread.
+//! The importer of an array owns its memory, and gives it back by calling `release`, from any thread.
 
 const std = @import("std");
 const builders = @import("builders.zig");
@@ -22,7 +22,7 @@ pub const ArrowArray = extern struct {
     private_data: ?*anyopaque,
 };
 
-/// What an exported array owns.
+/// The memory that an exported array owns.
 const Owned = struct {
     memory: std.ArrayList(Bytes) = .empty,
     buffers: std.ArrayList(?*const anyopaque) = .empty,
@@ -47,7 +47,7 @@ const Owned = struct {
     }
 };
 
-/// Hand over what a column holds; the column is empty then, and can be filled again.
+/// Hand over the contents of a column; the column is empty then, and can be filled again.
 pub fn exported(column: *Column, out: *ArrowArray) Error!void {
     const owned = try objects.create(Owned);
     owned.* = .{};
@@ -116,7 +116,7 @@ fn takeBuffers(column: *Column, owned: *Owned) Error!void {
 fn release(array: *ArrowArray) callconv(.c) void {
     const owned: *Owned = @ptrCast(@alignCast(array.private_data.?));
     for (owned.children) |*child| {
-        if (child.release) |free| free(child); // null where somebody took the child for itself
+        if (child.release) |free| free(child); // null if the importer moved the child
     }
     array.release = null;
     owned.deinit();

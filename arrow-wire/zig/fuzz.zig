@@ -1,5 +1,5 @@
 //! The compiled library with functions that damage arrays and bytes and hand them to it, many times a call: `fuzz.py`
-//! makes what is right, and declares the same structures and functions.
+//! makes the intact ones, and declares the same structures and functions.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -59,7 +59,7 @@ const Damaged = extern struct {
         }
     }
 
-    /// No buffer becomes longer than it is: the library has to believe how long it is.
+    /// No buffer becomes longer than it is: the library cannot check its length.
     fn damage(self: *const Damaged, random: std.Random) void {
         for (0..1 + random.uintLessThan(usize, 3)) |_| {
             if (self.place_count > 0 and random.uintLessThan(u8, 10) < 7) {
@@ -193,7 +193,7 @@ const Targets = extern struct {
         self.columns = columns.Columns.init(self.shapes[0..self.count]) catch return null;
     }
 
-    /// Hand over what the columns hold, and let go of it.
+    /// Hand over the contents of the columns, and let go of them.
     fn drop(self: *Targets) ?void {
         for (0..self.count) |number| {
             var made: exported.ArrowArray = undefined;
@@ -204,7 +204,7 @@ const Targets = extern struct {
     }
 };
 
-/// Decode rows of a COPY or of messages. What the last execution has made stays in the columns.
+/// Decode rows of a COPY or of messages. The result of the last execution stays in the columns.
 export fn fuzz_postgres_decode(
     all: [*]const postgres_fields.Column,
     targets: *Targets,
@@ -236,7 +236,7 @@ export fn fuzz_postgres_decode(
     }
 }
 
-/// Decode blocks in pieces. What the last execution has made stays in the columns, unless it ended within a block.
+/// Decode blocks in pieces. The result of the last execution stays in the columns, unless it ended within a block.
 export fn fuzz_clickhouse_decode(
     all: [*]const clickhouse_decode.Column,
     decoder: **clickhouse_decode.Decoder,

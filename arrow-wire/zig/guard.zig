@@ -1,9 +1,9 @@
-//! A check that fails ends the call that it is in, and not the process: Python is told, and raises an exception.
+//! A check that fails ends the call that it is in, and not the process. Python then raises an exception.
 //!
 //! Every function that Python calls runs inside of `call`, which notes the registers that a callee has to preserve. When
-//! a check fails, `failed` puts them back, so that it is as if that call had returned 1 in place of 0. To the compiler
-//! both are calls of code that it does not see, which may have changed any memory. What the call had allocated by then is
-//! lost, and what it was changing is in no state to be used again: Python lets go of it.
+//! a check fails, `failed` puts them back, so that it is as if that call had returned 1 instead of 0. To the compiler
+//! both are calls of code that it does not see, which may have changed any memory. Memory that the call had allocated
+//! by then is lost. Objects that it was changing cannot be used again: Python lets go of them.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -20,7 +20,7 @@ const Leave = *const fn (*Context) callconv(.c) noreturn;
 const enter: Enter = @ptrCast(&code.enter);
 const leave: Leave = @ptrCast(&code.leave);
 
-/// Call a function that returns nothing; return false where a check in it failed, of which `message` tells.
+/// Call a function that returns nothing; return false if a check in it failed: see `message`.
 pub fn call(comptime function: anytype, arguments: std.meta.ArgsTuple(@TypeOf(function))) bool {
     const Inner = struct {
         fn run(given: *anyopaque) callconv(.c) void {
@@ -37,7 +37,7 @@ pub fn call(comptime function: anytype, arguments: std.meta.ArgsTuple(@TypeOf(fu
     return failure == 0;
 }
 
-/// What a check that fails does; outside of a call by Python, as ever, it ends the process.
+/// The handler of checks that fail. Outside of a call by Python it ends the process, as by default.
 pub fn failed(text: []const u8, address: ?usize) noreturn {
     const context = landing orelse std.debug.defaultPanic(text, address);
     said_size = @min(text.len, said.len);
@@ -45,7 +45,7 @@ pub fn failed(text: []const u8, address: ?usize) noreturn {
     leave(context);
 }
 
-/// Copy what the last check that failed on this thread said, and return how long that is.
+/// Copy the message of the last check that failed on this thread, and return its length.
 pub fn message(out: []u8) usize {
     const size = @min(said_size, out.len);
     @memcpy(out[0..size], said[0..size]);

@@ -1,4 +1,4 @@
-//! What Python may call, by ctypes: `arrow_wire/library.py` declares the same signatures.
+//! The functions that Python may call, by ctypes: `arrow_wire/library.py` declares the same signatures.
 //!
 //! A function that returns a boolean returns false where a check in it failed: see `guard.zig`.
 
@@ -71,7 +71,7 @@ export fn arrow_wire_clickhouse_decoding(name: [*]const u8, size: usize) i32 {
     return @intCast(@intFromEnum(found));
 }
 
-/// Copy what the last check that failed on this thread said, and return how long that is.
+/// Copy the message of the last check that failed on this thread, and return its length.
 export fn arrow_wire_failure(out: [*]u8, size: usize) usize {
     return guard.message(out[0..size]);
 }
@@ -81,7 +81,7 @@ export fn arrow_wire_fail(data: [*]const u8, size: usize) bool {
     return guard.call(guard.fail, .{data[0..size]});
 }
 
-/// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows as they stand.
+/// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows in the arrays' order.
 pub export fn arrow_wire_postgres_encode(
     all: [*]const postgres_column.Column,
     column_count: usize,

@@ -10,7 +10,7 @@ const Error = postgres.Error;
 
 const most_dimensions = 6;
 
-/// How large a rectangle is; `null` where no list has told yet.
+/// How large a rectangle is; `null` until the first list sets it.
 const Rectangle = struct {
     lengths: [most_dimensions]?usize = @splat(null),
     depth: usize = 0,

@@ -1,12 +1,13 @@
-//! A column on its way to Postgres: its array, and what its encoder has to know of both sides.
+//! A column on its way to Postgres: its array, and the facts on both sides that its encoder needs.
 
 const arrow = @import("arrow.zig");
 
-/// Why a value has no form in the server's type. `arrow_wire/postgres.py` has a sentence for each, in this order.
+/// Why a value has no form in the server's type. `arrow_wire/postgres_encoder.py` has a message for each, in this
+/// order.
 pub const Error = error{
     Range, // more or less than the type holds
-    Inexact, // digits or a part of a second that the type has no place for
-    Malformed, // a text that is none of the type's
+    Inexact, // digits or a part of a second that the type cannot hold
+    Malformed, // a string that is no value of the type
     Ragged, // lists of different lengths, or null ones, where an array is a rectangle
     TooLong, // bytes or dimensions
     Damaged, // the array itself

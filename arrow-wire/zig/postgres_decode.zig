@@ -1,8 +1,8 @@
 //! Rows of Postgres into columns of Arrow, as they arrive: messages DataRow, or the rows of a binary COPY.
 //! https://www.postgresql.org/docs/current/protocol-message-formats.html
 //!
-//! A block of rows is decoded one column after the other, as it is encoded: the first pass notes where every value
-//! stands and that all of them have arrived, the second makes each column's values of them.
+//! A block of rows is decoded one column after the other, as it is encoded. The first pass notes where every value is
+//! and that all of them have arrived. The second pass makes each column's values of them.
 
 const std = @import("std");
 const builders = @import("builders.zig");
@@ -14,7 +14,7 @@ const Column = fields.Column;
 const Error = fields.Error;
 const Field = fields.Field;
 
-/// What stands around the values of a row.
+/// The framing of a row's values.
 pub const Framing = enum(u32) { messages = 0, copy = 1 };
 
 /// Why decoding ended.
@@ -45,7 +45,7 @@ fn decoder(comptime name: []const u8, comptime Type: type) Decoder {
     return .{ .name = name, .take = if (@hasDecl(Type, "take")) Type.take else fields.Fixed(Type).take };
 }
 
-/// The decoders; `arrow_wire/postgres_reader.py` says by their names for which types each is.
+/// The decoders; `arrow_wire/postgres_reader.py` chooses one by its name for a type.
 const decoders = [_]Decoder{
     decoder("array", Array),
     decoder("bool", fields.Boolean),
@@ -131,7 +131,7 @@ fn decodeBlocks(
     progress.end = .full;
 }
 
-/// Note where the values of the next rows stand, `wanted` places a column; return how many rows have arrived.
+/// Note where the values of the next rows are, `wanted` places a column; return how many rows have arrived.
 fn walk(
     count: usize,
     framing: Framing,

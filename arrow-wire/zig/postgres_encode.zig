@@ -1,8 +1,8 @@
 //! Arrow arrays into Postgres' binary COPY: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
 //!
 //! A block of rows is encoded one column after the other. The first pass adds up how long each row becomes, the second
-//! puts each value where its row has got to. So every loop is of one type, and the values of many rows, which may be
-//! taken in any order, are loaded from memory at the same time.
+//! puts each value behind the row's last one. So every loop is of one type, and loads the values of many rows, in any
+//! order, from memory at the same time.
 
 const std = @import("std");
 const postgres = @import("postgres_column.zig");
@@ -14,9 +14,9 @@ const Array = @import("postgres_array.zig").Array;
 const Column = postgres.Column;
 const Error = postgres.Error;
 
-/// Where encoding came to. Where a value has no form in the server's type, `reason` is the number of the error,
-/// `column` and `wrong` say where, else `reason` is 0; `needs` is how many bytes the next row takes where the buffer is
-/// too small for it alone, else 0.
+/// Where encoding came to. If a value has no form in the server's type, `reason` is the number of the error, and
+/// `column` and `wrong` say where; otherwise `reason` is 0. `needs` is how many bytes the next row takes if the buffer
+/// is too small for it alone, else 0.
 pub const Progress = extern struct {
     row: usize = 0,
     written: usize = 0,
@@ -26,10 +26,10 @@ pub const Progress = extern struct {
     wrong: usize = 0,
 };
 
-const block_rows = 128; // what they refer to stays in the core's own cache between the passes
+const block_rows = 128; // their values stay in the core's own cache between the passes
 const header = 2; // bytes of a row before its first value: the number of its columns
 
-/// The rows to take: these numbers, or all of them as they stand from one on.
+/// The rows to take: these numbers, or all of them from one on.
 const Rows = struct {
     order: ?[]const u64,
     first: usize,
@@ -102,7 +102,7 @@ fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
     };
 }
 
-/// Encoders of texts, one for each layout, which ends their names.
+/// Encoders of strings, one for each layout, which ends their names.
 fn ofTexts(comptime name: []const u8, comptime Type: anytype, comptime rest: anytype) [4]Encoder {
     return .{
         encoder(name ++ "_text32", @call(.auto, Type, .{.text32} ++ rest)),
@@ -122,7 +122,7 @@ fn ofIntegers(comptime name: []const u8, comptime To: type) [8]Encoder {
     return made;
 }
 
-/// The encoders; `arrow_wire/postgres_types.py` says by their names for which types of Arrow and of the server each is.
+/// The encoders; `arrow_wire/postgres_recipes.py` chooses one by its name for types of Arrow and of the server.
 const encoders = [_]Encoder{
     encoder("array", Array),
     encoder("bool", values.Boolean),

@@ -5,9 +5,9 @@ const builders = @import("builders.zig");
 const digitsOf = @import("postgres_numeric.zig").digitsOf;
 const unaligned = @import("unaligned.zig");
 
-/// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a sentence for each, in this order.
+/// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a message for each, in this order.
 pub const Error = builders.Error || error{
-    Malformed, // bytes that are none of the type's, or a message that is none
+    Malformed, // bytes that are no value of the type, or no message
     Infinite, // an infinite date or time, or a numeric that is infinite or no number
     Range, // more or less than the type holds
     Months, // an interval with months, where it is to be a duration
@@ -28,7 +28,7 @@ pub fn number(reason: Error) u32 {
     };
 }
 
-/// Where a value stands in the data; a null has the size -1.
+/// Where a value is in the data; a null has the size -1.
 pub const Field = struct { start: u32, size: i32 };
 
 /// How a column is decoded.
@@ -41,7 +41,7 @@ pub const Column = extern struct {
     shift: i64, // added after that: another epoch
 };
 
-/// Fields of one column and what they refer to.
+/// Fields of one column and the data that they refer to.
 pub const Block = struct {
     data: []const u8,
     fields: []const Field,
@@ -59,7 +59,7 @@ pub const Block = struct {
 };
 
 /// A value that takes the same bytes in all rows of a column: `Type.put` makes them from those of the server's, which
-/// are as many as `Type.size`, or of any number where it has none.
+/// are `Type.size` bytes, or any number if it has none.
 pub fn Fixed(comptime Type: type) type {
     return struct {
         pub fn take(column: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
@@ -157,8 +157,7 @@ pub const Boolean = struct {
     }
 };
 
-/// A binary value as it is, or a string, which has to be UTF-8, behind a first byte where there is one: the version of
-/// jsonb's form.
+/// A binary value as it is, or a string, which has to be UTF-8. A byte may come first: the version of jsonb's form.
 pub fn Bytes(comptime is_text: bool, comptime prefix: []const u8) type {
     return struct {
         pub fn take(_: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
@@ -197,7 +196,7 @@ pub const Uuid = struct {
     }
 };
 
-/// A uuid as a text of 36 characters.
+/// A uuid as a string of 36 characters.
 pub const UuidText = struct {
     pub fn take(_: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
         const first = into.length;
@@ -219,7 +218,7 @@ pub const UuidText = struct {
     }
 };
 
-/// Return the text of a uuid: 32 small digits and four dashes.
+/// Return the string of a uuid: 32 small digits and four dashes.
 fn uuid(bytes: *const [16]u8) [36]u8 {
     const value: @Vector(16, u8) = bytes.*;
     const halves = .{ value >> @splat(4), value & @as(@Vector(16, u8), @splat(15)) };

@@ -1,5 +1,5 @@
-//! Postgres' arrays as lists: `array_send` in the server's src/backend/utils/adt/arrayfuncs.c. Where an array's numbers
-//! begin (its lower bounds) is lost: a list has no such thing.
+//! Postgres' arrays as lists: `array_send` in the server's src/backend/utils/adt/arrayfuncs.c. An array's lower bounds
+//! are lost: a list has none.
 
 const std = @import("std");
 const builders = @import("builders.zig");
@@ -54,7 +54,7 @@ pub const Array = struct {
     }
 };
 
-/// Add what one array holds to the lists below the outermost one, whose end the caller sets.
+/// Add the items of one array to the lists below the outermost one, whose end the caller sets.
 fn takeOne(lists: *Lists, block: fields.Block, field: fields.Field) Error!void {
     const bytes = block.bytes(field);
     if (bytes.len < 12) return error.Malformed;

@@ -1,5 +1,5 @@
-//! Network addresses from texts, as Postgres' inet, cidr, macaddr and macaddr8 are sent: `network_recv` in the server's
-//! src/backend/utils/adt/network.c. What a cidr has beyond its mask is for the server to refuse.
+//! Network addresses from strings, as Postgres' inet, cidr, macaddr and macaddr8 are sent: `network_recv` in the
+//! server's src/backend/utils/adt/network.c. The server refuses a cidr that has bits beyond its mask.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -8,7 +8,7 @@ const unaligned = @import("unaligned.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
-/// An IPv4 or IPv6 address as a text, with or without the length of its network: 10.0.0.0/8.
+/// An IPv4 or IPv6 address as a string, with or without the length of its network: 10.0.0.0/8.
 pub fn Address(comptime layout: arrow.Layout, comptime is_cidr: u8) type {
     return struct {
         pub fn size(column: *const Column, row: usize) Error!usize {
@@ -93,7 +93,7 @@ fn groups(text: []const u8, out: *[16]u8) ?usize {
     return used;
 }
 
-/// A MAC address of so many bytes as a text: pairs of digits with colons or dashes between them, or with nothing.
+/// A MAC address of so many bytes as a string: pairs of digits with colons or dashes between them, or with nothing.
 pub fn Mac(comptime layout: arrow.Layout, comptime bytes: usize) type {
     return struct {
         fn of(column: *const Column, row: usize) Error![bytes]u8 {

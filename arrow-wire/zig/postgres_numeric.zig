@@ -50,7 +50,7 @@ fn isWhole(value: anytype, places: i64) bool {
     return value % Powers(@TypeOf(value)).all[@intCast(places)] == 0;
 }
 
-/// What a decimal becomes: its digits before and behind the point, in groups of four.
+/// The form of a decimal: its digits before and behind the point, in groups of four.
 const Form = struct {
     above: usize, // groups before the point
     below: usize,
@@ -207,7 +207,7 @@ fn write(comptime U: type, value: U, minus: bool, form: Form, out: []u8) usize {
     return header + 2 * groups;
 }
 
-/// Divide a number of one to four words; return what is left over.
+/// Divide a number of one to four words; return the remainder.
 fn divide(comptime U: type, value: *U, by: u64) u64 {
     if (value.* <= std.math.maxInt(u64)) {
         const word: u64 = @intCast(value.*);

@@ -1,6 +1,6 @@
 //! Values as Postgres sends and receives them, one type each. `put` fills the beginning of a slice with a value, which is
-//! no null, and says with how many bytes: `fixed`, where all values have the same size, or what `size` said before.
-//! `key` is a number by which values are in the server's order, or nearly.
+//! no null, and returns the number of bytes: `fixed`, if all values have the same size, or the earlier result of
+//! `size`. `key` is a number by which values are in the server's order, or nearly.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -115,7 +115,7 @@ pub const Interval = struct {
     }
 };
 
-/// A text or binary value as it is, behind a first byte where there is one: the version of jsonb's form.
+/// A string or binary value as it is. A prefix byte may come first: the version of jsonb's form.
 pub fn Bytes(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
     return struct {
         pub fn size(column: *const Column, row: usize) Error!usize {
@@ -161,7 +161,7 @@ pub fn Label(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
     return struct {
         pub fn isNull(column: *const Column, row: usize) bool {
             if (column.array.isNull(row)) return true;
-            const found = column.array.index(row) catch return false; // which `size` complains of
+            const found = column.array.index(row) catch return false; // `size` returns the error
             return column.array.child(0).isNull(found);
         }
 
@@ -199,7 +199,7 @@ pub fn UuidBytes(comptime layout: arrow.Layout) type {
     };
 }
 
-/// A uuid as a text of 36 characters.
+/// A uuid as a string of 36 characters.
 pub fn UuidText(comptime layout: arrow.Layout) type {
     return struct {
         pub fn size(column: *const Column, row: usize) Error!usize {
@@ -225,7 +225,7 @@ pub fn UuidText(comptime layout: arrow.Layout) type {
 
 const Digits = @Vector(32, u8);
 
-/// Return the 16 bytes of a uuid, or null where the text is none; its digits may be of either case.
+/// Return the 16 bytes of a uuid, or null if the string is none; its digits may be of either case.
 pub fn uuid(text: *const [36]u8) ?[16]u8 {
     if (text[8] != '-' or text[13] != '-' or text[18] != '-' or text[23] != '-') return null;
     const joined: Digits = (text[0..8].* ++ text[9..13].* ++ text[14..18].* ++ text[19..23].* ++ text[24..36].*);

@@ -171,7 +171,7 @@ def frame_of(transport, path):
 
 
 def main(name, uri, table, parquet, warmup_table, warmup_parquet):
-    """Make one call in this process and print what it took."""
+    """Make one call in this process and print its figures."""
     make, transport = CALLS[name]
     frame, warmup = frame_of(transport, parquet), frame_of(transport, warmup_parquet)
     call = make(uri, frame)

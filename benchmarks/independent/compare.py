@@ -30,7 +30,7 @@ from harness.systems import SYSTEMS
 AGREES = 0.10
 ROWS, PASSES, WARMUP = 100_000, 5, 1_000
 DATASET, TABLE, WARMUP_TABLE = "analytics_metrics", "independent", "independent_warmup"
-FILLS = {"postgres": "psycopg_copy_csv", "clickhouse": "post_csv"}  # what fills the tables that others read
+FILLS = {"postgres": "psycopg_copy_csv", "clickhouse": "post_csv"}  # these fill the tables that others read
 
 Seconds = dict[str, list[float]]  # CPU seconds of each run, by transport
 

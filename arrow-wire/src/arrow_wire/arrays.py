@@ -17,13 +17,13 @@ _BUFFERS: dict[int, tuple[str, ...]] = {NOTHING: (), LIST_FIXED: ("validity",), 
 _BUFFERS |= dict.fromkeys((BITS, FIXED, VIEW, LIST32, LIST64, DICTIONARY), ("validity", "values"))
 _BUFFERS |= dict.fromkeys((TEXT32, TEXT64), ("validity", "values", "data"))
 _MOST_PIECES = 256  # their numbers are a byte
-_SHOWN = 1 << 20  # bytes or items of a value that stands in a message, shortened
-_INLINE = 12  # bytes of a text that stand in its view
+_SHOWN = 1 << 20  # bytes or items of a value that a message can show
+_INLINE = 12  # bytes of a string that its view can hold
 
 
 @dataclass
 class Described:
-    """The structure of an array, and what has to stay alive as long as it is used."""
+    """The structure of an array, and the objects that must stay alive while it is used."""
 
     structure: Array
     keeps: list[Any] = field(default_factory=list)
@@ -58,7 +58,7 @@ def is_text(arrow_type: pa.DataType) -> bool:
 
 
 def described(array: Values) -> Described:
-    """Return the structure of what `gathered` gives and of all below it.
+    """Return the structure of an array and of all below it.
 
     Raises TypeError for a layout that no encoder reads.
     """
@@ -106,7 +106,7 @@ def _pieces(column: pa.ChunkedArray) -> Described:
 
 
 def require_whole(name: str, column: Values) -> None:
-    """Raise ValueError, with column and row, where a column refers to what it does not have.
+    """Raise ValueError, with column and row, where a column refers to values that it does not have.
 
     Compiled code checks every row that it encodes. Arrow believes offsets, views and indices: before it casts a column
     or puts its pieces together, these have to be true.
@@ -127,7 +127,7 @@ def require_whole(name: str, column: Values) -> None:
 
 
 def first_wrong(column: Values) -> int | None:
-    """Return the first row that refers to what its array does not have; None where all are right."""
+    """Return the first row that refers to values outside of its array; None where all are right."""
     if isinstance(column, pa.ChunkedArray):
         before = 0
         for piece in column.chunks:

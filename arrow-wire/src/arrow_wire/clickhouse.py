@@ -2,11 +2,11 @@
 Arrow.
 
 Each takes an address, `http://user:password@host:8123/?database=sales` or `https://...`, or a server that `connect`
-opened. The certificate of `https://` is verified by those that this machine trusts, or by the file that the environment
-variable `SSL_CERT_FILE` names; one that fails is `Disconnected`.
+opened. For `https://`, the server's certificate must be valid for the authorities that this machine trusts, or for
+those in the file `SSL_CERT_FILE` (an environment variable). Otherwise the call raises `Disconnected`.
 
-A table is a text with or without a database ("orders", "sales.orders"; a name with a point in it between backticks or
-double quotes), or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`.
+A table is a string with or without a database ("orders", "sales.orders"), or a tuple of names as they are. In a string,
+put a name that contains a point between backticks or double quotes. Errors are those of `arrow_wire.errors`.
 """
 
 import sys
@@ -51,29 +51,31 @@ def write(
 ) -> Written:
     """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
 
-    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`; a reader of record batches is
-    read piece by piece, 262,144 rows or 256 MB at most. The columns are found by their names; those of the table that
-    the frame does not have get their defaults. `progress` is called with the number of rows so far. `settings` are sent
-    with every statement.
+    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`. A reader of record batches is
+    read in pieces of at most 262,144 rows or 256 MB. Columns are matched by name; those that only the table has get
+    their defaults. `progress` is called with the number of rows so far. `settings` are sent with every statement.
 
-    `mode`: "append" to the table that is there; "create" it from the frame's types, as a MergeTree in the order of the
-    rows; "replace" all rows of the one that is there, or create it. A replaced table is exchanged with another of the
-    same definition (EXCHANGE TABLES), which materialized views take no notice of.
+    `mode`:
+
+    - "append" to the table that is there
+    - "create" it from the frame's types, as a MergeTree in the order of the rows
+    - "replace" all rows of the table that is there, or create it. It is exchanged with another table of the same
+      definition (EXCHANGE TABLES), which materialized views take no notice of.
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
-    nothing is compressed. The server is asked for column types and the partition key. All or nothing: the rows go into
-    a second table, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers too.
-    That costs three statements and the links of the parts' files, about a tenth of the time of a million rows. It needs
-    the right to create a table. If this process dies before, that table is left, `<table>_staging_...`. Parts of up to
-    64 MB become compact ones, of a few files, where by default those of 10 MB have two a column. They are written in
-    less time, but a query of one column takes up to a fifth longer until the server merges them. A table with its own
-    settings for this keeps them.
+    nothing is compressed. The server is asked for column types and the partition key. The rows go into a second table.
+    One statement then links all of its parts into the target (ATTACH PARTITION ALL FROM), so readers, too, see all rows
+    or none. That costs three statements and the links of the parts' files, about a tenth of the time of a million rows.
+    It needs the right to create a table. If this process dies before the link, the second table stays:
+    `<table>_staging_...`. Parts of up to 64 MB become compact ones, of a few files, where by default those of 10 MB
+    have two a column. They are written in less time, but a query of one column takes up to a fifth longer until the
+    server merges them. A table with its own settings for this keeps them.
 
-    Up to 150,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
-    takes such a block as a whole or not at all. Two are excepted, but for single rows: one that feeds materialized
-    views, and one whose partition key is neither a date, its month nor its year. Should there be several partitions all
-    the same, the server refuses the block. Where a connection breaks before the answer (`Disconnected`) all rows are
-    there or none is, as after the link.
+    Up to 150,000 rows of one partition need no second table: they go as one block over one connection. A table of the
+    MergeTree family takes such a block as a whole or not at all. Tables that feed materialized views use the second one
+    for more than one row. So do tables whose partition key is not a date, its month or its year. If a block has several
+    partitions after all, the server refuses it. If the connection breaks before the answer (`Disconnected`), the table
+    has all rows or none, as with the link.
 
     `atomic=False` appends without the second table. ClickHouse then takes the rows of each partition of a block as a
     whole, but one partition after the other. Up to 150,000 rows are one block, more are several. So a reader may see
@@ -118,12 +120,13 @@ def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings |
     """Return the rows of a query, or of a whole table, as a frame: `as_` is "polars", "pandas" or "arrow".
 
     `query` is a SELECT without FORMAT, or a table's name; values for its `{name:Type}` go into `settings` as
-    `param_name`. One SELECT, so all rows are of one moment; nothing is compressed. A column is one chunk.
+    `param_name`. The call sends one SELECT, so all rows are from one point in time. Nothing is compressed. A column is
+    one chunk.
 
-    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become strings, times of day durations, which also
-    hold what is beyond a day. In pandas strings become str columns, dates and timestamps datetime64. Numbers and
-    booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is another value. So do
-    decimals, lists and the like, for which numpy has nothing.
+    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become strings. Times of day become durations,
+    which also hold times beyond a day. In pandas strings become str columns, dates and timestamps datetime64. Numbers
+    and booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is another value. So
+    do decimals, lists and the like, for which numpy has nothing.
     """
     frames.require_choice("as_", as_, ("polars", "pandas", "arrow"))
     text = pa.string_view() if as_ == "polars" else pa.large_string()

@@ -43,10 +43,9 @@ class Room:
 
 
 class Columns:
-    """Arrays of equal length, of one piece or of several, as the columns of a table: with the names of these and of
-    their types there.
+    """Arrays of equal length, in one or several pieces, as columns of a table, with their names and types there.
 
-    Raises TypeError for an array whose type has no way into its column's.
+    Raises TypeError for an array that cannot be converted to its column's type.
     """
 
     def __init__(self, columns: Sequence[tuple[str, Values, str]]) -> None:
@@ -83,7 +82,7 @@ class Columns:
         if result.failure:
             raise self._refused(result.column, result.failure, room, rows)
         made = (ctypes.c_uint8 * result.size).from_address(result.address)
-        made.room = room  # which lives as long as what is in it
+        made.room = room  # keeps the memory alive
         return memoryview(made).cast("B")
 
     def _refused(self, number: int, failure: int, room: Room, rows: np.ndarray | range) -> Exception:

@@ -1,4 +1,4 @@
-"""The table that a frame is made into where there is none."""
+"""Creates the table for a frame."""
 
 import pyarrow as pa
 from pyarrow import types as of

@@ -17,8 +17,8 @@ from arrow_wire.sockets import wait_readable
 Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
 Body: TypeAlias = memoryview | Iterable[bytes | memoryview]
 TIMEOUT_SECONDS = 300  # a socket that is silent for so long is broken; the native clients have the same default
-TAIL_BYTES = 4096  # of an answer, in which the server says what failed
-ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as they stand in blocks
+TAIL_BYTES = 4096  # of an answer: they have the server's error
+ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as in blocks
 _CONFLICTS = re.compile(
     r"Code: (57|218|252|341)\b"
 )  # TABLE_ALREADY_EXISTS, TABLE_IS_DROPPED, TOO_MANY_PARTS, UNFINISHED
@@ -37,12 +37,12 @@ def identifiers(names: Iterable[str]) -> str:
 
 
 def literal(text: str) -> str:
-    r"""Return a text as SQL: between single quotes, with \ before every single quote and backslash."""
+    r"""Return a string as SQL: between single quotes, with \ before every single quote and backslash."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def parts_of(table: Table) -> tuple[str, ...]:
-    """Return the names of a database, if it is given, and a table; nothing where a text is neither, such as a query."""
+    """Return the names of a database, if it is given, and a table; nothing for any other string, such as a query."""
     if isinstance(table, tuple):
         return table
     if (found := _TABLE.fullmatch(table)) is None:
@@ -53,7 +53,7 @@ def parts_of(table: Table) -> tuple[str, ...]:
 
 
 def named(table: Table) -> tuple[str, ...]:
-    """Return the names of a database, if it is given, and a table. Raises WrongValue for a text that is no name."""
+    """Return the names of a database, if it is given, and a table. Raises WrongValue for a string that is no name."""
     if not (parts := parts_of(table)):
         raise WrongValue(f"{table!r} is not the name of a table; give table, database.table, or a tuple of any names")
     return parts
@@ -61,7 +61,7 @@ def named(table: Table) -> tuple[str, ...]:
 
 @dataclass
 class Server:
-    """Open connections to a server, who asks, and the parameters of every request."""
+    """Open connections to a server, the user, and the parameters of every request."""
 
     opens: Callable[[], HTTPConnection]
     user: dict[str, bytes]
@@ -80,7 +80,7 @@ class Server:
         return self.clients[number]
 
     def ask(self, query: str, number: int = 0) -> str:
-        """Send a statement and return its answer as a text."""
+        """Send a statement and return its answer as a string."""
         return self.sent(query, number=number).decode(errors="replace")
 
     def sent(
@@ -107,9 +107,9 @@ class Server:
     ) -> HTTPResponse:  # fmt: skip
         """Send a query, perhaps with a body, and return the answer, still to be read.
 
-        The body is memory, of which the request says how much it is, parts of memory that are of this `size` together,
-        or chunks that are made on the way.
-        Raises ServerError with the server's text where it refuses, Disconnected where it is not in reach.
+        The body is memory, whose size the request states. Or it is an iterable of memory: of this `size` together, or
+        sent as chunks that are made on the way.
+        Raises ServerError with the server's message if it refuses, Disconnected if it is not in reach.
         """
         self.begin(query, body, number, settings, size)
         return self.answer(number)
@@ -118,7 +118,7 @@ class Server:
         self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None,
         size: int | None = None,
     ) -> None:  # fmt: skip
-        """Send a query as `send` does, whose `answer` is waited for later."""
+        """Send a query as `send` does, but leave waiting to `answer`."""
         client = self.client(number)
         chunked = body is not None and size is None and not isinstance(body, memoryview)
         headers = self.user | {"Transfer-Encoding": "chunked"} if chunked else self.user
@@ -132,7 +132,7 @@ class Server:
                 client.request("POST", "/?" + urlencode(parameters), body, headers)
 
     def answer(self, number: int) -> HTTPResponse:
-        """Return the answer to what was sent over a connection, still to be read. Raises what `send` does."""
+        """Return the answer to a query that `begin` sent over a connection, still to be read. Raises as `send` does."""
         client = self.client(number)
         with told_as_ours(client):
             response = client.getresponse()
@@ -165,7 +165,7 @@ def close_if_hung_up(client: HTTPConnection) -> None:
 
 @contextmanager
 def told_as_ours(client: HTTPConnection) -> Iterator[None]:
-    """Raise what goes wrong with a connection as Disconnected, and close it."""
+    """Turn errors of a connection into Disconnected, and close it."""
     try:
         yield
     except (OSError, HTTPException) as error:
@@ -176,16 +176,15 @@ def told_as_ours(client: HTTPConnection) -> Iterator[None]:
 
 
 def server_at(uri: str) -> Server:
-    """Return what is known of a server by its address: http:// or https://, whose certificate is then verified.
+    """Return the server of an address: http:// or https://, whose certificate is then verified.
 
-    It has user and password as usual; what follows the question mark, such as `database`, goes with every
-    request.
+    The address has user and password as usual. Its parameters, such as `database`, go with every request.
     """
     parts = urlsplit(uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise WrongValue(f"{parts.scheme!r} is no address of ClickHouse over HTTP; give http://user:password@host:8123")
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
-    user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
+    user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # strings are sent as Latin-1
     if parts.scheme == "https":
         context = ssl.create_default_context()
         opens: Callable[[], HTTPConnection] = partial(
@@ -198,7 +197,7 @@ def server_at(uri: str) -> Server:
 
 @contextmanager
 def connected(uri: str, count: int = 0) -> Iterator[Server]:
-    """Yield a server with so many connections open; in the end all that were opened are closed."""
+    """Yield a server with so many open connections; close all of them in the end."""
     server = server_at(uri)
     try:
         for number in range(count):
@@ -210,7 +209,7 @@ def connected(uri: str, count: int = 0) -> Iterator[Server]:
 
 
 class AnswerBytes:
-    """The bytes of an answer. The status was sent before them, so that what fails later is said at their end."""
+    """The bytes of an answer. The server sends the status before them, so it reports a later error at their end."""
 
     def __init__(self, response: HTTPResponse) -> None:
         self.response, self.tail = response, b""

@@ -37,7 +37,7 @@ class Column(Structure):
 
 
 class Result(Structure):
-    """What came of a block: `Result` in `clickhouse_encode.zig`."""
+    """The outcome of a block: `Result` in `clickhouse_encode.zig`."""
 
     _fields_ = [("address", c_void_p), ("size", c_size_t), ("column", c_size_t), ("failure", c_uint32)]
 
@@ -66,7 +66,7 @@ class ResultColumn(Structure):
 
 
 class Fed(Structure):
-    """What came of a piece of a result: `Result` in `clickhouse_decode.zig`."""
+    """The outcome of a piece of a result: `Result` in `clickhouse_decode.zig`."""
 
     _fields_ = [
         ("consumed", c_size_t),

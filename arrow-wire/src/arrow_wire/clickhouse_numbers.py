@@ -1,4 +1,4 @@
-"""Numbers, dates and times: what a value of an Arrow type is multiplied with to become one of ClickHouse's.
+"""Numbers, dates and times: the factor from a value of an Arrow type to one of ClickHouse's.
 
 Every one of them is a whole number of some unit there, so that a change of unit is one fraction. Ranges:
 https://clickhouse.com/docs/sql-reference/data-types
@@ -41,7 +41,7 @@ class Number:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What numbers are: each `counts` a number, a moment or a span of time, so many a one or a second."""
+    """The meaning of numbers: each `counts` a number, a moment or a duration, `rate` of them a one or a second."""
 
     counts: str
     rate: Fraction
@@ -55,7 +55,7 @@ def number(target: Type, arrow_type: pa.DataType) -> Number | None:
     """Return how values of an Arrow type get into a type of ClickHouse; None where they do not."""
     if target.family in _FLOATS:
         return _floating(_FLOATS[target.family], arrow_type)
-    if types.is_fixed_size_binary(arrow_type):  # as the server itself hands out what Arrow has no numbers for
+    if types.is_fixed_size_binary(arrow_type):  # as the server itself returns numbers that Arrow does not have
         wide = target.family.removeprefix("U") in ("Int128", "Int256") and arrow_type.byte_width == width_of(target)
         return Number(0, arrow_type.byte_width, same=True) if wide else None
     unit, found = _unit_of_type(target), _unit_of_array(arrow_type)
@@ -95,7 +95,7 @@ def _floating(width: int, arrow_type: pa.DataType) -> Number | None:
 
 
 def _bits(source: str, unit: _Unit, factor: int) -> int:
-    """Return how wide numbers have to be for the array's, the column's and what they are multiplied with."""
+    """Return how many bits hold the numbers of the array, those of the column, and the factor between them."""
     if source == "i256" or unit.width == 32:
         return 256
     return 128 if source in ("u64", "i128") or unit.width == 16 or unit.high >= 2**63 or factor >= 2**63 else 64

@@ -1,4 +1,4 @@
-"""Which encoder takes the values of an Arrow type into a type of ClickHouse, and with which sizes and limits.
+"""The encoder from an Arrow type into a type of ClickHouse, with its sizes and limits.
 
 Every array of the tree that Arrow made gets a node that says how it is encoded. The encoders and their names are in
 `zig/clickhouse_encode.zig`.
@@ -31,7 +31,7 @@ _WIDTHS = {"UUID": 16, "IPv4": 4, "IPv6": 16, "Enum8": 1, "Enum": 1, "Enum16": 2
 
 @dataclass
 class Plan:
-    """How an array is encoded: its node, the name of its type on the wire, and what has to stay alive meanwhile."""
+    """How an array is encoded: its node, the name of its type on the wire, and the objects that must stay alive."""
 
     node: Node
     wire: str
@@ -39,10 +39,10 @@ class Plan:
 
 
 def plan(target: Type, array: arrays.Values) -> Plan:
-    """Return how a column's array is encoded. Raises TypeError where its type has no way into the column's.
+    """Return how a column's array is encoded. Raises TypeError if its type cannot be converted to the column's.
 
-    A Nullable column without a null is sent as one that is not, and a LowCardinality that is no dictionary in the frame
-    as what it is made of: the server converts.
+    A Nullable column without a null is sent as a column that is not Nullable. A LowCardinality column is sent as its
+    inner type if the frame has no dictionary. The server converts both.
     """
     _check_uuid(target, array.type)
     made = arrays.described(array)
@@ -61,7 +61,7 @@ def _storage(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def _check_uuid(target: Type, arrow_type: pa.DataType) -> None:
-    """Raise TypeError for UUIDs that would become 16 bytes of a text."""
+    """Raise TypeError for UUIDs that would become the 16 bytes of a string."""
     if isinstance(arrow_type, pa.UuidType) and innermost(target) in ("String", "FixedString"):
         raise TypeError(f"UUIDs do not fit {target.text}; make strings of them with str")
 
@@ -114,7 +114,7 @@ def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type:
 
 
 def width_of(target: Type) -> int:
-    """Return how many bytes a value takes that is the default one."""
+    """Return how many bytes the default value takes."""
     if target.family == "FixedString":
         return int(target.literals[0])
     return _WIDTHS.get(target.family) or clickhouse_numbers.width_of(target)

@@ -12,9 +12,9 @@ from arrow_wire.clickhouse_plan import width_of
 from arrow_wire.clickhouse_types import Type, parsed
 from arrow_wire.errors import UnsupportedType
 
-# Nothing is compressed; JSON comes as text.
+# Nothing is compressed; JSON comes as strings.
 PINNED = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
-_FEW_BYTES = 1 << 18  # of an answer that says itself what its columns are
+_FEW_BYTES = 1 << 18  # of an answer that names its own columns
 BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
 
 
@@ -60,7 +60,7 @@ def _described(server: Server, query: str) -> list[tuple[str, str]]:
 
 
 def _continued(begun: memoryview, readinto: Callable[[memoryview], int] | None) -> Callable[[memoryview], int]:
-    """Return what first fills memory with what has been read, and then, if there is more, with that."""
+    """Return a function that fills memory from the bytes read so far, then from `readinto`, if there is one."""
 
     def fill(room: memoryview) -> int:
         nonlocal begun
@@ -87,7 +87,7 @@ def _columns_in(data: bytes) -> list[tuple[str, str]] | None:
 
 
 def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
-    """Return where the values of a column end. Raises TypeError for a type whose name or size blocks do not tell."""
+    """Return where the values of a column end. Raises TypeError for a type whose name or size blocks do not state."""
     if of.family == "Nullable":
         return _behind(data, place + rows, of.inner[0], rows)
     if of.family == "DateTime":

@@ -90,7 +90,7 @@ class Result:
     def take(self) -> pa.RecordBatch:
         """Return the rows of all blocks until now, without a copy.
 
-        Raises ValueError where a block is open, whose rows are not whole, and after an error of `feed`.
+        Raises ValueError if a block is open, because its rows are not whole, and after an error of `feed`.
         """
         if self._open:
             raise ValueError("a block is still open; feed the rest of it before its rows are taken")
@@ -110,7 +110,7 @@ def batches(
     data, start, end, yielded, fed = np.empty(PIECE_BYTES, np.uint8), 0, 0, False, Fed()
     while True:
         rest = data[start:end]
-        if len(rest) > len(data) // 2:  # in the middle of a long text
+        if len(rest) > len(data) // 2:  # in the middle of a long string
             data = np.empty(3 * len(data), np.uint8)
         data[: len(rest)] = rest.copy() if rest.base is data else rest
         size = readinto(data.data[len(rest) :])

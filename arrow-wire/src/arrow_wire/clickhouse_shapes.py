@@ -1,4 +1,4 @@
-"""Which type of Arrow the values of a type of ClickHouse become, and what decodes them."""
+"""The Arrow type and the decoder for each type of ClickHouse."""
 
 from ctypes import POINTER, cast, pointer
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _DAYS = {"Date": U16, "Date32": I32}
 
 @dataclass
 class Form:
-    """How a type is decoded: its Arrow type, its node, and what has to stay alive meanwhile."""
+    """How a type is decoded: its Arrow type, its node, and the objects that must stay alive."""
 
     arrow_type: pa.DataType
     node: Shape
@@ -27,7 +27,7 @@ class Form:
 
 
 def form(source: Type, text: pa.DataType) -> Form:
-    """Return how a type is decoded, with all that becomes text in this Arrow type. Raises TypeError for one not known.
+    """Return how a type is decoded, with all strings in this Arrow type. Raises TypeError for an unknown type.
 
     Times of day become durations, which hold the negative ones and those beyond a day as well.
     """
@@ -77,7 +77,7 @@ def _text(source: Type, text: pa.DataType) -> Form | None:
     family = source.family
     if family == "String":
         return _leaf(text, "text")
-    if family in ("JSON", "Object"):  # the server writes it as text where output_format_native_write_json_as_string = 1
+    if family in ("JSON", "Object"):  # a string, by output_format_native_write_json_as_string = 1
         return _leaf(text, "text", version=1)
     if family == "FixedString":
         return _leaf(text, "fixed_text", int(source.literals[0]))

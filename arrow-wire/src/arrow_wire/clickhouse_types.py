@@ -1,4 +1,4 @@
-"""The names of ClickHouse's types, read into what they are made of: https://clickhouse.com/docs/sql-reference/data-types"""
+"""The names of ClickHouse's types, parsed into their parts: https://clickhouse.com/docs/sql-reference/data-types"""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Type:
 
 @lru_cache(1024)
 def parsed(text: str) -> Type:
-    """Return what a type's name says. Raises ValueError where it is no name of a type."""
+    """Return the parts of a type's name. Raises ValueError if it is no name of a type."""
     tokens = [(match.lastindex, match[match.lastindex or 0], match) for match in _TOKEN.finditer(text.strip())]
     found, end = _type(text.strip(), tokens, 0)
     if end != len(tokens):
@@ -52,7 +52,7 @@ def takes_null(of: Type) -> bool:
 
 
 def innermost(of: Type) -> str:
-    """Return the family of a type without what stands around it."""
+    """Return the family of a type without the types around it."""
     while of.family in ("Nullable", "LowCardinality", "Array"):
         of = of.inner[-1]
     return of.family

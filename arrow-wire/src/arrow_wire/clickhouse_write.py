@@ -26,7 +26,7 @@ PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_bl
 ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partitions_per_insert_block": "1"}
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
-ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: NOTES.md
+ONE_BLOCK_ROWS = 150_000  # more arrive as soon through a second table: NOTES.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_ROW_BYTES = 1 << 32
 COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, instead of two a column: NOTES.md
@@ -37,7 +37,7 @@ KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
     """Return an Arrow table as columns of these types, by name.
 
-    Raises UnsupportedType for one that has no way into its column's.
+    Raises UnsupportedType for one that cannot be converted to its column's.
     """
     try:
         return Columns([(name, array, types[name]) for name, array in columns_of(batch)])
@@ -46,7 +46,7 @@ def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
 
 
 class _Told(NamedTuple):
-    """Of a table: its engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
+    """A table's engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
 
     engine: str
     storage: str
@@ -55,7 +55,7 @@ class _Told(NamedTuple):
 
 
 class _Target:
-    """A table that rows go into: its name as SQL, its types, and what is `told` over the second connection."""
+    """A table that rows go into: its name as SQL, its types, and facts (`told`) from the second connection."""
 
     def __init__(self, server: Server, parts: tuple[str, ...]) -> None:
         self._server, self.table = server, _sql(parts)
@@ -71,7 +71,7 @@ class _Target:
 
     @cached_property
     def told(self) -> _Told:
-        """What the server keeps of the table; waited for when it is first used."""
+        """The server's facts about the table; the first use waits for them."""
         ((engine, storage, partition_key, views),) = rows_of(self._server.whole_answer(1))
         return _Told(engine, storage, partition_key, int(views))
 
@@ -95,7 +95,7 @@ def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
 
 
 class _Several(Exception):
-    """Rows do not surely go as one block."""
+    """The server may not take the rows as one block."""
 
 
 class _Blocks:
@@ -140,7 +140,7 @@ def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterat
 def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
     """Return the settings and the query of an INSERT.
 
-    The token is its own: a server that drops blocks it had before, as tables can ask it to, is to take this one.
+    Each INSERT has a new token. A table can ask the server to drop blocks that it had before; it must take this one.
     """
     query = f"INSERT INTO {table} ({identifiers(names)}) FORMAT Native"
     return PINNED | {"insert_deduplication_token": uuid.uuid4().hex}, query
@@ -168,8 +168,8 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
 def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.Table, tally: Tally) -> None:
     """Insert rows of one partition as one block, which the server takes as a whole or not at all.
 
-    All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read. So
-    the last byte waits until it is sure that the server does so. Raises _Several where it is not.
+    The block is made before any of it is sent, and the request states its length, so the server cannot use a part. The
+    last byte waits until it is certain that the server takes all or nothing. Raises _Several if it is not.
     """
     settings, query = _insertion(target.table, names)
     data = _columns(batch, target.types).block(Room(), range(len(batch)))
@@ -193,8 +193,8 @@ def write(
 ) -> None:
     """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
 
-    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it. Raises
-    WrongValue for a value that its column does not hold. Both name column and row.
+    Raises UnsupportedType for a column that the table does not have, or of a type that cannot be converted to the
+    column's. Raises WrongValue for a value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
@@ -229,7 +229,7 @@ def append(
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, but replace the rows that a table has: it is exchanged with one like it, which has the new ones."""
+    """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
         sql_types, partition_key = target.types_of(names), target.told.partition_key
@@ -243,7 +243,7 @@ def replace(
 def make(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, into a table that there is none of: it gets its name once all rows are in it."""
+    """As `write`, but create the table, which gets its name once all rows are in it."""
     names = list(reader.schema.names)
     types = {field.name: sql_type(field) for field in reader.schema}
     with _dropped_on_failure(server, parts, create("{}", reader.schema)) as staging:
@@ -257,7 +257,7 @@ def is_there(server: Server, parts: tuple[str, ...]) -> bool:
 
 
 def _with(held: list[pa.Table], slices: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield what is held, which is let go of, and then the slices."""
+    """Yield the held tables, letting go of each, and then the slices."""
     while held:
         yield held.pop(0)
     yield from slices
@@ -268,7 +268,7 @@ def _sql(parts: tuple[str, ...]) -> str:
 
 
 def _looks_like_one_block(batch: pa.Table, target: _Target) -> bool:
-    """Whether rows are of one partition by each date of the table, so that they are encoded before that is known."""
+    """Whether rows are one partition by each date of the table, so that they need not wait for the partition key."""
     dates = [name for name, sql_type in target.types.items() if sql_type.startswith("Date")]
     if len(batch) > ONE_BLOCK_ROWS or not set(dates) <= set(batch.schema.names):
         return False
@@ -298,8 +298,8 @@ def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
 def _staging_engine(engine: str, storage: str) -> str:
     """Return the ENGINE clause of a table like another; an empty one leaves it to AS.
 
-    Its parts are compact up to a larger size, unless the other says itself what its parts are to be like. Of a
-    replicated table the clause has the place in its keeper, which AS makes a new one of.
+    Its parts are compact up to a larger size, unless the other has its own settings for that. Of a replicated table the
+    clause has the place in its keeper, which AS makes a new one of.
     """
     if not engine.endswith("MergeTree"):
         return " ENGINE = Memory"
@@ -316,17 +316,17 @@ def _dropped_on_failure(server: Server, parts: tuple[str, ...], statement: str) 
     try:
         yield staging
     except BaseException:
-        with suppress(ServerError, OSError):  # what failed before says more
+        with suppress(ServerError, OSError):  # the first error says more
             server.ask(f"DROP TABLE {staging} SYNC")
         raise
 
 
 @contextmanager
 def _staged(server: Server, parts: tuple[str, ...], target: _Target, names: list[str]) -> Iterator[str]:
-    """Yield an empty table like another; what is in it then goes into the other at once.
+    """Yield an empty table like another; at the end its rows go into the other at once.
 
-    The parts of a table of the MergeTree family are linked into it, which costs no copy; into any other, or one that
-    feeds materialized views, the rows go by one INSERT SELECT.
+    A table of the MergeTree family gets the parts as links, without a copy. Any other table, or one that feeds
+    materialized views, gets the rows by one INSERT SELECT.
     """
     like = f"{target.table}{_staging_engine(target.told.engine, target.told.storage)}"
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {like}") as staging:
@@ -387,7 +387,7 @@ def _size(batch: pa.RecordBatch) -> int:
 
 
 def _blocks_of(batch: pa.Table, partition_key: str, parts: int) -> list[Any]:
-    """Return the rows of each block: of one partition each, or equal parts that stand together."""
+    """Return the rows of each block: of one partition each, or equal parts of neighbouring rows."""
     groups = _partitions(batch, partition_key, parts)
     if groups is None:
         cuts = [len(batch) * number // parts for number in range(parts + 1)]
@@ -400,8 +400,8 @@ def _blocks_of(batch: pa.Table, partition_key: str, parts: int) -> list[Any]:
 def _partitions(batch: pa.Table, partition_key: str, parts: int) -> Any:
     """Return a number for every row, of its partition; None where these are too many, too few or not known.
 
-    This is about speed alone, the server splits and sorts what it gets. The keys known here are a date, its month and
-    its year.
+    This affects speed alone: the server splits and sorts the rows. The keys known here are a date, its month and its
+    year.
     """
     found = re.fullmatch(KNOWN_KEY, partition_key)
     if not found or found[2] not in batch.schema.names:

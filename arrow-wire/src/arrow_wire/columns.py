@@ -12,7 +12,7 @@ from arrow_wire.library import ArrowArray, Shape, library
 
 
 class Columns:
-    """The columns of one result: a decoder fills them, `take` hands over what they hold."""
+    """The columns of one result: a decoder fills them, `take` hands over their contents."""
 
     def __init__(self, types: Iterable[pa.DataType]) -> None:
         self._types = list(types)

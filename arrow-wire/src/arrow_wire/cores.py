@@ -16,9 +16,9 @@ def number_of_connections() -> int:
 
 
 def _limits() -> Iterator[int]:
-    """Yield for how many cores' time there is a limit: of the control group of this process (v2), and of those above.
+    """Yield the limits, in cores, of this process's control group (v2) and of those above.
 
-    A container has one, whose cores are all of the machine's: https://docs.kernel.org/admin-guide/cgroup-v2.html
+    A container has such a limit, but sees all cores of the machine: https://docs.kernel.org/admin-guide/cgroup-v2.html
     """
     with suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text().splitlines()

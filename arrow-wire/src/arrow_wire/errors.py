@@ -1,17 +1,17 @@
-"""What arrow-wire raises: all is an `Error`, and each also of the class of Python or of the driver that it resembles.
+"""The errors of arrow-wire: each is an `Error`, and also of the class of Python or of the driver that it resembles.
 
     Error
-    ├── UnsupportedType   (TypeError)        a type that has no way into its column, or out of it
+    ├── UnsupportedType   (TypeError)        a type that cannot go into its column, or out of it
     ├── WrongValue        (ValueError)       a value, or a frame, that its table cannot hold: `column`, `row`
-    │   └── DamagedStream                    bytes of a server that are none of what was asked for
-    ├── ServerError       (RuntimeError)     what the server said; of Postgres also psycopg's own class, with its
-    `sqlstate` │   └── Conflict                         another row or another session was in the way
+    │   └── DamagedStream                    bytes of a server that are no answer to the request
+    ├── ServerError       (RuntimeError)     the server's error; for Postgres also of psycopg's class, with `sqlstate`
+    │   └── Conflict                         another row or another session was in the way
     ├── Disconnected      (ConnectionError)  the connection broke
     └── CheckFailed       (RuntimeError)     a check of the compiled code itself: a fault of arrow-wire
 
-After any of them nothing was written, but where a connection breaks while the server commits: after `Disconnected` all
-rows may be there. A connection of the caller can be used on, but after `Disconnected`; the caller's transaction is as
-it was before the call.
+After an error nothing was written. `Disconnected` is the exception: if the connection breaks while the server commits,
+all rows may be there. After any other error the caller's connection can be used on, and its transaction is as it was
+before the call.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ class Error(Exception):
 
 
 class UnsupportedType(Error, TypeError):
-    """A type of a frame or of a column that nothing here converts; the text names the column and what fits."""
+    """A type of a frame or of a column that nothing here converts; the message names the column and types that fit."""
 
 
 class WrongValue(Error, ValueError):
@@ -61,7 +61,7 @@ class DamagedStream(WrongValue):
 
 
 class ServerError(Error, RuntimeError):
-    """What the server answered instead of doing what it was asked."""
+    """The server answered with an error."""
 
 
 class Conflict(ServerError):
@@ -73,11 +73,11 @@ class CheckFailed(Error, RuntimeError):
 
 
 class Disconnected(Error, ConnectionError):
-    """There is no connection, or it broke: of a write all rows may be there then, or none is."""
+    """There is no connection, or it broke. After a write all rows may be there, or none."""
 
 
 def of_psycopg(error: Any) -> Error:
-    """Return an error of psycopg as one of ours that is of the same class of psycopg, too."""
+    """Return an error of psycopg as one of arrow-wire that keeps its class of psycopg."""
     if isinstance(error, Error):
         return error
     ours: type[Error] = Conflict if error.sqlstate in _CONFLICTS else ServerError
@@ -85,7 +85,7 @@ def of_psycopg(error: Any) -> Error:
     if operational and (error.sqlstate or "08").startswith(_BROKEN):
         ours = Disconnected
     made: Error = _both(ours, type(error))(*error.args)
-    made.__dict__.update(error.__dict__)  # what the server said in full: `diag`
+    made.__dict__.update(error.__dict__)  # the server's full message: `diag`
     return made
 
 

@@ -17,8 +17,7 @@ MODES = ("append", "create", "replace")
 
 
 def library_of(frame: Any) -> str:
-    """Return the library of a frame: `polars`, `pandas`, or `arrow` for all that hands itself over as a stream of
-    Arrow."""
+    """Return the library of a frame: `polars`, `pandas`, or `arrow` for any other stream of Arrow."""
     library = type(frame).__module__.partition(".")[0]
     return library if library in ("polars", "pandas") else "arrow"
 
@@ -31,7 +30,7 @@ def names_of(frame: Any) -> list[Any]:
 
 
 def reader_of(frame: Any) -> pa.RecordBatchReader:
-    """Return what has `__arrow_c_stream__`, or is a record batch, as a reader of record batches.
+    """Return a record batch, or an object with `__arrow_c_stream__`, as a reader of record batches.
 
     Raises TypeError for anything else.
     """
@@ -54,7 +53,7 @@ def require_choice(what: str, given: str, known: Collection[str]) -> None:
 
 
 def require_names(names: Sequence[Any]) -> None:
-    """Raise WrongValue unless there are columns, all named by a text, and each name once."""
+    """Raise WrongValue unless there are columns, all names are strings, and no name repeats."""
     if not names:
         raise WrongValue("the frame has no columns; give it columns of the table")
     repeated = len(set(names)) < len(names)
@@ -68,8 +67,8 @@ def require_names(names: Sequence[Any]) -> None:
 def joined(table: pa.Table) -> pa.Table:
     """Return an Arrow table whose columns are in one piece each, except strings: encoders take these where they are.
 
-    What is in one piece already is not copied. Columns of several are joined side by side: nothing is sent before that,
-    so that other cores have no work.
+    A column in one piece is not copied. The other columns are joined at the same time: nothing is sent before that, so
+    other cores are idle.
     """
     if all(column.num_chunks == 1 or is_text(column.type) for column in table.columns):
         return table
@@ -96,8 +95,8 @@ def _adjacent(chunks: list[pa.Array]) -> bool:
 def of_objects(values: Any) -> pa.Array:
     """Return objects of a pandas column as an Arrow array, in which a NaN is a null.
 
-    Raises what Arrow raises for objects of several types. Decimals mostly have one number of places, that of the first:
-    told of it, Arrow takes a fourth of the time.
+    Raises Arrow's errors for objects of several types. Decimals mostly have as many places as the first one. Arrow
+    takes a fourth of the time if it gets that number.
     """
     first = next((one for one in values if one is not None), None)
     exponent = first.as_tuple().exponent if isinstance(first, Decimal) else None
@@ -154,7 +153,7 @@ def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Ar
     dtype, array, of_numpy = values.dtype, values.array, isinstance(values.dtype, np.dtype)
     if of_numpy and dtype.kind == "O":
         return _of_one_type(name, values, of_objects)
-    # A series would be asked by Arrow for all that it can be, which takes longer than a thousand rows.
+    # Arrow would try all interfaces of a Series, which takes longer than a thousand rows.
     given = array if hasattr(array, "__arrow_array__") else array.to_numpy() if of_numpy else values
     nan_is_null = dtype.kind != "f" or not is_float(name)
     return _of_one_type(name, given, lambda column: pa.array(column, from_pandas=nan_is_null))
@@ -163,7 +162,7 @@ def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Ar
 def pandas_frame(columns: Iterable[tuple[str, Any]]) -> Any:
     """Return names and arrays of numpy or pandas as a frame that shares their memory.
 
-    Of Series, pandas would compare and copy the index of each.
+    Given Series, pandas would compare and copy the index of each.
     """
     import pandas as pd
 

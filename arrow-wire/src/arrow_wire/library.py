@@ -38,7 +38,7 @@ Array._fields_ = [
 
 
 class Shape(Structure):
-    """What a column to write into is to look like: `builders.Shape`."""
+    """The layout of a column to write into: `builders.Shape`."""
 
 
 Shape._fields_ = [

@@ -1,11 +1,11 @@
 """Frames into and out of Postgres: `write`, `read`, `stream`.
 
-Each takes an address, connections that `connect` opened, or one connection of the caller's. With an address they open
-what helps: one connection for few rows, one for each core (2 to 8) for many. With a `psycopg.Connection` they stay
-inside the caller's transaction and open no other.
+Each takes an address, connections that `connect` opened, or one connection of the caller. With an address they open one
+connection for few rows, and one for each core (2 to 8) for many. With a `psycopg.Connection` they stay inside the
+caller's transaction and open no other.
 
-A table is a text with or without a schema ("orders", "sales.orders"; a name with a point in it between double quotes),
-or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`; nothing was written then.
+A table is a string with or without a schema ("orders", "sales.orders"), or a tuple of names as they are. In a string,
+put a name that contains a point between double quotes. Errors are those of `arrow_wire.errors`.
 """
 
 import time
@@ -54,34 +54,37 @@ def write(
 ) -> Written:
     """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
 
-    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`; a reader of record batches is
-    read piece by piece, 262,144 rows or 256 MB at most. The columns are found by their names; those of the table that
-    the frame does not have get their defaults. `progress` is called with the number of rows so far.
+    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`. A reader of record batches is
+    read in pieces of at most 262,144 rows or 256 MB. Columns are matched by name; those that only the table has get
+    their defaults. `progress` is called with the number of rows so far.
 
-    `mode`: "append" to the table that is there; "create" it, without a key, from the frame's types; "replace" all rows
-    of
-    the one that is there (TRUNCATE, in the same transaction), or create it.
+    `mode`:
 
-    From 20,000 rows on an empty table (new, or emptied by TRUNCATE) gets the index of its primary key once they are
-    there, all in one transaction. That takes two thirds to four fifths of the time and half of the server's work, and
-    makes an index a quarter smaller. The session must be the table's owner, and the table must not be in use, have
-    another index, or be referred to by foreign keys. Until the end no other session can read it (ACCESS EXCLUSIVE).
+    - "append" to the table that is there
+    - "create" it, without a key, from the frame's types
+    - "replace" all rows of the table that is there (TRUNCATE, in the same transaction), or create it
+
+    From 20,000 rows on, a table that is empty or emptied by TRUNCATE gets its primary key's index after the rows, in
+    one transaction. That takes two thirds to four fifths of the time and half of the server's work, and makes an index
+    a quarter smaller. The session must be the table's owner, and the table must not be in use, have another index, or
+    be referred to by foreign keys. Until the end no other session can read it (ACCESS EXCLUSIVE).
 
     Any other table gets its rows in the order of the primary key's first column, over a connection for each core. All
     connections but the first prepare their transactions, the first one's commit decides, then the others commit
     (two-phase commit). That takes a server with `max_prepared_transactions` of at least the number of connections less
     one, and costs two more waits for the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as
-    long on two cores. For some milliseconds in between another connection may see a part of the rows. What a crash
-    leaves prepared, named `arrow-wire`, the next write ends as the first connection's transaction ended.
+    long on two cores. For some milliseconds in between another connection may see a part of the rows. A crash may leave
+    prepared transactions, named `arrow-wire`. The next write ends them as the first connection's transaction ended.
 
     A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
-    one another for ever. So could those of two parallel writers, who therefore take turns at a table: an advisory lock.
-    A lock of anybody else is waited for 10 seconds (lock_timeout), then `Conflict` is raised. A caller's connection
-    gets neither: its settings and its transaction are the caller's.
+    one another for ever. So could the rows of two parallel writers. Writers therefore take turns at a table, by an
+    advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with `Conflict`. A
+    caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
 
-    In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. What a column cannot hold
-    is refused with its column and row (`WrongValue`): so are times of day for a date, decimals with more places, lists
-    that are no rectangle. An instant for a timestamp without a zone is another type (`UnsupportedType`).
+    In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. A value that its column
+    cannot hold raises `WrongValue`, with column and row. Examples are a time of day for a date, a decimal with more
+    places, and lists that are no rectangle. An instant for a timestamp without a zone is another type
+    (`UnsupportedType`).
     """
     frames.require_choice("mode", mode, frames.MODES)
     target, tally, most = quoted(table), Tally(progress), postgres_write.PIECE_ROWS
@@ -125,17 +128,17 @@ def _table(frame: Any, library: str, is_float: Any) -> pa.Table:
 def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_: str = "arrow") -> Any:
     """Return the rows of a query, or of a whole table, as a frame: `as_` is "polars", "pandas" or "arrow".
 
-    `query` is a SELECT, whose `%s` stand for the values in `given`, or a table's name. Of a table every core gets a
-    slice, a range of its blocks; one snapshot makes of them what one query would give. `jit` is off: it takes longer
-    than a slice saves by it. Of a connection of the caller's it is the caller's transaction that decides what is seen.
+    `query` is a table's name, or a SELECT with a `%s` for each value of `given`. Each core reads a slice of a table, a
+    range of its blocks. All slices share a snapshot, so the rows are those of one query. `jit` is off: it takes longer
+    than a slice saves by it. On a caller's connection, the caller's transaction decides which rows are visible.
 
-    A uuid comes as a string, an interval as a duration of days of 24 hours. What Arrow has no type for comes as the
-    server's text: JSON, network addresses, enums, a numeric without a limit or with more digits than the frame's
-    library has. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric NaN, an
-    interval with months, 24:00 (`WrongValue`). A query with arrays is asked twice: first how many dimensions these
-    have; where they begin is lost.
+    A uuid comes as a string, an interval as a duration of days of 24 hours. Types that Arrow does not have come as the
+    server's strings: JSON, network addresses, enums. So does a numeric without a limit, or with more digits than the
+    frame's library has. Some values fit no frame and raise `WrongValue` with column and row: an infinite date or time,
+    a numeric NaN, an interval with months, 24:00. A query with arrays is sent twice: the first time for the number of
+    their dimensions. Their lower bounds are lost.
 
-    Of polars strings are its own (views). In pandas strings alone (dtype str) stay in Arrow's memory; a date becomes
+    In polars strings are its own views. In pandas only strings (dtype str) stay in Arrow's memory. A date becomes
     datetime64[us], and integers with nulls get the nullable dtypes of pandas.
     """
     styles = {"polars": _POLARS, "pandas": _PANDAS, "arrow": LARGE}
@@ -176,8 +179,8 @@ def _values(column: pa.ChunkedArray) -> Any:
 def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:
     """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
 
-    As `read`; a batch has 65,536 rows or about 16 MB at most, and a few are held at a time. What comes over several
-    connections is in no order. Until the reader is read to its end or closed, no other code can use its connections.
+    As `read`; a batch has 65,536 rows or about 16 MB at most, and a few are held at a time. Rows that come over several
+    connections are in no order. Until the reader is read to its end or closed, no other code can use its connections.
     """
     batches = _streamed(where, query, given, LARGE)
     return pa.RecordBatchReader.from_batches(next(batches), batches)
@@ -214,7 +217,7 @@ def _as_given(connections: Connections) -> Iterator[Connections]:
 
 @contextmanager
 def _settled(connections: Connections) -> Iterator[None]:
-    """Where a connection breaks, end what it leaves prepared over a new one, as far as the server is in reach."""
+    """If a connection breaks, end its prepared transactions over a new one, as far as the server is in reach."""
     try:
         yield
     except psycopg.OperationalError as error:
@@ -228,7 +231,7 @@ def _settled(connections: Connections) -> Iterator[None]:
 
 @contextmanager
 def _as_ours() -> Iterator[None]:
-    """Raise errors of psycopg, and of sockets, as ours, too."""
+    """Raise errors of psycopg and of sockets as errors of arrow-wire, too."""
     try:
         yield
     except ConnectionError as error:

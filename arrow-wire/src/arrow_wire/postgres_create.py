@@ -1,4 +1,4 @@
-"""The table that a frame is made into where there is none, and one that is emptied for it."""
+"""Creates the table for a frame, or empties an existing one."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def empty(connection: Connection[Any], table: str) -> bool:
 def sql_type(field: pa.Field) -> str:
     """Return the type of Postgres whose columns hold every value of an Arrow field.
 
-    But for timestamps in nanoseconds, of which only those of whole microseconds have a place.
+    Timestamps in nanoseconds are the exception: only whole microseconds fit.
     """
     found = _type(field.type)
     if found is None:

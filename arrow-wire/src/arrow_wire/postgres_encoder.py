@@ -29,11 +29,11 @@ _REASONS = (
 
 
 class Encoder:
-    """Encodes rows of some arrays, one a column of the table, in the order in which they stand or in another.
+    """Encodes rows of some arrays, one a column of the table, in their order or in another.
 
     A column may have several pieces. `names` are for messages. Several threads may encode different rows at a time.
-    Raises UnsupportedType for a type that does not fit its column, WrongValue where a cast would change a value:
-    column, row, what is wrong.
+    Raises UnsupportedType for a type that does not fit its column. Raises WrongValue, with column, row and reason,
+    where a cast would change a value.
     """
 
     def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
@@ -70,7 +70,7 @@ class Encoder:
         )  # fmt: skip
 
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
-        """Yield rows `first` to `end`, of an order (uint64) or as they stand, as bytes that the next ones overwrite.
+        """Yield rows `first` to `end`, of an order (uint64) or of the arrays, as bytes that the next ones overwrite.
 
         Raises WrongValue for a value that its column cannot hold: which, where, and why.
         """
@@ -144,7 +144,7 @@ def _exact(array: arrays.Values, arrow_type: pa.DataType) -> arrays.Values:
 
 
 def _first_wrong(array: arrays.Values, arrow_type: pa.DataType) -> int:
-    """Return the first row that cannot be cast, halving what is left each time."""
+    """Return the first row that cannot be cast, halving the rest each time."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""Rows out of Postgres: of a table every core gets a slice, and what arrives is decoded at once.
+"""Rows out of Postgres: each core reads a slice of a table, and decodes the rows as they arrive.
 
-psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
-own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only there can a client ask for
-text columns as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
+psycopg opens the connections and runs the transaction. This module asks for the rows over psycopg's idle sockets, in
+the server's own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only these can ask
+for strings as text and for all other columns in binary. That costs the server a fifth less than COPY (FORMAT binary).
 """
 
 import os
@@ -37,9 +37,9 @@ _LEAST_WAKE_UP = 1 << 12
 _ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
 _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
 _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
-# For each binary value of a row the server takes 1 kB, and gives all of it back before the next row. Where that is more
-# than 128 kB, glibc in turn gives it back to the kernel, unless the process has once freed a larger piece (mallopt(3),
-# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (NOTES.md).
+# For each binary value of a row the server takes 1 kB, and frees it before the next row. Above 128 kB, glibc returns
+# that memory to the kernel, unless the process once freed a larger piece (mallopt(3), "dynamic mmap threshold"). The
+# statement below frees one: a read of 200 columns then takes a third of the time (NOTES.md).
 _WIDE = 64  # columns
 _FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
 _HEADER_BYTES = 19  # of a binary COPY
@@ -53,14 +53,14 @@ _SENT_AS_TEXT = frozenset(
 
 @dataclass(frozen=True)
 class Source:
-    """What is read: a query, and the table that it is the whole of, if any, whose blocks can be divided."""
+    """The source of a read: a query. If it reads a whole table, also that table, whose blocks can be divided."""
 
     query: str
     table: str = ""
 
     @property
     def within(self) -> str:
-        """What follows FROM where something is asked of the rows."""
+        """The part after FROM in a query about the rows."""
         return self.table or f"({self.query}\n) AS q"
 
 
@@ -70,9 +70,9 @@ class _Changed(Conflict):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of an answer: their names, what they are on the server, and how they are read.
+    """The columns of an answer: their names, their types on the server, and how they are read.
 
-    `alone` is whether no transaction has begun in which they were asked for.
+    `alone` is whether the columns were asked for outside of a transaction.
     """
 
     names: list[str]
@@ -95,7 +95,7 @@ class _Columns:
 def _request(statement: str, readings: Sequence[Reading], alone: bool) -> bytes:
     """Return the messages Parse, Bind, Describe, Execute and Sync; Bind says of each column whether it is binary.
 
-    Where the query stands `alone` the transaction around it, for which others have asked before, goes with it.
+    If the query is `alone`, the messages also begin and commit its transaction.
     """
     formats = [not one.as_text for one in readings]
     messages = [*map(_executed, _BEGIN.split("; ") if alone else ()), _executed(statement, formats)]
@@ -140,11 +140,11 @@ def _fetch_off_socket(
             yield from _chunks(received, decoder, columns, rows, size)
         except DatabaseError:  # of the server, which then was ready for the next query
             raise
-        except (ValueError, _Changed, GeneratorExit):  # of a value, or of whoever wants no more: the rest is dropped
+        except (ValueError, _Changed, GeneratorExit):  # a wrong value, or the caller stops: the rest is dropped
             connection.cancel_safe()
             received.skip()
             raise
-        except BaseException:  # the rest of the slice may still be on its way, which nobody else can read
+        except BaseException:  # the rest of the slice may still arrive, and no other code can read it
             connection.close()
             raise
         finally:
@@ -154,7 +154,7 @@ def _fetch_off_socket(
 def _fetch_by_copy(
     connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int
 ) -> Iterator[Arrays]:
-    """Ask for a binary COPY of the statement's rows, in which a type that has no form in Arrow comes as text."""
+    """Ask for a binary COPY of the statement's rows, with types that Arrow does not have as strings."""
     aliases = [f"c{number}" for number in range(len(columns.names))]
     wanted = [  # a cast would show some values in another way, such as an inet
         f"CASE WHEN num_nulls({alias}) = 0 THEN format('%s', {alias}) END"
@@ -188,9 +188,9 @@ def _fetch_by_copy(
 def _chunks(
     received: "_Received", decoder: Decoder, columns: _Columns, rows: int, size: int
 ) -> Iterator[Arrays]:  # fmt: skip
-    """Decode what arrives until the server is ready for the next query; yield lists of arrays, one a column.
+    """Decode rows until the server is ready for the next query; yield lists of arrays, one a column.
 
-    A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with what the server says.
+    A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with the server's message.
     """
     failure, taken = None, 0
     while True:
@@ -214,7 +214,7 @@ def _chunks(
 
 
 class _Received:
-    """What has arrived of a connection and was not used yet: `arrived`, from `begin` on."""
+    """Bytes that arrived on a connection and are not used yet: `arrived`, from `begin` on."""
 
     def __init__(self, wire: socket.socket) -> None:
         self._wire, self._buffer, self._end, self.begin = wire, np.empty(_BUFFER, np.uint8).data, 0, 0
@@ -225,7 +225,7 @@ class _Received:
         return self._buffer[: self._end]
 
     def message(self) -> tuple[bytes | None, bytes]:
-        """Return tag and content of the next message, if it is no row; else see to it that more of it arrives."""
+        """Return tag and content of the next message, if it is no row; else receive more of it."""
         rest, size = self._next()
         if len(rest) < max(size, 6):
             self._receive(rest, size)
@@ -245,7 +245,7 @@ class _Received:
                 tag, _ = self.message()
 
     def _next(self) -> tuple[memoryview, int]:
-        """Return what has arrived from the next message on, and its size, or 5 while that is not known."""
+        """Return the bytes from the next message on, and its size, or 5 while that is not known."""
         rest = self._buffer[self.begin : self._end]
         size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
         if size < 5 or size > _LONGEST:
@@ -253,7 +253,7 @@ class _Received:
         return rest, size
 
     def _receive(self, rest: memoryview, size: int) -> None:
-        """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""
+        """Move the rest to the beginning, with room for a message of this size, and receive more behind it."""
         if max(size, 2 * len(rest)) > len(self._buffer):  # one long message
             self._buffer = np.empty(_BUFFER + max(size, 2 * len(rest)), np.uint8).data
         self._buffer[: len(rest)] = rest
@@ -292,7 +292,7 @@ def _error(content: bytes) -> DatabaseError:
 def _slices(
     connections: Connections, source: Source, style: Style
 ) -> Iterator[tuple[Sequence[Connection[Any]], list[str], _Columns]]:
-    """Begin a transaction on as many connections as are worth it, all looking at one snapshot.
+    """Begin a transaction on as many connections as are worth it, all with one snapshot.
 
     Yield them, a query for each, and the columns.
     """
@@ -392,14 +392,14 @@ def _table(parts: Any, names: list[str]) -> pa.Table:
 
 
 def read_within(connection: Connection[Any], source: Source, style: Style) -> pa.Table:
-    """As `read`, over a connection of the caller's and in the caller's transaction alone."""
+    """As `read`, over the caller's connection and in its transaction alone."""
     with within(connection):
         columns = _columns(connection, source, style)
         return _table(list(_fetch(connection, source.query, columns, _ROWS, _BYTES)), columns.names)
 
 
 def stream_within(connection: Connection[Any], source: Source, style: Style) -> Iterator[Any]:
-    """As `stream`, over a connection of the caller's, which is busy until the last record batch was taken."""
+    """As `stream`, over the caller's connection, which is busy until the last record batch is taken."""
     with within(connection):
         columns = _columns(connection, source, style)
         yield _schema(columns)

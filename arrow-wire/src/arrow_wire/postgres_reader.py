@@ -12,7 +12,7 @@ from arrow_wire.columns import Columns
 from arrow_wire.errors import DamagedStream, WrongValue
 from arrow_wire.postgres_types import EPOCH_DAYS, EPOCH_MICROSECONDS, MICROSECONDS_A_DAY, TEXTS, ServerType
 
-MESSAGES, COPY = 0, 1  # what stands around the values of a row
+MESSAGES, COPY = 0, 1  # the framing of a row's values
 MORE, OTHER, FULL, _WRONG = range(4)  # why decoding ended: `postgres_decode.End`
 _DIGITS_128, _DIGITS_256 = 38, 76
 # Why a value has no form in Arrow's type: `postgres_fields.Error`, from 1 on.
@@ -31,11 +31,11 @@ _REASONS = (
 
 @dataclass(frozen=True)
 class Style:
-    """What Arrow types the columns are to have, where there is a choice.
+    """The Arrow types of columns, where there is a choice.
 
     `text` is the type of strings, `uuid` that of uuids (the same one, or `pa.uuid()`), `binary` of bytea, and `date` is
     date32 or timestamp[us]. No decimal has more than `digits`. Such a column, and a numeric without a limit, comes as
-    the server's text, which is exact. An interval is a duration.
+    the server's string, which is exact. An interval is a duration.
     """
 
     text: pa.DataType
@@ -51,7 +51,7 @@ LARGE = Style(pa.large_string(), pa.large_string(), pa.large_binary(), pa.date32
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read: its Arrow type, whether it is asked for as the server's text, and what decodes it."""
+    """How a column is read: its Arrow type, whether the server sends it as text, and its decoder."""
 
     arrow_type: pa.DataType
     decoder: str
@@ -65,7 +65,7 @@ class Reading:
 def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
     """Return how a column of this type is read; of an array, with so many dimensions.
 
-    What has no own Arrow type (inet, timetz, enums, types of extensions) comes as the server's text.
+    A type that Arrow does not have (inet, timetz, enums, types of extensions) comes as the server's string.
     """
     if found.item is not None:
         item = reading(found.item, style)
@@ -118,11 +118,11 @@ _FIXED = {
 
 
 class WrongDepth(WrongValue):
-    """An array has other dimensions than the column was said to have."""
+    """An array has other dimensions than its column declares."""
 
 
 class Decoder:
-    """Decodes rows into columns that grow; `take` hands over what they hold and begins anew."""
+    """Decodes rows into columns that grow; `take` hands over their contents and begins anew."""
 
     def __init__(self, names: Sequence[str], readings: Sequence[Reading], framing: int = MESSAGES) -> None:
         self._names, self._readings, self._framing = names, readings, framing
@@ -144,10 +144,10 @@ class Decoder:
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
 
-        Return the position behind them; `end` says why it is there: the rest has to arrive (MORE), it is no row
-        (OTHER), or the columns are full (FULL). Raises ValueError for a value that has no form in its column's type
-        (which and where, counted from 0 in the order of arrival), WrongDepth for an array, MemoryError. After that it
-        decodes nothing any more, and `take` raises too.
+        Return the position behind them; `end` says why it is there. MORE: the rest has to arrive; OTHER: it is no row;
+        FULL: the columns are full. Raises ValueError for a value that has no form in its column's type: which and
+        where, counted from 0 in the order of arrival. Raises WrongDepth for an array, and MemoryError. After an error
+        it decodes nothing any more, and `take` raises too.
         """
         progress = library.ReadProgress(position=position, rows=self.rows)
         first = byref(c_char.from_buffer(buffer)) if len(buffer) else None

@@ -1,4 +1,4 @@
-"""Which encoder takes arrays of a type into a column of the server, and what it has to be told."""
+"""The encoder for arrays of a type into a column of the server, and its parameters."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -149,7 +149,7 @@ def _moment(arrow_type: pa.DataType, name: str) -> Recipe | None:
 
 
 def _castable(arrow_type: pa.DataType, name: str) -> pa.DataType | None:
-    """Return the type that pyarrow makes of such arrays as the server would, refusing what changes a value."""
+    """Return the type that pyarrow casts such arrays to as the server would, refusing to change a value."""
     number = (
         of.is_integer(arrow_type)
         or of.is_floating(arrow_type)

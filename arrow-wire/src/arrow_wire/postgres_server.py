@@ -1,4 +1,4 @@
-"""What is asked of Postgres by SQL: connections, names and types of columns, the key of a table, its index left out."""
+"""Connections to Postgres, and statements: names and types of columns, the key of a table, its index left out."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,16 +17,16 @@ from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import WrongValue
 from arrow_wire.postgres_types import ServerType
 
-# Several connections could wait for one another in a circle that the server does not see: a slice that waits for a row
-# of another slice, which commits only when all are done. So nobody waits for a lock longer than this.
+# Several connections could wait for one another in a circle that the server does not see. A slice waits for a row of
+# another slice, which commits only when all are done. So no connection waits for a lock longer than this.
 LOCK_TIMEOUT = "10s"
 # So writers over several connections take turns at a table: an advisory lock of its oid behind a class id, "lab ".
 TURN = 0x6C616220 << 32
 Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
 _NAME = r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*'
 _TABLE = re.compile(rf"{_NAME}(?:\.{_NAME})?")
-# The name and definition of a primary key that can be left out and made again just as it was: of a table that has no
-# page yet, no other index and no relatives, and an index that nobody chose anything for.
+# The name and definition of a primary key that can be dropped and made again just as it was. The table has no page yet,
+# no other index and no relatives. The key's index has no settings or comment.
 _PRIMARY_KEY = """
 SELECT quote_ident(c.conname), pg_get_constraintdef(c.oid)
 FROM pg_class t JOIN pg_constraint c ON c.conrelid = t.oid AND c.contype = 'p'
@@ -38,7 +38,7 @@ WHERE t.oid = %s::regclass AND t.relkind = 'r' AND NOT t.relispartition AND NOT 
 
 
 def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-    """Send a statement and return its rows, if it has any; nothing is prepared, whatever the connection is set to."""
+    """Send a statement, never prepared, and return its rows, if it has any."""
     cursor = connection.cursor(row_factory=tuple_row)
     cursor.execute(query.encode(), given, prepare=False)
     return cursor.fetchall() if cursor.description else []
@@ -46,10 +46,10 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
 
 @lru_cache(256)
 def quoted(table: Table) -> str:
-    """Return a table's name as SQL. A text may have a schema before a point; a part between double quotes is taken as
+    """Return a table's name as SQL. A string may have a schema before a point; a part between double quotes is taken as
     it is.
 
-    Other than in SQL, upper case stays. Raises WrongValue for a text that is no name; a tuple may have any.
+    Unlike in SQL, upper case stays. Raises WrongValue for a string that is no name; a tuple may have any names.
     """
     parts = table if isinstance(table, tuple) else parts_of(table)
     if not parts:
@@ -64,7 +64,7 @@ def listed(names: tuple[str, ...]) -> str:
 
 
 def parts_of(text: str) -> tuple[str, ...]:
-    """Return the names of a schema, if it is given, and a table; nothing where a text is neither, such as a query."""
+    """Return the names of a schema, if it is given, and a table; nothing for any other string, such as a query."""
     found = _TABLE.fullmatch(text)
     if found is None:
         return ()
@@ -91,9 +91,9 @@ class Connections(Sequence[Connection[Any]]):
         return self._open[number]
 
 
-# Texts come and go as UTF-8 from any database: the server converts them, or in one of SQL_ASCII checks them. Said here
-# it is stronger than PGCLIENTENCODING, and than what a role or a database has set.
-# Nothing is prepared: a table may change, and what was prepared would then be refused.
+# Strings are UTF-8 in both directions: the server converts them, or checks them if the database is SQL_ASCII. This
+# setting overrides PGCLIENTENCODING, and those of a role or a database.
+# Nothing is prepared: a table may change, and the server would then refuse a prepared statement.
 _SETTINGS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "prepare_threshold": None}
 
 
@@ -105,7 +105,7 @@ def opened(uri: str) -> Iterator[Connections]:
 
 
 def require_utf_8(connection: Connection[Any]) -> None:
-    """Raise WrongValue where a connection of the caller's converts strings to anything else."""
+    """Raise WrongValue if the caller's connection converts strings to anything else."""
     if connection.info.encoding != "utf-8":
         raise WrongValue(
             f"the connection's client_encoding is {connection.info.encoding}; connect with client_encoding='utf8'"
@@ -139,11 +139,11 @@ def _oids(result: PGresult) -> list[tuple[int, int]]:
 def index_afterwards(connection: Connection[Any], table: str) -> Iterator[bool]:
     """In a transaction: drop an empty table's primary key, and add it again at the end; yield whether that was done.
 
-    An index that is made in one go is sorted once, and its pages are full; one that grows row by row is searched for
-    each of them: https://www.postgresql.org/docs/current/populate.html
+    An index that is made in one go is sorted once, and its pages are full. One that grows row by row is searched for
+    each row: https://www.postgresql.org/docs/current/populate.html
 
-    It is not where others use the table, or refer to its key, or where it belongs to another role. From here to the
-    end of the transaction no other session can read or write the table (ACCESS EXCLUSIVE).
+    It is not done if another session uses the table, a foreign key refers to it, or another role owns it. From here to
+    the end of the transaction no other session can read or write the table (ACCESS EXCLUSIVE).
     """
     key = _left_out(connection, table)
     yield key is not None

@@ -1,8 +1,8 @@
-"""Transactions of several connections that end together, and a part of the caller's that ends alone.
+"""Transactions of several connections that end together, and a part of the caller's transaction that ends alone.
 
 Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
-ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that
-a session that finds one later can ask the server what became of that, and do the same.
+ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one. A session that finds
+one later can ask the server how the first one ended, and end it in the same way.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +20,18 @@ PREFIX = "arrow-wire"  # of the names of prepared transactions: prefix, transact
 
 
 def most_together(connection: Connection[Any]) -> int:
-    """Return on how many connections transactions can end together: on this server, one and what it may prepare."""
+    """Return on how many connections transactions can end together: one, and as many as this server may prepare."""
     return 1 + int(ask(connection, "SELECT current_setting('max_prepared_transactions')")[0][0])
 
 
 @contextmanager
 def together(first: Connection[Any]) -> Iterator[Callable[[Connection[Any]], None]]:
-    """Begin a transaction on a connection in autocommit mode; yield what does so on another: `join(connection)`.
+    """Begin a transaction on a connection in autocommit mode; yield a function that begins one on another:
+    `join(connection)`.
 
-    In the end all of them commit, or none: an error rolls all of them back. Should the process, a connection or the
-    server die once all are prepared, prepared ones stay, and hold their locks, until `settle` ends them as the first
-    one ended; every later write does so first.
+    In the end all of them commit, or none: an error rolls all of them back. If the process, a connection or the server
+    dies once all are prepared, prepared ones stay and hold their locks. `settle` ends them as the first one ended;
+    every later write calls it first.
     """
     others: list[Connection[Any]] = []
     prepared: list[str] = []
@@ -60,14 +61,14 @@ def _each(
 
 
 def _prepare(first: Connection[Any], others: list[Connection[Any]], prepared: list[str]) -> None:
-    """Prepare the other transactions and add their names, all of them before the first may be there."""
+    """Prepare the other transactions. Add all names first: after an error any of these may be prepared."""
     [(number,)] = ask(first, "SELECT pg_current_xact_id()::text")
     prepared += [f"{PREFIX} {number} {place}" for place in range(1, len(others) + 1)]
     _each(others, prepared, lambda connection, name: ask(connection, f"PREPARE TRANSACTION '{name}'"))
 
 
 def _undo(connections: Sequence[Connection[Any]], prepared: list[str]) -> None:
-    """Roll back what was begun and what was prepared, as far as a connection lives."""
+    """Roll back open and prepared transactions, as far as a connection lives."""
     for connection in connections:
         with suppress(Error):  # a broken connection has no transaction left
             ask(connection, "ROLLBACK")
@@ -80,7 +81,7 @@ def _undo(connections: Sequence[Connection[Any]], prepared: list[str]) -> None:
 def settle(connection: Connection[Any]) -> None:
     """End the prepared transactions that a writer left behind, as the server says that its first one ended.
 
-    `connection` is in autocommit mode and outside of a transaction. One of a writer that is still at it stays.
+    `connection` is in autocommit mode and outside of a transaction. Those of a writer that is still running stay.
     """
     left = ask(
         connection,
@@ -100,10 +101,9 @@ def _end(connection: Connection[Any], name: str, how: str) -> None:
 
 @contextmanager
 def within(connection: Connection[Any]) -> Iterator[None]:
-    """A part of the caller's transaction, which an error undoes alone; outside of any in autocommit mode, one by
-    itself.
+    """A part of the caller's transaction, which an error undoes alone. In autocommit mode outside of any: a whole one.
 
-    What the caller does with the transaction afterwards is not our business: it is neither committed nor rolled back.
+    The caller's transaction is neither committed nor rolled back.
     """
     if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
         with connection.transaction():

@@ -1,4 +1,4 @@
-"""The types of Postgres: what their columns are in Arrow, and which encoder takes which array.
+"""The types of Postgres, with the Arrow types of their columns and the encoder for each array.
 
 Where a server has its own types (enums, arrays of them), it has to be asked for them: `question`.
 """
@@ -36,7 +36,7 @@ def question(oids: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class ServerType:
-    """A type of a column: its number, what is known of it here, its name, its modifier, and the type of its items."""
+    """A type of a column: its number, its names in this library and on the server, its modifier, and its items."""
 
     oid: int
     name: str

@@ -1,5 +1,5 @@
-"""Rows into Postgres by binary COPY: an empty table gets its index at the end, another one rows in the order of its
-key, from every core.
+"""Rows into Postgres by binary COPY. An empty table gets its index at the end. Any other table gets its rows in the
+order of its key, from every core.
 
 With random keys every row touches another page of the index; in key order, most rows go where the last one went.
 """
@@ -36,12 +36,12 @@ from arrow_wire.tally import Tally
 
 # Given the types of the columns by their names: NaN stays one in floats alone, for which pandas has it, too.
 Batches: TypeAlias = Callable[[dict[str, ServerType]], Iterable[pa.RecordBatch]]
-PIECE_ROWS, STREAM_ROWS, PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
+PIECE_ROWS, STREAM_ROWS, PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are sorted together, of several batches
 PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
 SLICE_ROWS = 20_000  # fewer are not worth another connection, or an index made afterwards
 _ORDERED_ROWS = 2_000  # fewer are written as fast in any order
 _SENT_BYTES = 1 << 17  # which libpq takes at a time
-_STEP_ROWS = 1 << 16  # after which somebody who wants to know is told
+_STEP_ROWS = 1 << 16  # after which `progress` is called
 _EXACT = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "uuid"}  # whose values are equal as bytes or not
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
 _KEY = """
@@ -75,13 +75,13 @@ def write_within(
     connection: Connection[Any], table: str, names: list[str], batches_of: Batches, tally: Tally, mode: str = "append",
     schema: pa.Schema | None = None, most: int = PIECE_ROWS,
 ) -> None:  # fmt: skip
-    """As `write`, over a connection of the caller's and in the caller's transaction alone."""
+    """As `write`, over the caller's connection and in its transaction alone."""
     with within(connection):
         _write(connection, [connection], 1, None, _Target(table, names, mode, schema), batches_of, tally, most)
 
 
 class _Target:
-    """The table, its name and those of its columns in SQL, and what becomes of the one that is there."""
+    """The table, its name and those of its columns in SQL, and the mode for an existing one."""
 
     def __init__(self, table: str, names: list[str], mode: str, schema: pa.Schema | None) -> None:
         self.table, self.names, self.mode, self.schema = table, names, mode, schema
@@ -130,10 +130,10 @@ def _write(
 def _write_few(
     connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int
 ) -> bool:  # fmt: skip
-    """Write rows in two round trips: all that is asked and a COPY as one message, which is one transaction; then rows.
+    """Write rows in two round trips: one message with all questions and a COPY, which is one transaction; then rows.
 
-    Return False, with nothing written, where more has to be asked: of what a writer left prepared, or of types that not
-    every server has.
+    Return False, with nothing written, if more questions are due: about prepared transactions of a writer, or types
+    that not every server has.
     """
     pgconn = connection.pgconn
     with connection.lock:
@@ -227,7 +227,7 @@ def _slices(encoder: Encoder, key: int | None, rows: int, number: int) -> tuple[
 
 
 def _near(keys: Any) -> Any:
-    """Return keys without their last bits: what is left, 16 bits, orders all but rows that share a page of the index.
+    """Return keys without their last bits: the 16 bits left order all but rows that share a page of the index.
 
     Where it does not, as keys are far from evenly spread, return them as they are.
     """
@@ -250,7 +250,7 @@ def _plan(
 
 @contextmanager
 def _copies(pool: ThreadPoolExecutor, connections: Sequence[Connection[Any]], statement: str) -> Iterator[list[Copy]]:
-    """Begin a COPY on each connection; end all of them side by side, as the server works while it ends one."""
+    """Begin a COPY on each connection; end all of them at the same time, as the server works while it ends one."""
     contexts = [connection.cursor().copy(statement.encode()) for connection in connections]
     copies = [context.__enter__() for context in contexts]
     try:

@@ -1,4 +1,4 @@
-"""Wait for a socket, whatever the number of its descriptor."""
+"""Wait for a socket whose descriptor may have any number."""
 
 import select
 import socket

@@ -8,14 +8,14 @@ Progress: TypeAlias = Callable[[int], object]  # given the rows so far, by one t
 
 
 class Written(NamedTuple):
-    """What a write has done: its rows, and the bytes that they were on the wire."""
+    """The result of a write: its rows, and their bytes on the wire."""
 
     rows: int
     bytes: int
 
 
 class Tally:
-    """Counts what several threads send. What `progress` raises ends the write, and nothing is written then."""
+    """Counts rows and bytes that several threads send. If `progress` raises, the write ends, with nothing written."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self._lock, self.progress = threading.Lock(), progress
@@ -31,5 +31,5 @@ class Tally:
 
     @property
     def written(self) -> Written:
-        """What was counted until now."""
+        """The counts until now."""
         return Written(self._rows, self._bytes)
