@@ -202,7 +202,7 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         (("--data", "{data}"), "choose one direction: --to or --from, with postgres or clickhouse"),
         (("--data", "{data}", "--to", "postgres", "--from", "clickhouse"), "; not both"),
         (("--data", "{data}", "--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
-        (("--data", "{data}", "--to", "postgres", "--frame", "dask"), 'found "dask"'),
+        (("--data", "{data}", "--to", "postgres", "--frame", "dask"), '--frame "dask": choose pandas or polars'),
         (("--data", "{data}", "--to", "postgres", "--key", "state"), "--key state: not unique"),
         (("--data", "{data}", "--to", "postgres", "--budget", "5"), "--budget 5: one pass over"),
         (("--data", "{data}", "--to", "postgres", "--budget", "-1"), "--budget -1: give seconds above 0"),
@@ -211,7 +211,7 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
             ("--data", "{data}", "--to", "postgres", "--without", "psycop"),
             'no client or module for --without "psycop". Did you mean "psycopg"? Choose from: ',
         ),
-        (("--data", "{data}", "--to", "postgres", "--style", "threads"), 'found "threads"'),
+        (("--data", "{data}", "--to", "postgres", "--style", "threads"), '--style "threads": choose one of'),
         (("--data", "{data}", "--to", "postgres", "--rows", "0"), "rows 0: give a whole number"),
         (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "give one of them"),
         (("--query", "SELEC 1", "--to", "postgres"), "postgres refused the query: syntax error at or near"),
@@ -276,6 +276,7 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
     raced: Raced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(raced.environment, "LAB_RESULTS_DIR", str(raced.folder / "short"))
+    monkeypatch.setattr("harness.recommend.racing.FIRST_GUESS", 0.05)  # so little that no machine ends a pass in it
     asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
     least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
     assert least
@@ -308,7 +309,7 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
     assert found.compared == "every value, with the frame that was given"
     shown = found._repr_html_()
     assert found.fastest.transport in shown
-    assert "<th>transport</th>" in shown
+    assert "<th>call</th>" in shown
     stored = recommendation.read(Path(settings_of_lab["LAB_RESULTS_DIR"]) / found.run_id)
     assert stored == found
 
