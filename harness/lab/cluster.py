@@ -99,11 +99,14 @@ def no_java() -> str | None:
     return "Spark needs Java 17 or newer: install a JRE (Debian: default-jre-headless) or set JAVA_HOME"
 
 
+ABSENT = "not installed"
+
+
 def engines(lab: str) -> dict[str, str]:
-    """Return the version of every installed engine, otherwise "not installed"; `lab` is the lab that asks."""
+    """Return the version of every installed engine, otherwise ABSENT; `lab` is the lab that asks."""
     found = {engine: not_installed([module], lab) for engine, module in _MODULES.items()}
     found["spark"] = found["spark"] or no_java()
-    return {engine: "not installed" if reason else _version(_MODULES[engine]) for engine, reason in found.items()}
+    return {engine: ABSENT if reason else _version(_MODULES[engine]) for engine, reason in found.items()}
 
 
 def _version(module: str) -> str:

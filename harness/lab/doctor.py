@@ -47,8 +47,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
     yield _s3(settings)
-    versions = [f"{engine} {found}" for engine, found in cluster.engines(lab.name).items()]
-    yield Diagnosis("engines", True, "; ".join(versions))
+    yield Diagnosis("engines", True, _engines(cluster.engines(lab.name)))
     named = None
     if settings.cluster_address:
         try:
@@ -59,6 +58,12 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
     yield from (Diagnosis(name, here or None, found) for name, here, found in extras.lines())
+
+
+def _engines(versions: dict[str, str]) -> str:
+    absent = ", ".join(engine for engine, version in versions.items() if version == cluster.ABSENT)
+    present = [f"{engine} {version}" for engine, version in versions.items() if version != cluster.ABSENT]
+    return "; ".join([*present, *([f"{cluster.ABSENT}: {absent}"] if absent else [])])
 
 
 def _words(system: System, server: Server, lab: Lab) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from harness.lab.packages import PROJECT
+from harness.settings import CHECKOUT
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,19 @@ EXTRAS = {
     "ray": Extra("Ray Data, an engine of the suite cluster", 271, ("ray",)),
     "spark": Extra("Spark, an engine of the suite cluster; needs Java 17 or newer", 512, ("pyspark",)),
 }
+ENGINES = {"ray", "spark"}
 ALL = ("all", "all of these but ray and spark", 1262)
 
 
 def lines() -> Iterator[tuple[str, bool, str]]:
     """Yield the installed extras, then each other one: a subject, whether it is installed, and its description."""
     if installed := [name for name, extra in EXTRAS.items() if extra.installed]:
-        yield "extras installed", True, ", ".join(installed)
-    others = {name: extra for name, extra in EXTRAS.items() if not extra.installed}
+        yield "extras", True, ", ".join(installed)
+    # In a checkout, make engine installs the engines, and the reasons of their transports say so.
+    left_out = ENGINES if CHECKOUT else set()
+    others = {name: extra for name, extra in EXTRAS.items() if not extra.installed and name not in left_out}
     for name, extra in others.items():
         yield f"extra {name}", False, f'{extra.brings}; {extra.megabytes} MB; pip install "{PROJECT}[{name}]"'
-    if others.keys() - {"ray", "spark"}:
+    if others.keys() - ENGINES:
         name, brings, megabytes = ALL
         yield f"extra {name}", False, f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'

@@ -97,7 +97,7 @@ def test_connections_of_the_postgres_read_survive_a_hundred_mixed_calls(uri: str
             "changed": changed,
             "anew": anew,
             "missing": refused(psycopg.errors.UndefinedTable, "nothing", read, connections, "nothing"),
-            "infinite": refused(ValueError, "finite", read, connections, "endless"),
+            "infinite": refused(ValueError, "has no infinity", read, connections, "endless"),
             "broken": refused(psycopg.DatabaseError, "division by zero", read, connections, "broken"),
         }
         in_any_order(calls, unharmed(connections))
