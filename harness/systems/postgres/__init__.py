@@ -22,7 +22,9 @@ SYSTEM = System(
         ),
     ),
     source_profile="unlogged",
-    fixes={"pg_parquet": "CREATE EXTENSION pg_parquet, or LAB_POSTGRES_BIN of a Postgres that has it"},
+    fixes={
+        "pg_parquet": "make up again, CREATE EXTENSION pg_parquet, or set LAB_POSTGRES_BIN to a Postgres that has it"
+    },
     shares_folder=True,
     variables=("PG",),
     plain=(
