@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 
-from benchmarks.injuries import TESTED, Case, Victim, cases
+from benchmarks.injected_faults import TESTED, Case, Victim, cases
 from benchmarks.link import Link
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.stopping import on_signals
@@ -32,7 +32,7 @@ from harness.results import runs_csv
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
 
-TOLD = Path(__file__).with_name("told.py")
+PAUSED_RUN = Path(__file__).with_name("paused_run.py")
 WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.read_polars_parquet"}
 RUN = ("--experiment", "matrix", "--rows", "2000", "--passes", "1", "--only", ",".join(WAYS.values()))
 COSTS = ("lost", "twice", "charged", "failed", "processes", "tables", "folders")
@@ -105,7 +105,7 @@ class Campaign:
         if case.lab == "external":
             victim.links = self._links(environment)
         log = (folder / "log").open("wb")
-        command = (sys.executable, str(TOLD), "run", *RUN, *chosen)
+        command = (sys.executable, str(PAUSED_RUN), "run", *RUN, *chosen)
         with ExitStack() as stack:
             running = stack.enter_context(
                 subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
@@ -117,7 +117,7 @@ class Campaign:
                 raise RuntimeError(f"the run ended before its fault:\n{(folder / 'log').read_text()[-2000:]}")
             everything = [victim.parent, *victim.parent.children(recursive=True)]
             before = _lines(folder)
-            case.injure(victim)
+            case.inject(victim)
             (folder / "meet" / "made").touch()
             started = time.monotonic()
             wait_for(lambda: _lines(folder) > before or running.poll() is not None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults import Campaign
-from benchmarks.injuries import PHASES, TESTED, Case, cases
+from benchmarks.injected_faults import PHASES, TESTED, Case, cases
 from harness.lab.embedded import EmbeddedLab
 from harness.settings import ROOT
 

@@ -1,6 +1,6 @@
-"""The cost of a read for the Postgres server, by how the client asks for the rows: `python -m benchmarks.asked`.
+"""The cost of a read for the Postgres server, by how the client asks for the rows.
 
-    .venv/bin/python -m benchmarks.asked [rows] [passes] [dataset]
+    .venv/bin/python -m benchmarks.postgres_reads [rows] [passes] [dataset]
 
 Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 

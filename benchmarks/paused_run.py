@@ -1,7 +1,8 @@
 """`lab run` as the fault campaign needs it: it says when it begins a phase, and waits there until the fault is made.
 
-Run by its path: `told.py run ...` is the parent, which starts `told.py worker` instead of the lab's worker. Nothing
-else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FAULT_PHASE the phase (and system).
+Run by its path: `paused_run.py run ...` is the parent, which starts `paused_run.py worker` instead of the lab's worker.
+Nothing else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FAULT_PHASE the phase (and
+system).
 """
 
 import os
@@ -31,24 +32,24 @@ def parent() -> None:
     from harness.report import sections
     from harness.run.rigs.databases import DatabaseRig
 
-    def told(method: str, phase: str) -> None:
+    def pause_at(method: str, phase: str) -> None:
         original = getattr(DatabaseRig, method)
 
-        def telling(self: Any, case: Any, *more: Any) -> Any:
+        def paused(self: Any, case: Any, *more: Any) -> Any:
             tell(f"{phase} {case.transport.system}")
             return original(self, case, *more)
 
-        setattr(DatabaseRig, method, telling)
+        setattr(DatabaseRig, method, paused)
 
     for method, phase in (("prepare", "prepare"), ("check", "verify"), ("settle", "settle")):
-        told(method, phase)
+        pause_at(method, phase)
     write = sections.write
 
-    def telling(*arguments: Any) -> Any:
+    def paused(*arguments: Any) -> Any:
         tell("report")
         return write(*arguments)
 
-    sections.write = telling
+    sections.write = paused
     command = (sys.executable, __file__, "worker")
     interpreters.command_of = lambda entry: command
     cli.main()

@@ -1,6 +1,6 @@
 """Does starting the next worker while a result is verified move figures? Passes with and without it alternate.
 
-    .venv/bin/python -m benchmarks.ahead [passes of each] [rows]
+    .venv/bin/python -m benchmarks.prefork [passes of each] [rows]
 
 Prints the medians of both and their ratio by transport, and how long a run takes from start to start. The ratio over
 all transports has its 95 % interval: Student's, on the logarithms of the ratios of neighbouring passes. Order: on, off,

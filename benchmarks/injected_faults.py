@@ -63,18 +63,18 @@ class Victim:
         if name == "parent":
             return [self.parent]
         if name == "worker":
-            return [self.below("told.py", "worker")]
+            return [self.below("paused_run.py", "worker")]
         keeper = self.below("keeper.py", self.system)
         if name == "keeper":
             return [keeper]
         server = keeper.children(recursive=True)
         if name == self.system:
             return server
-        told = {"backend": "postgres: lab", "checkpointer": "postgres: checkpointer"}[name]
-        return [process for process in server if process.cmdline()[0].startswith(told)]
+        title = {"backend": "postgres: lab", "checkpointer": "postgres: checkpointer"}[name]
+        return [process for process in server if process.cmdline()[0].startswith(title)]
 
 
-Injury = Callable[[Victim], None]
+Injection = Callable[[Victim], None]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Case:
     part: str
     phase: str
     system: str
-    injure: Injury
+    inject: Injection
     lab: str = "embedded"
     innocent: bool = False
 
@@ -98,15 +98,15 @@ class Case:
         return f"{self.fault} {self.part} in {self.phase} ({self.system}, {self.lab})"
 
 
-def sends(number: signal.Signals, part: str) -> Injury:
+def sends(number: signal.Signals, part: str) -> Injection:
     """Send a signal to every process of a part."""
 
-    def injure(victim: Victim) -> None:
+    def inject(victim: Victim) -> None:
         for process in victim.part(part):
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
-    return injure
+    return inject
 
 
 def pauses(victim: Victim) -> None:
@@ -116,17 +116,17 @@ def pauses(victim: Victim) -> None:
     victim.parent.resume()
 
 
-def fills(name: str) -> Injury:
+def fills(name: str) -> Injection:
     """Fill the small disk that a folder lies on."""
 
-    def injure(victim: Victim) -> None:
+    def inject(victim: Victim) -> None:
         with suppress(OSError), (victim.folder / name / "filler").open("wb", buffering=0) as file:
             for size in (1_000_000, 4_096):
                 with suppress(OSError):
                     while True:
                         file.write(bytes(size))
 
-    return injure
+    return inject
 
 
 def cuts(victim: Victim) -> None:
