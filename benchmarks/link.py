@@ -18,10 +18,16 @@ class Link:
     def __init__(self, upstream: int, most: float = math.inf) -> None:
         self.upstream, self.port, self.delay, self.most, self.broken = upstream, 0, 0.0, most, False
         self._open: set[asyncio.StreamWriter] = set()
-        self._loop = asyncio.new_event_loop()
+        self._loop, self._closing = asyncio.new_event_loop(), asyncio.Event()
         ready = threading.Event()
-        threading.Thread(target=self._run, args=(ready,), daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
         ready.wait()
+
+    def close(self) -> None:
+        """End all connections and stop listening."""
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
 
     def cut(self) -> None:
         """End all connections at once, without a word."""
@@ -36,9 +42,13 @@ class Link:
             server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
             ready.set()
+            await self._closing.wait()
+            server.close()
+            for writer in self._open:
+                writer.transport.abort()
 
-        self._loop.run_until_complete(listen())
-        self._loop.run_forever()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(listen())
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -62,9 +62,11 @@ class _Stopping:
             self.number, self.asked_at = number, time.monotonic()
 
     def _watch(self) -> None:
+        rings = select.poll()  # select() refuses descriptors above 1,023, which a notebook may have
+        rings.register(self.bell, select.POLLIN)
         while True:
-            left = max(0.0, self.asked_at + LAST_SECONDS - time.monotonic()) if self.number else None
-            if not select.select([self.bell], [], [], left)[0]:
+            left = max(0.0, self.asked_at + LAST_SECONDS - time.monotonic()) * 1000 if self.number else None
+            if not rings.poll(left):
                 self._end_at_once()
             for number in os.read(self.bell, 4096):
                 if number == _NO_MORE:

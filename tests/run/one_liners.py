@@ -1,10 +1,10 @@
 """Workers that are one line of Python: the job that they read, their answer, and a process that they may start."""
 
 import os
-import select
 import signal
 import time
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Descendant:
     def has_ended(self, seconds=LONG_BEFORE):
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
-            if select.select([self.reader], [], [], left)[0]:
+            if wait([self.reader], left):
                 chunk = os.read(self.reader, 100)
                 if not chunk and self.text:
                     return True

@@ -1,12 +1,12 @@
 """A worker reads its job and answers, hangs, dies or leaves things running: every end has a name and leaves nothing."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
@@ -273,7 +273,7 @@ def test_a_grace_does_not_lengthen_the_time_limit(run, monkeypatch):
 
 def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant):
     def interrupt():
-        if select.select([descendant.reader], [], [], 0)[0]:
+        if wait([descendant.reader], 0):
             raise KeyboardInterrupt
         return False
 

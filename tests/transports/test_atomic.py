@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -79,9 +80,9 @@ def test_a_connection_that_breaks_leaves_what_is_declared(
     parts = urlsplit(uri)
     frame = pl.read_parquet(tables.dataset.path)
     given = as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
-    link = Link(parts.port or 0, SENT)
-    own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}"))
-    raised = written(entry, own, given, table)
+    with closing(Link(parts.port or 0, SENT)) as link:
+        own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}"))
+        raised = written(entry, own, given, table)
     if isinstance(raised, registry.Unsupported):
         pytest.skip(str(raised))
     left = rows_left(entry, embedded_lab, table)

@@ -1,12 +1,12 @@
 """The worker without any database: its events in order, its messages of failures; it outlives no parent."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass, replace
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import polars as pl
@@ -308,7 +308,7 @@ def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(la
 
 def ends(worker, alive):
     """Wait for the pipe that the worker holds to close; end a worker that stays."""
-    if select.select([alive], [], [], 60)[0]:
+    if wait([alive], 60):
         return alive.read() == ""
     os.kill(worker, signal.SIGKILL)
     return False
