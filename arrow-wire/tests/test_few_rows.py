@@ -82,7 +82,8 @@ def few(addresses: Any) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def parted(addresses: Any, server: Server) -> Iterator[str]:
-    server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.few (number Int32, text LowCardinality(String)) ENGINE = MergeTree ORDER BY number")
+    columns = "number Int32, text LowCardinality(String)"
+    server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.few ({columns}) ENGINE = MergeTree ORDER BY number")
     yield f"{addresses.clickhouse}{'&' if '?' in addresses.clickhouse else '?'}database={DATABASE}"
     server.ask(f"DROP TABLE {DATABASE}.few SYNC")
 
