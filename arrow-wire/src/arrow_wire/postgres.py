@@ -78,8 +78,8 @@ def write(
 
     A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
     one another for ever. So could the rows of two parallel writers. Writers of more than one row therefore take turns
-    at a table, by an advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with `Conflict`. A
-    caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
+    at a table, by an advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with
+    `Conflict`. A caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
 
     In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. A value that its column
     cannot hold raises `WrongValue`, with column and row. Examples are a time of day for a date, a decimal with more
