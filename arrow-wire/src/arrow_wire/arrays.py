@@ -79,7 +79,7 @@ def flat(columns: Sequence[pa.Array], layouts: list[tuple[int, int]]) -> Describ
     packed, keeps = [], list(columns)
     for array, (layout, width) in zip(columns, layouts, strict=True):
         validity, values, *others = array.buffers()
-        begin = (layout, width, len(array), array.offset)
+        begin: tuple[int, ...] = (layout, width, len(array), array.offset)
         begin += (validity.address, validity.size) if validity is not None else (0, 0)
         begin += (values.address, values.size) if values is not None else (0, 0)
         if layout == VIEW:

@@ -43,9 +43,9 @@ class Encoder:
         self._names, self._types = names, types
         self._arrays: list[arrays.Values] = list(columns)
         self._keeps: list[Any] = []
-        found = _flat(tuple([array.type for array in columns]), tuple(types))
-        if found and not any(isinstance(array, pa.ChunkedArray) for array in columns):
-            ends, layouts = found
+        plan = _flat(tuple([array.type for array in columns]), tuple(types))
+        if plan and not any(isinstance(array, pa.ChunkedArray) for array in columns):
+            ends, layouts = plan
             made = arrays.flat(columns, layouts)
             begins = range(addressof(made.structure), addressof(made.structure) + sizeof(made.structure), _SIZE)
             packed = [_BEGINNING.pack(begin, 0) + end for begin, end in zip(begins, ends, strict=True)]
