@@ -1,5 +1,8 @@
 """Arrow arrays of pyarrow as the compiled library reads them: addresses and sizes of their buffers."""
 
+import ctypes
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -16,6 +19,9 @@ Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or i
 _BUFFERS: dict[int, tuple[str, ...]] = {NOTHING: (), LIST_FIXED: ("validity",), FIELDS: ("validity",)}
 _BUFFERS |= dict.fromkeys((BITS, FIXED, VIEW, LIST32, LIST64, DICTIONARY), ("validity", "values"))
 _BUFFERS |= dict.fromkeys((TEXT32, TEXT64), ("validity", "values", "data"))
+_FLAT = {BITS, FIXED, TEXT32, TEXT64, VIEW}
+_ALL = struct.Struct("IINNPNPNPNPNPN")  # `Array`, in a third of the time of ctypes
+_NO_BUFFER = (Buffer * 1)()
 _MOST_PIECES = 256  # their numbers are a byte
 _SHOWN = 1 << 20  # bytes or items of a value that a message can show
 _INLINE = 12  # bytes of a string that its view can hold
@@ -23,9 +29,9 @@ _INLINE = 12  # bytes of a string that its view can hold
 
 @dataclass
 class Described:
-    """The structure of an array, and the objects that must stay alive while it is used."""
+    """The structure of an array, or of several, and the objects that must stay alive while it is used."""
 
-    structure: Array
+    structure: Any
     keeps: list[Any] = field(default_factory=list)
 
 
@@ -57,6 +63,36 @@ def is_text(arrow_type: pa.DataType) -> bool:
     return any(is_one(arrow_type) for is_one, layout in _LAYOUTS if layout in (TEXT32, TEXT64, VIEW))
 
 
+def flat_layouts(arrow_types: Iterable[pa.DataType]) -> list[tuple[int, int]] | None:
+    """Return the layouts of types, with the widths of their values; None where an array of one has children."""
+    if any(isinstance(one, pa.BaseExtensionType) for one in arrow_types):
+        return None
+    found = [layout_of(one) for one in arrow_types]
+    return found if all(layout in _FLAT for layout, _ in found) else None
+
+
+def flat(columns: Sequence[pa.Array], layouts: list[tuple[int, int]]) -> Described:
+    """Return the structures of arrays of flat layouts, one behind the other.
+
+    That takes a third of the time of `described`, which matters for a few rows.
+    """
+    packed, keeps = [], list(columns)
+    for array, (layout, width) in zip(columns, layouts, strict=True):
+        validity, values, *others = array.buffers()
+        begin: tuple[int, ...] = (layout, width, len(array), array.offset)
+        begin += (validity.address, validity.size) if validity is not None else (0, 0)
+        begin += (values.address, values.size) if values is not None else (0, 0)
+        if layout == VIEW:
+            more = (Buffer * len(others))(*map(_buffer, others)) if others else _NO_BUFFER
+            keeps.append(more)
+            packed.append(_ALL.pack(*begin, 0, 0, ctypes.addressof(more), len(others), 0, 0))
+        else:
+            data = others[0] if others else None
+            begin += (data.address, data.size) if data is not None else (0, 0)
+            packed.append(_ALL.pack(*begin, 0, 0, 0, 0))
+    return Described((Array * len(packed)).from_buffer_copy(b"".join(packed)), keeps)
+
+
 def described(array: Values) -> Described:
     """Return the structure of an array and of all below it.
 
@@ -64,10 +100,10 @@ def described(array: Values) -> Described:
     """
     if isinstance(array, pa.ChunkedArray):
         return _pieces(array)
-    made = Described(Array(), [array])
     if isinstance(array, pa.ExtensionArray):
         return described(array.storage)
     layout, width, children = _layout(array)
+    made = Described(Array(), [array])
     structure = made.structure
     structure.layout, structure.width = layout, width
     structure.length, structure.offset = len(array), array.offset

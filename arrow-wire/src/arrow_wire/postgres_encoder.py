@@ -1,7 +1,9 @@
 """Rows of Arrow arrays as Postgres' binary COPY: https://www.postgresql.org/docs/current/sql-copy.html"""
 
 from collections.abc import Iterator, Sequence
-from ctypes import byref, c_uint32, pointer
+from ctypes import addressof, byref, c_uint32, pointer, sizeof
+from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from arrow_wire.postgres_recipes import Recipe, recipe
 from arrow_wire.postgres_types import ServerType
 
 HEADER, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of the whole COPY
-BLOCK_BYTES = 1 << 17
+BLOCK_BYTES, _FEW_ROWS = 1 << 17, 50
+_BEGINNING, _SIZE = Struct("PP"), sizeof(library.Array)  # of a column: its array, its items
 _SHOWN = 60  # characters of a value in a message
 # Why a value has no form in the server's type: `postgres_column.Error`, from 1 on.
 _REASONS = (
@@ -38,8 +41,18 @@ class Encoder:
 
     def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
         self._names, self._types = names, types
-        self._arrays: list[arrays.Values] = []
+        self._arrays: list[arrays.Values] = list(columns)
         self._keeps: list[Any] = []
+        plan = _flat(tuple([array.type for array in columns]), tuple(types))
+        if plan and not any(isinstance(array, pa.ChunkedArray) for array in columns):
+            ends, layouts = plan
+            made = arrays.flat(columns, layouts)
+            begins = range(addressof(made.structure), addressof(made.structure) + sizeof(made.structure), _SIZE)
+            packed = [_BEGINNING.pack(begin, 0) + end for begin, end in zip(begins, ends, strict=True)]
+            self._columns = (library.Column * len(ends)).from_buffer_copy(b"".join(packed))
+            self._keeps.append(made)
+            return
+        self._arrays.clear()
         lines = []
         for name, array, into in zip(names, columns, types, strict=True):
             found = recipe(array.type, into)
@@ -63,11 +76,7 @@ class Encoder:
         if found.item is not None and structure.child_count:
             item = pointer(self._filled(structure.children[0], found.item))
             self._keeps.append(item)
-        low, high = found.limits
-        return library.Column(
-            pointer(structure), item, library.number_of("postgres_encoder", _for(structure, found.encoder)), found.oid,
-            found.multiply, found.divide, found.shift, low, high, found.digits, found.scale, found.array_scale,
-        )  # fmt: skip
+        return _column(pointer(structure), item, _for(structure, found.encoder), found)
 
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
         """Yield rows `first` to `end`, of an order (uint64) or of the arrays, as bytes that the next ones overwrite.
@@ -75,7 +84,8 @@ class Encoder:
         Raises WrongValue for a value that its column cannot hold: which, where, and why.
         """
         assert order is None or (order.dtype == np.uint64 and order.flags.c_contiguous and end <= len(order))
-        out, progress = np.empty(BLOCK_BYTES, np.uint8), library.Progress(row=first)
+        size = BLOCK_BYTES if end - first > _FEW_ROWS else BLOCK_BYTES >> 4  # memory that malloc has at hand
+        out, progress = np.empty(size, np.uint8), library.Progress(row=first)
         while progress.row < end:
             library.library().arrow_wire_postgres_encode(
                 self._columns, len(self._columns), None if order is None else order.ctypes.data,
@@ -103,6 +113,30 @@ class Encoder:
     def _complaint(self, progress: library.Progress) -> WrongValue:
         number, row = progress.column, progress.wrong
         return _complaint(self._names[number], row, self._arrays[number], self._types[number], progress.reason)
+
+
+@lru_cache(256)
+def _flat(
+    arrow_types: tuple[pa.DataType, ...], types: tuple[ServerType, ...]
+) -> tuple[list[bytes], list[tuple[int, int]]] | None:
+    """Return `library.Column` behind its two pointers, and the layout of the array, for each column.
+
+    Return None where an array is not flat, or is to be cast.
+    """
+    found = [recipe(*pair) for pair in zip(arrow_types, types, strict=True)]
+    layouts = arrays.flat_layouts(arrow_types)
+    if layouts is None or any(one is None or one.item is not None or one.cast is not None for one in found):
+        return None
+    structures = [_column(None, None, one.encoder, one) for one in found if one is not None]
+    return [bytes(one)[_BEGINNING.size :] for one in structures], layouts
+
+
+def _column(array: Any, item: Any, encoder: str, found: Recipe) -> library.Column:
+    low, high = found.limits
+    return library.Column(
+        array, item, library.number_of("postgres_encoder", encoder), found.oid,
+        found.multiply, found.divide, found.shift, low, high, found.digits, found.scale, found.array_scale,
+    )  # fmt: skip
 
 
 def _for(structure: library.Array, encoder: str) -> str:

@@ -126,8 +126,7 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
 
 def types_of(result: PGresult) -> list[ServerType] | None:
     """Return the types of a result's columns; None where one of them is a type that not every server has."""
-    found = [postgres_types.built_in(*of) for of in _oids(result)]
-    return None if None in found else found  # type: ignore[return-value]
+    return postgres_types.all_built_in(tuple(_oids(result)))
 
 
 def _oids(result: PGresult) -> list[tuple[int, int]]:

@@ -44,6 +44,9 @@ class ServerType:
     modifier: int = -1
     item: "ServerType | None" = None
 
+    def __hash__(self) -> int:  # in a third of the time of hashing all fields
+        return self.oid
+
     @property
     def digits(self) -> tuple[int, int] | None:
         """Return how many digits a numeric has, and how many of them behind the point; None where that is open."""
@@ -60,6 +63,13 @@ def built_in(oid: int, modifier: int = -1) -> ServerType | None:
         return ServerType(oid, _NAMES[oid], _NAMES[oid], modifier)
     item = built_in(_ARRAYS[oid], modifier) if oid in _ARRAYS else None
     return item and ServerType(oid, "array", f"{item.shown}[]", modifier, item)
+
+
+@lru_cache(256)
+def all_built_in(described: tuple[tuple[int, int], ...]) -> list[ServerType] | None:
+    """Return the types of these numbers and modifiers; None where one of them is not on every server."""
+    found = [built_in(*of) for of in described]
+    return None if None in found else found  # type: ignore[return-value]
 
 
 def types(described: Iterable[tuple[int, int]], answer: Iterable[tuple[object, ...]] = ()) -> list[ServerType]:

@@ -137,16 +137,17 @@ def _write_few(
     """
     pgconn = connection.pgconn
     with connection.lock:
-        pgconn.send_query(_message(target.table, target.columns, target.statement, rows >= _ORDERED_ROWS))
+        pgconn.send_query(_message(target.table, target.columns, target.statement, rows > 1, rows >= _ORDERED_ROWS))
         results = connection.wait(generators.execute(pgconn))
         if results[-1].status != ExecStatus.COPY_IN:
             raise errors.error_from_result(results[-1])
+        asked = 3 if rows >= _ORDERED_ROWS else 2  # statements from the one for types on
         try:
-            types = types_of(results[3])
-            if results[2].ntuples or types is None:
+            types = types_of(results[-asked])
+            if results[-1 - asked].ntuples or types is None:
                 _give_up(connection)
                 return False
-            key = _key_of(results[4], target.names) if rows >= _ORDERED_ROWS else None
+            key = _key_of(results[-2], target.names) if rows >= _ORDERED_ROWS else None
             waiting = bytearray(HEADER)
             for piece in _pieces(batches_of(dict(zip(target.names, types, strict=True))), PIECE_ROWS):
                 encoder = Encoder(target.names, piece.columns, types)
@@ -167,12 +168,15 @@ def _write_few(
 
 
 @lru_cache(256)
-def _message(table: str, columns: str, statement: str, ordered: bool) -> bytes:
-    """Return all that is asked before few rows, the key of the table too where they are `ordered`, and a COPY."""
+def _message(table: str, columns: str, statement: str, turn: bool, ordered: bool) -> bytes:
+    """Return all that is asked before few rows, the key of the table too where they are `ordered`, and a COPY.
+
+    One row takes no `turn`: while it waits for another row, no session can wait for it.
+    """
     name = sql.quote(table)
     message = [
-        f"SELECT pg_advisory_xact_lock({TURN} | {name}::regclass::oid::bigint)",
-        f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true)",
+        *([f"SELECT pg_advisory_xact_lock({TURN} | {name}::regclass::oid::bigint)"] if turn else []),
+        f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'",
         f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '",
         f"SELECT {columns} FROM {table} LIMIT 0",
         *([_KEY.replace("%s", name)] if ordered else []),
@@ -184,7 +188,12 @@ def _message(table: str, columns: str, statement: str, ordered: bool) -> bytes:
 def _ended(pgconn: PGconn, data: bytes | bytearray) -> PQGen[None]:
     """Send the last bytes of a COPY and end it, in one wait."""
     yield from generators.copy_to(pgconn, data, False)
-    yield from generators.copy_end(pgconn, None)
+    if pgconn.put_copy_end():
+        result = (yield from generators.execute(pgconn))[-1]
+        if result.status != ExecStatus.COMMAND_OK:
+            raise errors.error_from_result(result)
+    else:  # the connection takes no more for now
+        yield from generators.copy_end(pgconn, None)
 
 
 def _give_up(connection: Connection[Any]) -> None:
@@ -198,21 +207,27 @@ def _key_of(result: PGresult, names: list[str]) -> int | None:
     return names.index(name) if name in names else None
 
 
-def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table | pa.RecordBatch]:
     """Gather record batches, up to so many rows, which are put in order together; yield each piece as one."""
     waiting: list[Any] = []
     rows = size = 0
     for batch in arriving:
-        if waiting and (rows + batch.num_rows > most or size + batch.nbytes > PIECE_BYTES):
-            piece, waiting = joined(pa.Table.from_batches(waiting)), []
-            yield piece
-            del piece  # which is not held while the next is gathered
-            rows = size = 0
+        if waiting:
+            size += waiting[-1].nbytes
+            if rows + batch.num_rows > most or size + batch.nbytes > PIECE_BYTES:
+                yield _piece(waiting)
+                rows = size = 0
         waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        rows += batch.num_rows
     if waiting:
-        piece, waiting = joined(pa.Table.from_batches(waiting)), []
-        yield piece
+        yield _piece(waiting)
+
+
+def _piece(waiting: list[Any]) -> Any:
+    """Return record batches as one, without holding them any longer."""
+    batches = waiting.copy()
+    waiting.clear()
+    return joined(pa.Table.from_batches(batches)) if len(batches) > 1 else batches.pop()
 
 
 def _slices(encoder: Encoder, key: int | None, rows: int, number: int) -> tuple[Any, list[int]]:
