@@ -70,7 +70,8 @@ def results() -> str:
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
-        published = f"\n\nPublished figures: {suite.citation}; {suite.conditions}." if suite.citation else ""
+        source = f"\n\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}."
+        published = source if suite.citation else ""
         parts.append(
             f"## {path.name}: {suite.title}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
