@@ -113,7 +113,7 @@ class _Settings(BaseSettings):
             return path.expanduser().absolute()  # workers have other working directories
         except RuntimeError:
             raise ValueError(
-                f"found no home folder for {path}: this user has none in /etc/passwd; set HOME, or this"
+                f"found no home folder for {path}: this user has none in /etc/passwd; set HOME, or avoid ~"
             ) from None
 
     @property

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
 _Options = ParamSpec("_Options")
 _CODES = (
-    "Exit codes: 0 all well; 1 a run is not ok, or a transport loses other values than it declares; 2 the command "
-    "could not be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP."
+    "Exit codes. 0: all is well. 1: a run is not ok, or a transport does not lose exactly what it declares. 2: the "
+    "command failed, and one line says why. 130, 143 and 129: stopped by Ctrl-C, SIGTERM and SIGHUP."
 )
 app = typer.Typer(
     help=_HELP,

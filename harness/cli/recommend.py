@@ -82,9 +82,7 @@ def recommend(
         _without_data(chosen, console, rows, to, of, frame, over)
         return
     if over:
-        raise LabError(
-            "--network with data: leave one out, because a race runs over loopback, or to the servers as they are"
-        )
+        raise LabError("--network works only without data: a race runs over loopback, or to your servers as they are")
     from harness.datasets.user_data import options
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())

@@ -139,7 +139,7 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
         expected = _expected(request.plan, judge)
         tell(_intention(request.plan, judge, expected))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
-            tell(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
+            tell(f"skipped: {len(left_out)} transports that are no contenders; --origin all includes them")
     folder, go_on = None, ""
     try:
         with open_run(replace(request, say=tell)) as suite_run:
@@ -261,7 +261,7 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
 def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every_table: bool = False) -> bool:
     """Write the results and reports of a run and print its answers; return whether all went well.
 
-    With `every_table`, print all of its tables before them.
+    With `every_table`, print all tables of the run before its answers.
     """
     from harness.report.sections import closing, write
     from harness.report.terminal import LINES, lines_of, printable

@@ -65,16 +65,19 @@ def tables(name: str) -> list[Table]:
 
 def results() -> str:
     """Return the index of the reference runs; each has a report with its tables and pictures."""
-    parts = [f"# Reference runs\n\n{COMMENT}\n"]
+    first = "Each suite has one committed run of its default size: its report, every run as CSV, and how it was made."
+    parts = [f"# Reference runs\n\n{COMMENT}\n\n{first}\n"]
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
-        published = f"\n\nPublished figures: {suite.citation}; {suite.conditions}." if suite.citation else ""
+        source = f"\n\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}."
+        published = source if suite.citation else ""
         parts.append(
-            f"## {path.name}: {suite.title}\n\n{markdown.conditions(run.environment)}\n\n"
+            f"## {path.name}: {suite.title}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
             f"[the whole report](../../results/reference/{path.name}/report.md), "
-            f"[every run as CSV](../../results/reference/{path.name}/runs.csv).{published}\n"
+            f"[every run as CSV](../../results/reference/{path.name}/runs.csv).\n\n"
+            f"{markdown.conditions(run.environment)}{published}\n"
         )
     return "\n".join(parts)
 

@@ -11,8 +11,8 @@ from harness.results import row
 from harness.settings import ROOT, Settings
 
 _INSTALLED = """\
-Where the lab is installed as a package, `datasets` and `results` are below the current folder, the suites are the
-package's own, and the state is in `~/.cache/dataframe-io-lab/state`."""
+If pip installed the lab, `datasets` and `results` are in the current folder. The suites are those of the package, and
+the state is in `~/.cache/dataframe-io-lab/state`."""
 
 
 def columns() -> str:

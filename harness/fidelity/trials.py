@@ -193,7 +193,7 @@ def _declared_to_hang(
 
 
 def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, process: _Process) -> Finding:
-    """Return the finding on a pair; a died or hung server is a finding, and is restarted for the next pair."""
+    """Return the finding on a pair. A server that died or hung is one too, and is restarted for the next pair."""
 
     def tried() -> Finding:
         worker = process.worker()

@@ -21,7 +21,7 @@ from harness.systems.system import System
 class Diagnosis:
     """One line of the doctor: the subject, whether it works, the finding, and the fix if it does not.
 
-    `well` is None where something optional is not there.
+    `well` is None if an optional part is missing.
     """
 
     subject: str

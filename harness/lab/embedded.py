@@ -251,7 +251,7 @@ class EmbeddedLab:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports on which no process listens now, all different."""
+    """Return different loopback ports on which no process listens now."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -37,9 +37,9 @@ _ADDRESSES: dict[str, Address] = {one.name: one for system in SYSTEMS.values() f
 
 @dataclass
 class Fronts:
-    """The fronts of a lab's addresses, by name; `lab` has their process.
+    """The ports in front of a lab that end TLS. `lab` runs their process.
 
-    A client connects to `before(...)`; `Tls.in_uri` tells it whether to use TLS.
+    A client connects to `before(...)`, and `Tls.in_uri` makes its address say whether to use TLS.
     """
 
     lab: EmbeddedLab

@@ -56,7 +56,7 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
                 under_way.perform(on_row)
         except KeyboardInterrupt:
             if not under_way.begun:
-                say(f"stopped before every transport had a run; --resume {under_way.track.run_id} goes on with it")
+                say(f"stopped before every transport had a run; continue with --resume {under_way.track.run_id}")
                 raise
             under_way.ended, stopped = "you stopped the race", True
         folder = under_way.track.folder

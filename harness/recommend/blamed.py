@@ -1,4 +1,4 @@
-"""The columns of the data that rule the most transports out, if no transport is left. Pure."""
+"""The columns that rule out the most transports, if no transport is left. Pure."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> 
     runs = f"{figure.runs} run{'s' if figure.runs != 1 else ''}"
     measured = f"{significant(figure.seconds)} s of {figure.rows:,} such rows, the median of {runs}"
     by = f"{PROJECT} {version(PROJECT)} on {machine(describe_machine())}"
-    made = f"The table is made where there is none. To undo: DROP TABLE {table}; rows added to a table of yours stay."
+    made = f"This creates the table if it is missing. To undo: DROP TABLE {table}. An older table keeps the added rows."
     lines = (
         f"Move {what} as {entry.id} does: {measured}, by {by}.",
         "",

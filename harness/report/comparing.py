@@ -82,8 +82,8 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
     refused = [fact for fact in differs if not fact.endswith(" of the lab")]  # whose code may be the question
     if refused and not anyway:
         raise LabError(
-            f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: how much of a ratio is due to that cannot be "
-            "told; --anyway compares them all the same, labelled"
+            f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: the ratios would not show which difference "
+            "causes them; --anyway compares them, with a label"
         )
     return Compared(names, *_lines(one.rows, other.rows), differs)
 

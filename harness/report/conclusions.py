@@ -236,7 +236,7 @@ def slope(runs: Mapping[float, Sequence[float]], spread: RunSpread, name: str) -
 
 
 def counted(rows: Iterable[Row]) -> list[Trips]:
-    """Return the round trips of every transport that ran over at least _FEWEST different ones without a limit."""
+    """Return the round trips of every transport that ran with at least _FEWEST values of rtt_ms and no rate limit."""
     curves: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         if row.ok and "rtt_ms" in row.parameters and row.parameters.get("mbit_per_s", "0") == "0":

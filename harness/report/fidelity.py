@@ -130,10 +130,11 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
         rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
     wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in deviations(findings)]
     parts = [
-        "# How hostile values fare",
-        f"{conditions}. Every detail: [fidelity.csv](fidelity.csv).",
-        table(("transport", "kinds that come through", "kinds that do not"), rows),
+        "# Which values does each transport keep?",
+        "One line a transport: the kinds of values that it keeps and loses. Details: [fidelity.csv](fidelity.csv).",
+        table(("transport", "kinds kept", "kinds lost"), rows),
         *(("Not as declared (`!`):\n", "\n".join(wrong)) if wrong else ("All as declared.",)),
+        f"{conditions}.",
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

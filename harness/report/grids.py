@@ -84,7 +84,7 @@ class OutcomeLine:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """A whole grid: the parameter that its columns are values of, those values, and its lines."""
+    """A whole grid: the parameter that varies by column, its values, and the lines."""
 
     parameter: str
     values: tuple[str, ...]

@@ -65,7 +65,7 @@ def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[Merged
         if differs and not anyway:
             raise LabError(
                 f"{run.name} and {first.name} differ in {'; '.join(differs)}: their figures are not "
-                "comparable; --anyway sets them side by side all the same, labelled"
+                "comparable; --anyway shows them side by side, with a label"
             )
         found.append(MergedRun(run.environment, summarise(run.rows, suite.published), differs))
     return found

@@ -79,7 +79,7 @@ class Row:
         "published: a row of a published benchmark; beyond: not in it; limit: a bound; control: another "
         "transport under a second id",
     )
-    published_row: str = _column(str, "description of the published row, empty where there is none")
+    published_row: str = _column(str, "description of the published row; empty without one")
     pinned: str = _column(str, "settings that the transport sets explicitly, or that decide what its time includes")
     dataset: str = _column(str, "name of the dataset")
     rows: int | None = _column(int, "rows of the data in this case", "rows")

@@ -177,7 +177,7 @@ def test_an_option_that_is_none_is_refused_with_the_choices(given: dict[str, Any
 @pytest.mark.parametrize(
     ("content", "given", "said"),
     [
-        (b"id,city\n1,K\xf6ln\n", {}, "line 2, column 2: byte 0xf6 is no UTF-8; .*--encoding cp1252"),
+        (b"id,city\n1,K\xf6ln\n", {}, "line 2, column 2: byte 0xf6 is not UTF-8; .*--encoding cp1252"),
         ("id,city\n1,a\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
         ("id,city\n1,\u20ac\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
         (b"id,city\n1,\xff\n", {"encoding": "ascii"}, "line 2: bytes that are no ascii; give another --encoding"),
@@ -191,7 +191,7 @@ def test_an_option_that_is_none_is_refused_with_the_choices(given: dict[str, Any
         (b"a,b\n1,2\n", {"encoding": "utf-16-le"}, "; give another --encoding or --separator"),
         (b'a,b\n1,"x" y\n', {}, "line 2, .* a quote in quotes must be doubled"),
         (b'a,b\n1,"x\n2,y\n', {}, "line 3, .* the last one closed"),
-        (b"a,b\n", {}, "no row comes after it"),
+        (b"a,b\n", {}, "no rows after the column names"),
         (
             b'a,b\n"x",1\n"y",',
             {},

@@ -22,6 +22,7 @@ from tests.typed import typed
 
 WRITE, READ = "postgres.psycopg.write_polars_copy_text_format", "clickhouse.urllib.read_polars_parquet"
 LOSES_NULLS = "clickhouse.urllib.read_polars_csv"
+BOUND = "machine.memory.copy_bytes"  # of no database, and part of a run without --only
 FRAME = pl.DataFrame({"id": [3, 1, 2], "secret name": ["Smith of Elm", None, "Jones"]})
 
 
@@ -46,14 +47,15 @@ def results(environment: dict[str, str]) -> Path:
 def test_a_run_moves_a_file_out_and_in_skips_transports_that_lose_a_value_and_goes_on_with_the_same_data(
     lab: Command, on_embedded_lab: dict[str, str], file: Path
 ) -> None:
-    done = succeeded(lab(*asked(file, WRITE, READ, LOSES_NULLS), "--key", "id", env=on_embedded_lab))
-    assert "\n2 runs of 2 transports, size default, 1 pass\n" in done.stdout
+    done = succeeded(lab(*asked(file, WRITE, READ, LOSES_NULLS, BOUND), "--key", "id", env=on_embedded_lab))
+    assert "\n3 runs of 3 transports, size default, 1 pass\n" in done.stdout
     assert f"skipped: {LOSES_NULLS}: changed: " in done.stdout
     folder = results(on_embedded_lab)
     rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}
     assert {name: row.status for name, row in rows.items()} == {
         WRITE: Status.OK,
         READ: Status.OK,
+        BOUND: Status.OK,
         LOSES_NULLS: Status.UNSUPPORTED,
     }
     assert '(column "secret name")' in rows[LOSES_NULLS].error
@@ -70,7 +72,7 @@ def test_a_run_moves_a_file_out_and_in_skips_transports_that_lose_a_value_and_go
     FRAME.head(2).write_parquet(other)
     assert "made in another environment" in refused(lab(*again, "--data", str(other), env=on_embedded_lab))
     succeeded(lab(*again, "--data", str(file), "--key", "id", env=on_embedded_lab))
-    assert len(runs_csv.load(folder / "runs.csv")) == 3
+    assert len(runs_csv.load(folder / "runs.csv")) == 4
 
 
 @pytest.fixture

@@ -128,8 +128,7 @@ def _require_no_zone(file: pq.ParquetFile, old: set[str]) -> None:
         zoned = any(getattr(part, "tz", None) for part in arrow_types.parts(field.type))
         if zoned and field.name.partition(".")[0] in old:
             raise LabError(
-                f'column "{field.name}": timestamps of INT96 with a time zone, which some readers take for none; '
-                "write them as INT64"
+                f'column "{field.name}": some readers ignore the time zone of INT96 timestamps; write them as INT64'
             )
 
 

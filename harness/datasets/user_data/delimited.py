@@ -42,7 +42,7 @@ def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cel
         table = _read(raw, dialect, where)
         require_all_bytes(table, raw, dialect, where)
     if not table.num_rows:
-        raise LabError(f"{where}: line 1 has names of columns, and no row comes after it")
+        raise LabError(f"{where}: no rows after the column names in line 1")
     return Cells(table, raw, dialect, where, tuple(_notes(table, raw, dialect, where)))
 
 

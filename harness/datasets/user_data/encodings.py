@@ -63,6 +63,6 @@ def _refuse_encoding(raw: bytes, where: str, options: Options) -> None:
         separator = options.separator or separator_of(raw[:of_line] or raw[:start], ",")
         column = len(next(csv.reader([before], delimiter=separator), [""]))
         raise LabError(
-            f"{where}, line {line}, column {column}: byte {raw[start]:#04x} is no UTF-8; say how the file is encoded, "
+            f"{where}, line {line}, column {column}: byte {raw[start]:#04x} is not UTF-8; say how the file is encoded, "
             "such as --encoding cp1252 or latin-1"
         ) from None

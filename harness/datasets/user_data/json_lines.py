@@ -25,10 +25,10 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
             frame = pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise LabError(f"{where}, line {line}: byte {raw[error.start]:#04x} is no UTF-8; write it as UTF-8") from None
+        raise LabError(f"{where}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; save it as UTF-8") from None
     except OF_POLARS as error:
         _require_json(raw, where)
-        raise LabError(f"{where}: JSON lines that cannot be read: {str(error).partition(chr(10))[0]}") from None
+        raise LabError(f"{where}: not valid JSON lines: {str(error).partition(chr(10))[0]}") from None
     lines = _lines(raw)
     if len(lines) != frame.height:
         raise LabError(f"{where}: {len(lines):,} lines with values and {frame.height:,} rows; write one object a line")

@@ -273,8 +273,8 @@ def servers_and_tables(
             for one in {name: one for (name, _), one in tables.items()}.values():
                 one.claim(system)
             claimed.append(system)
-        sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == user_data.NAME)
-        for system, rows in {system: rows for rows, system in sizes}.items():  # the largest number of rows per server
+        own = [(int(rows), system) for name, rows, system in of_systems if name == user_data.NAME and system in SYSTEMS]
+        for system, rows in {system: rows for rows, system in sorted(own)}.items():  # the largest number of rows
             tables[user_data.NAME, rows].require_held(system)
         # Compile or start the other services only for cases that can run; the rest have reported their reason.
         can_run = [case for case in request.cases if not _lacking(case, lab, servers, named)]

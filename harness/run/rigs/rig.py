@@ -40,11 +40,11 @@ class Stop(LabError):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The request for a run: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
+    """A request to run a plan on a rig in a lab.
 
-    `folder` is that of the run to complete. `say` announces slow steps. `traces` keeps the cores that runs use over
-    time. `user_data` are the user's own data, if any. `ready` is called once the servers accepted the data, before
-    anything is left behind.
+    `run_id` names the run. To complete an earlier run, `folder` is its folder. `say` announces slow steps. With
+    `traces` the run records how many cores it keeps busy. `user_data` is the user's own data, if any. `ready` is called
+    once, when the servers have accepted the data and no file is left behind yet.
     """
 
     settings: Settings

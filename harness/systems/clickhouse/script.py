@@ -4,7 +4,7 @@ VARIABLE, PACKAGES = "LAB_CLICKHOUSE_HTTP_URL", ()
 BY_ARROW_WIRE: dict[str, str] = {}
 CREATE_TABLE = '''\
 def create_table():
-    """Create the table where there is none."""
+    """Create the table if it is missing."""
     import http.client
     from urllib.parse import unquote, urlsplit
 

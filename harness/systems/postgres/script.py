@@ -5,7 +5,7 @@ VARIABLE, PACKAGES = "LAB_POSTGRES_URI", ("psycopg",)
 BY_ARROW_WIRE = {"psycopg": "", "arrow-wire": "arrow-wire[postgres]"}
 CREATE_TABLE = '''\
 def create_table():
-    """Create the table where there is none."""
+    """Create the table if it is missing."""
     import psycopg
 
     with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:

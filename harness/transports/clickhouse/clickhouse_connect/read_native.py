@@ -14,7 +14,7 @@ def _objects(values):
 
 def _named(array):
     if array.dtype.names is None:
-        raise Unsupported("columns of one and the same type, or no rows at all, come from query_np without names")
+        raise Unsupported("query_np returns no column names if all columns have one type, or if there are no rows")
     return array
 
 

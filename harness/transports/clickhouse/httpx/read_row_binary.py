@@ -142,9 +142,9 @@ def read_polars_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for polars.
 
     The decoder passes over every row twice: first it finds the values, then it copies them into columns. The format has
-    no end mark, so only HTTP shows that the answer is complete. numba compiles the decoder at the first call. Supports
-    numbers, dates, String, UUID, Nullable and LowCardinality; other types are refused. A UUID arrives as 16 bytes
-    (Binary).
+    no end mark, so only HTTP shows that the answer is complete. numba compiles the decoder at the first call. It
+    supports numbers, dates, String, UUID, Nullable and LowCardinality, and refuses other types. A UUID arrives as 16
+    bytes (Binary).
     """
     import polars as pl
 
