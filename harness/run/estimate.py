@@ -19,8 +19,8 @@ _PAUSE = 120  # seconds: a longer gap between two rows is a pause of a run that 
 _KNOWN = 0.5  # share of a run's transports that an earlier run must have
 _DOUBT = 20.0  # seconds of runs after which half of a deviation is believed
 _LEAST = 0.01  # minimum seconds of a run
-# A write into a table with rows takes longer by this many times the server's own statement over those rows. They are
-# loaded and vacuumed before, the index cannot be rebuilt, and they are removed. From 11 pairs of runs on a busy machine.
+# A write into a table with rows takes longer by this many times the server's own statement over those rows: they are
+# loaded and vacuumed, the index cannot be rebuilt, and they are removed. From 11 pairs of runs on a busy machine.
 _LOADS = 4.0
 
 Key = tuple[str, str, str, int]  # identifies a run

@@ -59,7 +59,10 @@ BOUND = row("postgres.asyncpg.write_insert_select", 1000, -1, 0.3)
         # a table with nearly as many rows is the nearest, and only the others are added
         (
             [BOUND, *TWO, row(WRITE, 1000, 3, 0.5, rows_before="1000"), row(READ, 1000, 8, 0.1)],
-            case(WRITE, 1000, **FULL), 1, 90, 5 + 4 * 0.3,
+            case(WRITE, 1000, **FULL),
+            1,
+            90,
+            5 + 4 * 0.3,
         ),
         # a case that never ran takes as long as the median case
         ([row(WRITE, 1000, 3 * number, 0.5) for number in range(3)], case(READ, 1000), 1, 90, 3),
