@@ -17,7 +17,7 @@ from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say
-from harness.model import LabError
+from harness.model import LabError, printable
 from harness.recommend import direction, require_known, transports
 from harness.recommend.budget import BUDGET, require_possible
 from harness.systems import SYSTEMS
@@ -112,6 +112,7 @@ def recommend(
         budget=budget,
         started=started,
         max_memory=most_memory,
+        source=printable(data.name) if data and names and str(data) != "-" else "",
     )
     asked = asking.checked(chosen, asked, resume)
     try:
@@ -196,7 +197,7 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
     """Print a recommendation on one screen: the answer, its table, notes, and the last lines."""
     from harness.report.terminal import LINES, lines_of, recommended
 
-    last = [f"Code: lab show {found.taken.transport}", *last]
+    last = [f"Code: {command_line()} show {found.taken.transport}", *last]
     ending = recommended(found, console.width, LINES - lines_of(last, console.width) - 1)
     end(console, ending, "", *last)
 

@@ -190,11 +190,15 @@ def _expected(plan: "Plan", judge: "Judge | None") -> float | None:
 def _intention(plan: "Plan", judge: "Judge | None", expected: float | None) -> str:
     """Print at once, before any server starts, the plan of a run and the time of the last such run."""
     from harness.run import estimate
+    from harness.run.plan import cases
 
     first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
     if judge is None or expected is None:
         return f"{first}; no run that has ended tells how long that takes: the first rows do"
-    return f"{first}; {estimate.in_words(expected)}, {judge.whose}"
+    of_each = cases(plan, registry.select)
+    scaled = estimate.scaled(of_each, judge.run.rows)
+    lacking = f"; it did not have {scaled} of the {len(of_each)} cases: from similar ones" if scaled else ""
+    return f"{first}; {estimate.in_words(expected)}, {judge.whose}{lacking}"
 
 
 def _passes(plan: "Plan") -> str:

@@ -88,6 +88,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         budget=asked.budget,
         left_behind=_left_behind(race, exact),
         compared=data.compared,
+        source=asked.source,
+        server=racing.track.server,
     )
 
 

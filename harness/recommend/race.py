@@ -32,7 +32,7 @@ PASSES = {10_000: 2, 100_000: 2}
 # The cost that a pass on a slice may have after the first, as a share of the next stage's pass and of the time left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; only undecided transports get more than 7
-PLANNED = 11  # passes that the budget must cover: those that finalists do not need go to undecided transports
+PLANNED = 8  # passes that the budget must cover: those that finalists do not need go to undecided transports
 DECIDED = 1.05  # a race is decided if no other transport can be faster than the winner by more than this factor
 # The spread of a whole run of matrix (docs/explanation/the-race.md), for a race with too few runs to estimate its own.
 # ENOUGH are degrees of freedom.

@@ -47,7 +47,7 @@ class Track:
     """The track of a race: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
     It is real engines, or recorded runs with their own clock (benchmarks/races.py). `done` are earlier rows. `alone`
-    returns the columns that each of some transports fails at when they are alone.
+    returns the columns that each of some transports fails at when they are alone. `server` is the database's version.
     """
 
     run_id: str
@@ -57,6 +57,7 @@ class Track:
     done: Sequence[Row] = ()
     now: Callable[[], float] = time.monotonic
     alone: Callable[[Sequence[Transport], Sequence[str]], dict[str, set[str]]] = lambda entries, columns: {}
+    server: str = ""
 
 
 @dataclass
@@ -262,7 +263,10 @@ def _track(suite_run: SuiteRun, asked: Asked) -> Track:
     def alone(entries: Sequence[Transport], columns: Sequence[str]) -> dict[str, set[str]]:
         return failing(rig, asked.data, entries, columns, suite_run.deadline)  # type: ignore[arg-type]
 
-    return Track(suite_run.request.run_id, rig.lab_name, suite_run.folder, perform, suite_run.done, alone=alone)
+    server = rig.servers[asked.system].version  # type: ignore[attr-defined]
+    return Track(
+        suite_run.request.run_id, rig.lab_name, suite_run.folder, perform, suite_run.done, alone=alone, server=server
+    )
 
 
 def deadline(asked: Asked) -> float:

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from harness.model import Fate, LabError, Operation, Status
 from harness.report import answers, markdown
 from harness.report.answers import NO_DIFFERENCE, Dot, Lane
-from harness.report.figures import legend, marked, megabytes, route, short_name, significant
+from harness.report.figures import TITLES, legend, marked, megabytes, numbered, route, short_name, significant
 from harness.report.intervals import leaves_out_one
 from harness.report.summary import EXACT
 from harness.report.table import Table
@@ -28,6 +28,24 @@ SHORT_WITHIN = 2.0  # the transport with the least code may take this many times
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
 _MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
 _MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
+# The kinds of values that the screen names if the data have them.
+_KINDS = {
+    "nulls": "nulls",
+    "empty_text": "empty strings",
+    "backslash_n": r"\N",
+    "null_words": "words like NULL",
+    "quotes": "quotes",
+    "comma": "commas",
+    "tab": "tabs",
+    "newline": "newlines",
+    "backslash": "backslashes",
+    "unicode": "4-byte UTF-8",
+    "nan": "NaN",
+    "infinity": "infinity",
+    "decimals": "decimals",
+    "timestamps_tz": "time zones",
+    "arrays": "arrays",
+}
 
 
 @dataclass(frozen=True)
@@ -94,7 +112,8 @@ class Recommendation:
     columns. `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the
     budget left behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their
     passes, and is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much
-    of the data was compared before the race, and how; empty for a polars frame, which is its own source.
+    of the data was compared before the race, and how; empty for a polars frame, which is its own source. `source` is
+    the name of its file, if it has one, and `server` is the version of the database.
     """
 
     system: str
@@ -119,6 +138,8 @@ class Recommendation:
     budget: float
     left_behind: tuple[str, ...] = ()
     compared: str = ""
+    source: str = ""
+    server: str = ""
 
     @property
     def taken(self) -> Figure:
@@ -184,8 +205,11 @@ def kept(folder: Path) -> tuple[Recommendation | None, str]:
 
 
 def title(found: Recommendation) -> str:
-    """Describe the request: its direction, its size, and the lab."""
-    return f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}"
+    """Describe the request: its direction with the server, the file, and its size."""
+    system = TITLES[found.system]
+    ends = route(found).replace(system, f"{' '.join(filter(None, (system, found.server)))} ({found.lab})")
+    size = f"{found.rows:,} rows × {len(found.columns)} columns"
+    return f"{ends}: {', '.join(filter(None, (found.source, size)))}"
 
 
 def screen(found: Recommendation) -> Table:
@@ -308,7 +332,7 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.fastest.values != EXACT:
         yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
     else:
-        yield f"Checked: all {found.rows:,} rows arrived identical in every run.{_would_change(found)}"
+        yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{_would_change(found)}"
     if said := legend(one.lossy for one in _shown(found)):
         yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
@@ -316,16 +340,20 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         names = ", ".join(map(short_name, ties[:_MOST_NAMES]))
         yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}{more}."
     if many := len(found.left_behind):
-        it = "it" if many == 1 else "they"
         yield (
-            f"{_many(many)} not timed on all rows (the race used {found.seconds:.0f} of {found.budget:.0f} s); {it} "
-            f"could be as fast. A larger --budget times {'it' if many == 1 else 'them'}."
+            f"Not fully timed: {numbered(many, 'transport')}, maybe as fast (the race used {found.seconds:.0f} of "
+            f"{found.budget:.0f} s; rerun with --budget {2 * found.budget:.0f})."
         )
 
 
 def _shown(found: Recommendation) -> list[Figure]:
     every = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
     return [one for one in every if one]
+
+
+def _kinds(found: Recommendation) -> str:
+    named = [said for kind, said in _KINDS.items() if kind in found.values]
+    return f" ({', '.join(named)} found in your data)" if named else ""
 
 
 def _would_change(found: Recommendation) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from harness.machine.calibration import Rates, slower
-from harness.model import Case, Run
+from harness.model import Case, Operation, Origin, Run, Value
 from harness.results.environment import made_on
 from harness.results.folder import Facts, StoredRun
 from harness.results.row import Row
@@ -19,6 +19,9 @@ _PAUSE = 120  # seconds: a longer gap between two rows is a pause of a run that 
 _KNOWN = 0.5  # share of a run's transports that an earlier run must have
 _DOUBT = 20.0  # seconds of runs after which half of a deviation is believed
 _LEAST = 0.01  # minimum seconds of a run
+# A write into a table with rows takes longer by this many times the server's own statement over those rows: they are
+# loaded and vacuumed, the index cannot be rebuilt, and they are removed. From 11 pairs of runs on a busy machine.
+_LOADS = 4.0
 
 Key = tuple[str, str, str, int]  # identifies a run
 
@@ -113,10 +116,16 @@ def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_lim
 
     `earlier` are rows of one run in the order of runs.csv. A run's time lasts until the next run's start, including its
     worker and verification. For a case with another number of rows, only the call itself is scaled, up to the time
-    limit in seconds.
+    limit in seconds. The rows that a table has before a write are loaded as the server's bound would.
     """
     of_each = _of_each(cases, earlier, time_limit)
     return None if of_each is None else passes * sum(of_each)
+
+
+def scaled(cases: Sequence[Case], earlier: Sequence[Row]) -> int:
+    """Return the number of cases that the earlier rows do not have: other cases give their time."""
+    timed = {(row.transport, row.label) for row, _ in _timed(earlier)}
+    return sum((case.transport.id, case.label) not in timed for case in cases)
 
 
 def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -> list[float] | None:
@@ -127,14 +136,14 @@ def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -
     for row, taken in timed:
         by_case[row.transport, row.label].append(taken)
         by_transport[row.transport].append((row, taken))
-    usual = median(taken for _, taken in timed)
+    usual, loading = median(taken for _, taken in timed), _loading(earlier)
 
     def of_one(case: Case) -> float:
         if same := by_case.get((case.transport.id, case.label)):
             return mean(same)
         others = by_transport.get(case.transport.id, [])
-        scaled = sorted((_distance(case, row), _scaled(case, row, taken, time_limit)) for row, taken in others)
-        nearest = [expected for distance, expected in scaled if distance == scaled[0][0]]
+        found = sorted((_distance(case, row), _scaled(case, row, taken, time_limit, loading)) for row, taken in others)
+        nearest = [expected for distance, expected in found if distance == found[0][0]]
         return mean(nearest) if nearest else usual
 
     return [of_one(case) for case in cases]
@@ -146,17 +155,36 @@ def _timed(rows: Sequence[Row]) -> list[tuple[Row, float]]:
     return [(row, gap) for row, gap in zip(rows, gaps, strict=False) if 0 <= gap < _PAUSE + (row.seconds or 0)]
 
 
+def _loading(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the seconds a row of each server's slowest bound of a write: that of rows in no order."""
+    of_each = defaultdict(list)
+    for row in rows:
+        if row.origin == Origin.LIMIT and row.operation == Operation.WRITE and row.seconds and row.rows:
+            of_each[row.system, row.transport].append(row.seconds / row.rows)
+    slowest: dict[str, float] = defaultdict(float)
+    for (system, _), seconds in of_each.items():
+        slowest[system] = max(slowest[system], median(seconds))
+    return slowest
+
+
 def _distance(case: Case, row: Row) -> float:
-    """The distance of a row from the case in number of rows: the logarithm of their ratio, 0 without rows."""
+    """The distance of a row from the case in numbers of rows: the logarithms of their ratios, 0 without rows."""
     rows = case.parameters.get("rows")
-    return abs(math.log(int(rows) / row.rows)) if rows and row.rows else 0.0
+    of_table = abs(math.log((1 + _before(case.parameters)) / (1 + _before(row.parameters))))
+    return of_table + (abs(math.log(int(rows) / row.rows)) if rows and row.rows else 0.0)
 
 
-def _scaled(case: Case, row: Row, taken: float, time_limit: float) -> float:
+def _before(parameters: Mapping[str, Value]) -> int:
+    return int(parameters.get("rows_before", 0))
+
+
+def _scaled(case: Case, row: Row, taken: float, time_limit: float, loading: Mapping[str, float]) -> float:
     call, rows = row.seconds, case.parameters.get("rows")
     if not (call and rows and row.rows):
         return taken
-    return max(taken - call, 0) + min(call * int(rows) / row.rows, time_limit)
+    more = max(_before(case.parameters) - _before(row.parameters), 0)
+    loads = _LOADS * more * loading.get(row.system, call / row.rows)
+    return max(taken - call, 0) + min(call * int(rows) / row.rows, time_limit) + loads
 
 
 def in_words(expected: float) -> str:

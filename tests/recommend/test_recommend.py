@@ -65,7 +65,9 @@ def test_the_screen_names_the_fastest_and_the_next(raced: Raced) -> None:
     screen = raced.done.stdout
     for choice in ("Take ", "pip install", "fastest", "from PyPI", "least code", "default", "server alone"):
         assert choice in screen
-    assert "polars to Postgres: 600 rows of 10 columns, lab external" in screen
+    assert re.search(
+        r"^polars to Postgres \S+ \(external\): orders\.parquet, 600 rows × 10 columns$", screen, re.MULTILINE
+    )
     assert re.search(r"^lab: external \(.*\); (.* and )?600 rows of your data$", screen, re.MULTILINE)
     assert f"Script: {raced.script} (" in screen
     assert re.search(r"\| asyncpg \w+ \| [\d.]+ s \|", screen)
@@ -160,10 +162,10 @@ def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced
     assert found is not None
     assert done.returncode == 0, done.stderr
     for text in (done.stdout, (raced.results / "report.md").read_text(), (raced.results / "report.html").read_text()):
-        assert "polars to Postgres: 600 rows of 10 columns" in text
+        assert "(external): orders.parquet, 600 rows × 10 columns" in text
         assert found.fastest.transport in text
     lines = (raced.results / "report.md").read_text().splitlines()
-    assert lines[0].startswith("# polars to Postgres: 600 rows of 10 columns")
+    assert re.match(r"# polars to Postgres \S+ \(external\): orders\.parquet, 600 rows × 10 columns", lines[0])
     assert lines[2] == "![How long each direction takes](pictures/directions.svg)"
     assert not any("\\`" in line or line.startswith("Published figures") for line in lines)
     assert found.compared == "every value, with a second reading"

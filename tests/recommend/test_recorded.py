@@ -14,6 +14,7 @@ from harness.report import recommendation as results
 from harness.report.summary import EXACT
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
+RACED_WITHIN = 180.0  # seconds: the budget of the real races that are kept
 FOLDERS = sorted(path for path in RECORDED.iterdir() if path.is_dir())
 
 
@@ -43,7 +44,7 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
         if rows == record.rows and all(row.fidelity == EXACT for row in runs)
     }
     assert (found["rows"], found["ended"]) == (record.rows, "")
-    assert found["seconds"] < BUDGET
+    assert found["seconds"] < RACED_WITHIN
     assert found["fastest"]["runs"] >= LAST_PASSES
     assert of_all_rows[found["fastest"]["transport"]] <= 1.1 * min(of_all_rows.values())
 
@@ -56,8 +57,8 @@ def test_the_screen_names_the_transports_that_the_budget_left_behind_and_that_no
     assert found.ended == ""
     assert len(found.left_behind) > 3
     assert found.left_behind[0] not in {found.fastest.transport, *found.ties, *ended.racing.race.contenders}
-    told = [line for line in results.sentences(found) if "not timed on all rows" in line]
-    assert told[0].startswith(f"{len(found.left_behind)} transports are")
+    told = [line for line in results.sentences(found) if line.startswith("Not fully timed: ")]
+    assert told[0].startswith(f"Not fully timed: {len(found.left_behind)} transports, maybe as fast (the race used ")
     assert ended.seconds > 45  # of 60: the race spends the budget before it reports an unknown result
 
 

@@ -118,6 +118,21 @@ def test_the_first_sentences_say_what_to_take_from_where_how_fast_and_what_the_f
     ]
 
 
+def test_the_title_names_the_file_its_size_and_the_server_of_either_end() -> None:
+    found = replace(FOUND, source="orders.parquet", server="18.4")
+    assert recommendation.title(found) == "polars to Postgres 18.4 (embedded): orders.parquet, 1,000 rows × 2 columns"
+    read = replace(FOUND, operation="read")  # of a query, by an older lab
+    assert recommendation.title(read) == "Postgres (embedded) to polars: 1,000 rows × 2 columns"
+
+
+def test_the_kinds_of_values_in_the_data_are_named_where_they_are_said_to_arrive() -> None:
+    values = {"nulls": ("a",), "null_text": ("a",), "backslash_n": ("a",), "newline": ("b",), "decimals": ("c",)}
+    assert (
+        r"Checked: all 1,000 rows arrived identical in every run (nulls, \N, newlines, decimals found in your data)."
+    ) in said(values=values)
+    assert "Checked: all 1,000 rows arrived identical in every run." in said()
+
+
 def test_where_the_fastest_is_from_pypi_nothing_else_is_offered() -> None:
     assert opened(fastest=PGPQ) == opened()[:2]
 
@@ -203,8 +218,7 @@ def test_marks_are_explained_where_a_row_has_one() -> None:
 
 def test_what_the_budget_did_not_do_for_is_counted_with_how_much_of_it_was_used() -> None:
     assert said(left_behind=("postgres.a.b", "postgres.a.c"))[-1] == (
-        "2 transports are not timed on all rows (the race used 60 of 180 s); they could be as fast. "
-        "A larger --budget times them."
+        "Not fully timed: 2 transports, maybe as fast (the race used 60 of 180 s; rerun with --budget 360)."
     )
 
 

@@ -15,7 +15,7 @@ from harness.model import Case, Run, Status
 from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.folder import StoredRun
-from harness.results.row import Row
+from harness.results.row import OF_TRANSPORT, Row
 from harness.run import estimate, progress
 from harness.run.estimate import Pace
 from tests.commands import succeeded
@@ -24,17 +24,22 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 WRITE, READ = "postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_copy_text"
 
 
-def case(transport, rows):
-    return Case(registry.one(transport), "matrix", "analytics_metrics", {"rows": rows})
+def case(transport, rows, **more):
+    return Case(registry.one(transport), "matrix", "analytics_metrics", {"rows": rows, **more})
 
 
-def row(transport, rows, started, seconds):
+def row(transport, rows, started, seconds, **more):
     at = (START + timedelta(seconds=started)).isoformat()
-    status, label = Status.OK if seconds else Status.ERROR, {"rows": str(rows)}
-    return Row(transport=transport, parameters=label, rows=rows, seconds=seconds, started_at=at, status=status)
+    status, label = Status.OK if seconds else Status.ERROR, {"rows": str(rows), **more}
+    of_transport = {name: getattr(registry.one(transport), name) for name in OF_TRANSPORT}
+    return Row(
+        transport=transport, parameters=label, rows=rows, seconds=seconds, started_at=at, status=status, **of_transport
+    )
 
 
 TWO = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
+FULL = {"rows_before": 2000}
+BOUND = row("postgres.asyncpg.write_insert_select", 1000, -1, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,18 @@ TWO = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
         ([row(WRITE, 1, 0, 0.5), row(WRITE, 1000, 1, 0.5), row(READ, 1000, 3, 0.1)], case(WRITE, 10_000), 1, 90, 6.5),
         # no call takes longer than its time limit
         (TWO, case(WRITE, 10_000_000), 1, 60, 1.5 + 60),
+        # a table with rows is loaded before, as the server's own statement loads as many, four times
+        ([BOUND, *TWO], case(WRITE, 1000, **FULL), 3, 90, 3 * (2 + 4 * 0.6)),
+        # without that bound, as the transport itself loads them
+        (TWO, case(WRITE, 1000, **FULL), 1, 90, 2 + 4 * 1.0),
+        # a table with nearly as many rows is the nearest, and only the others are added
+        (
+            [BOUND, *TWO, row(WRITE, 1000, 3, 0.5, rows_before="1000"), row(READ, 1000, 8, 0.1)],
+            case(WRITE, 1000, **FULL),
+            1,
+            90,
+            5 + 4 * 0.3,
+        ),
         # a case that never ran takes as long as the median case
         ([row(WRITE, 1000, 3 * number, 0.5) for number in range(3)], case(READ, 1000), 1, 90, 3),
         # a night between two rows is not measured time
@@ -58,6 +75,10 @@ TWO = [row(WRITE, 1000, 0, 0.5), row(READ, 1000, 2, 0.1)]
 )
 def test_earlier_runs_tell_how_long_a_case_takes(earlier, one, passes, limit, expected):
     assert estimate.seconds([one], passes, earlier, limit) == (expected and pytest.approx(expected))
+
+
+def test_the_cases_that_the_earlier_run_did_not_have_are_counted():
+    assert estimate.scaled([case(WRITE, 1000), case(WRITE, 1000, **FULL), case(WRITE, 10)], [BOUND, *TWO]) == 2
 
 
 @pytest.mark.parametrize(
