@@ -14,9 +14,8 @@ from tests.waiting import until
 @pytest.mark.parametrize(
     "query", ["SELECT sum(sipHash64(number)) FROM numbers(1000000000000)", "SELECT number FROM system.numbers"]
 )
-def test_cancel_stops_a_running_select(gateway, query):
+def test_cancel_stops_a_running_select(gateway, client, query):
     marker = f"cancelled {uuid.uuid4()}"
-    client = gateway.native()
     client.connection.force_connect()
     client.connection.send_query(f"/* {marker} */ {query}")
     client.connection.send_external_tables(None)
@@ -26,7 +25,6 @@ def test_cancel_stops_a_running_select(gateway, query):
         assert packet.type != 2
     assert client.execute("SELECT 1") == [(1,)]
     until(lambda: not gateway.running(marker))
-    client.disconnect()
 
 
 @pytest.mark.parametrize(
