@@ -7,7 +7,7 @@ cannot read, and chunked packets.
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .blocks import BLOCK_INFO, Block, read_block
 from .codecs import compress_frames, read_frame
@@ -63,21 +63,16 @@ _MAX_SETTING_BYTES = 1 << 20
 class Hello:
     """The client's greeting."""
 
-    client: str
     revision: int
     database: str
     user: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Hello(client={self.client!r}, user={self.user!r})"
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryHead:
     """The part of a Query packet before the query's text."""
 
-    query_id: str
     initial: bool  # a client's own query, not one that another server sends for its client (remote())
     settings: dict[str, str]
     important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked as important
@@ -93,10 +88,10 @@ def read_hello(reader: Reader) -> Hello | None:
     if packet != CLIENT_HELLO:
         raise ProtocolError("the connection does not begin with a ClickHouse native handshake")
     limit = MAX_HANDSHAKE_TEXT_BYTES
-    client = reader.text(limit)
+    reader.text(limit)  # the client's name
     reader.varint(), reader.varint()
     revision = reader.varint()
-    return Hello(client, revision, reader.text(limit), reader.text(limit), reader.text(limit))
+    return Hello(revision, reader.text(limit), reader.text(limit), reader.text(limit))
 
 
 def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bool]) -> QueryHead:
@@ -104,7 +99,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
 
     ``is_number`` says whether a setting is a number: old revisions send it as one.
     """
-    query_id = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+    reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # the query's id
     if origin := reader.byte():  # 0 means that no client info follows
         _skip_client_info(reader, revision)
     important: set[str] = set()
@@ -119,7 +114,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     reader.varint()  # the processing stage: always complete
     compressed = bool(reader.varint())
-    return QueryHead(query_id, origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
+    return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
 
 def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:
