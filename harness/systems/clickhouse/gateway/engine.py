@@ -11,7 +11,7 @@ from pathlib import Path
 import chdb
 
 from .blocks import BlockColumn
-from .errors import BAD_ARGUMENTS, CANNOT_OPEN_FILE, ClickHouseError, from_engine, refusal
+from .errors import ClickHouseError, Code, from_engine, refusal
 from .session import Session, quote_name
 
 # With these, the engine lets its user see users, roles and policies.
@@ -34,7 +34,7 @@ class Engine:
         path = str(folder.resolve())
         if "?" in path or "&" in path:
             raise refusal(
-                BAD_ARGUMENTS, f"data path {path!r}: chdb reads '?' and '&' as options; choose a path without them"
+                Code.BAD_ARGUMENTS, f"data path {path!r}: chdb reads '?' and '&' as options; choose a path without them"
             )
         users = folder.resolve() / "users.xml"
         users.write_text(_USERS, encoding="utf-8")
@@ -91,4 +91,4 @@ def _check_unused(folder: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that ClickHouse's StatusFile.cpp takes
         except BlockingIOError:
             text = f"data path {folder} is in use by another process: stop it, or choose another path"
-            raise refusal(CANNOT_OPEN_FILE, text) from None
+            raise refusal(Code.CANNOT_OPEN_FILE, text) from None

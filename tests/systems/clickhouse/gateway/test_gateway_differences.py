@@ -3,14 +3,12 @@
 ``lab docs`` writes these docstrings into the gateway's own, in this order.
 """
 
-import io
 import json
 import socket
 import struct
 import time
 
 import lz4.frame
-import pyarrow.parquet
 import pytest
 from clickhouse_cityhash.cityhash import CityHash128
 from clickhouse_driver.errors import ServerException
@@ -114,14 +112,6 @@ def test_a_failing_result_loses_the_blocks_that_wait_to_be_sent(gateway):
         answer = b"".join(iter(lambda: connection.recv(1 << 20), b""))
     assert b"FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" in answer
     assert answer.count(b"x\t0\n") < 2 * 65_409
-
-
-def test_parquet_holds_several_row_groups(gateway):
-    """Parquet holds several row groups of ``output_format_parquet_row_group_size`` rows."""
-    body = gateway.query(
-        "SELECT number FROM numbers(200000) FORMAT Parquet", output_format_parquet_row_group_size=65_536
-    )
-    assert pyarrow.parquet.ParquetFile(io.BytesIO(body)).num_row_groups > 1
 
 
 def test_a_query_that_needs_a_scalar_of_its_client_fails(gateway):
