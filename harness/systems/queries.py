@@ -1,7 +1,6 @@
 """Strip the end of a user's query so that it can be embedded in another one.
 
-The tokenizer of sqlglot finds the same ends, but the lab has no other use for that package, and importing it takes
-0.4 s.
+The tokenizer of sqlglot could find it, but the lab has no other use for that package, and importing it takes 0.4 s.
 """
 
 from __future__ import annotations

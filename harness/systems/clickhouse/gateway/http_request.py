@@ -1,7 +1,7 @@
 """Parse an HTTP request: credentials, parameters, settings and the body as a stream.
 
-The standard library parses the head. The framing of the body is parsed here: h11 cannot splice, and took 7.4 ms of CPU
-for a body of 12.3 MB instead of 1.5 ms (in chunks 9.0 instead of 6.0 ms), and 28 instead of 32 µs for a head.
+The standard library parses the head, and this module the framing of the body. h11 cannot splice: a body of 12.3 MB took
+7.4 ms of CPU with it instead of 1.5 (chunked: 9.0 instead of 6.0). A head took 28 µs with it instead of 32.
 """
 
 import base64

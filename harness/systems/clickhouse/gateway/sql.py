@@ -1,7 +1,7 @@
 """SQL heads: a statement's type, the format it names, and where an INSERT's inline data begins.
 
 Everything here is pure and works on bytes. No function reads past the head of an INSERT: its payload may be hundreds of
-megabytes of arbitrary bytes. The tokenizer of sqlglot reads all of a text: an INSERT with a megabyte of inline data
+megabytes of arbitrary bytes. The tokenizer of sqlglot reads all of a text. With it, an INSERT with a megabyte of data
 took 1.1 s of CPU instead of 0.06 ms, and a SELECT 0.12 ms instead of 0.04.
 """
 
