@@ -144,7 +144,7 @@ class Reference:
 
     def greet(self) -> None:
         """Check that the server answers. Raises NoAnswer or LabError if it does not."""
-        self.ask(self._client.greet, seconds=GREETING_SECONDS)
+        self.ask(self._client.say, "SELECT 1", seconds=GREETING_SECONDS)
 
     def close(self) -> None:
         """Close the connection; a server that hangs or is gone does not delay this."""

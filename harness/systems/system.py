@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.systems.change_protocol import ConcurrentChanges
     from harness.systems.settings_of_server import SettingsOfServer
 
+_Members = TypeVar("_Members")
 # Optional modules of a database package -> the features that the lab lacks without them.
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
@@ -33,6 +34,16 @@ OPTIONAL = {
     "concurrent_changes": "without it no worker is killed and no table changed while a transport is at work",
     "installed": "without it the embedded lab starts its own server alone",
 }
+
+
+class _Module(Generic[_Members]):
+    """A module of a database's package, imported on first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, system: System, owner: type) -> _Members:
+        return cast(_Members, system._module(self._name))
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,9 @@ class System:
     expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
     embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
     `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query.
-    `held_back` are modules of clients that need an older version of a package than other clients. The properties import
-    the package's modules on first use, so code that needs only the description loads no client. Those of OPTIONAL raise
-    LabError if the package has no such module.
+    `held_back` are modules of clients that need an older version of a package than other clients. Its modules
+    are imported on first use, so code that needs only the description loads no client. Those of OPTIONAL raise LabError
+    if the package has no such module.
     """
 
     name: str
@@ -82,6 +93,17 @@ class System:
     keys_in_environment: bool = False
     held_back: tuple[str, ...] = ()
 
+    client: ClassVar[_Module[Client]] = _Module()  # the reference client
+    session: ClassVar[_Module[QuerySession]] = _Module()  # a user's own session, for their query
+    folder: ClassVar[_Module[Folder]] = _Module()  # the check of a shared folder, for a system that `shares_folder`
+    tables: ClassVar[_Module[TableDefinitions]] = _Module()  # the SQL types and tables of datasets
+    hostile: ClassVar[_Module[Hostile]] = _Module()  # the hostile values that it stores differently or not at all
+    script: ClassVar[_Module[Script]] = _Module()  # parts of a program for one table, next to its transport
+    sums: ClassVar[_Module[SumsOfTables]] = _Module()  # sums of a table that the server computes
+    settings: ClassVar[_Module[SettingsOfServer]] = _Module()  # server settings that are parameters of cases
+    concurrent_changes: ClassVar[_Module[ConcurrentChanges]] = _Module()  # changes while a transport works
+    installed: ClassVar[_Module[Installed]] = _Module()  # servers that the user has installed
+
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Names of the addresses; a lab has this database if it has all of them."""
@@ -92,51 +114,6 @@ class System:
         return {urlsplit(endpoints[address.name]).port or address.port for address in self.addresses}
 
     @property
-    def client(self) -> Client:
-        """The reference client."""
-        return cast(Client, self._module("client"))
-
-    @property
-    def session(self) -> QuerySession:
-        """A user's own session, for their query."""
-        return cast(QuerySession, self._module("session"))
-
-    @property
-    def folder(self) -> Folder:
-        """The check of a shared folder, for a system that `shares_folder`."""
-        return cast(Folder, self._module("folder"))
-
-    @property
-    def tables(self) -> TableDefinitions:
-        """The SQL types and tables of datasets."""
-        return cast(TableDefinitions, self._module("tables"))
-
-    @property
-    def hostile(self) -> Hostile:
-        """The hostile values that it stores differently or not at all."""
-        return cast(Hostile, self._module("hostile"))
-
-    @property
-    def script(self) -> Script:
-        """Parts of a program for one table, next to its transport."""
-        return cast(Script, self._module("script"))
-
-    @property
-    def sums(self) -> SumsOfTables:
-        """Sums of a table that the server computes."""
-        return cast(SumsOfTables, self._module("sums"))
-
-    @property
-    def settings(self) -> SettingsOfServer:
-        """Server settings that are parameters of cases."""
-        return cast("SettingsOfServer", self._module("settings"))
-
-    @property
-    def concurrent_changes(self) -> ConcurrentChanges:
-        """Changes to a table while a transport works on it."""
-        return cast("ConcurrentChanges", self._module("concurrent_changes"))
-
-    @property
     def sql(self) -> Sql:
         """How to quote names and strings in its SQL, as its transports do."""
         return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
@@ -145,11 +122,6 @@ class System:
     def service(self) -> Service | Files:
         """The server that the embedded lab starts, or the files it keeps if the database has no server."""
         return cast("Service | Files", self._module("service").SERVICE)
-
-    @property
-    def installed(self) -> Installed:
-        """Servers that the user has installed."""
-        return cast("Installed", self._module("installed"))
 
     def without_values(self, error: str) -> str:
         """Return the part of a server error that `plain` matches, which has no value of a row; empty without one."""
@@ -212,9 +184,6 @@ class Client(Protocol):
 
     def ensure_namespace(self, connection: Connection) -> None:
         """Create the lab's namespace, or accept one that the lab made. Raises LabError: not ours, not allowed."""
-
-    def greet(self, connection: Connection) -> None:
-        """Have the server answer a small query."""
 
     def create(self, connection: Connection, table: str, definition: str) -> None:
         """Create an empty table, replacing the lab's earlier one. Raises LabError if the lab did not make that."""

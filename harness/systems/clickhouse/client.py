@@ -114,11 +114,6 @@ def ensure_namespace(client: Client) -> None:
         raise LabError(_not_ours("database", namespace()))
 
 
-def greet(client: Client) -> None:
-    """Have the server answer a small query."""
-    client.command("SELECT 1")
-
-
 def create(client: Client, table: str, definition: str) -> None:
     """Create an empty table of the lab, replacing an earlier one. Raises LabError if the lab did not make that."""
     drop(client, table)

@@ -104,11 +104,6 @@ def _ensure_schema(connection: Connection) -> None:
         raise LabError(_not_ours("schema", namespace()))
 
 
-def greet(connection: Connection) -> None:
-    """Have the server answer a small query."""
-    query(connection, "SELECT 1")
-
-
 def create(connection: Connection, table: str, definition: str) -> None:
     """Create an empty table of the lab, replacing an earlier one. Raises LabError if the lab did not make that."""
     drop(connection, table)

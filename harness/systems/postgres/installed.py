@@ -75,13 +75,13 @@ def _prepare(
     account = service_account()
     if account and not can_use(account, programs / "postgres"):
         raise ServiceError(
-            f"{_variable()}: `{account.name}` cannot reach {programs}, and Postgres refuses to run as root; run the "
+            f"{_variable()}: `{account.pw_name}` cannot reach {programs}, and Postgres refuses to run as root; run the "
             "lab as an ordinary user, or install Postgres where all users reach it"
         )
     if extension:
         (folder / SHARED).mkdir(mode=0o700)
         if account:
-            os.chown(folder / SHARED, account.uid, account.gid)
+            os.chown(folder / SHARED, account.pw_uid, account.pw_gid)
     return described(folder, ports, password, account, programs, locale, extension, environment)
 
 

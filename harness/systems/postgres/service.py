@@ -31,7 +31,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.embedded.keeper import Command, ServiceError, Task
@@ -60,16 +59,7 @@ host replication all 127.0.0.1/32 scram-sha-256
 STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown; the data are removed anyway
 
 
-@dataclass(frozen=True)
-class Account:
-    """A system account that the server runs as."""
-
-    name: str
-    uid: int
-    gid: int
-
-
-def service_account() -> Account | None:
+def service_account() -> pwd.struct_passwd | None:
     """The account to run Postgres as: None (the caller's own) unless the caller is root, which Postgres refuses.
 
     For root it is `nobody`, which exists on every Unix and owns nothing, so the lab need not create an account. An
@@ -78,13 +68,12 @@ def service_account() -> Account | None:
     if os.geteuid() != 0:
         return None
     try:
-        entry = pwd.getpwnam("nobody")
+        return pwd.getpwnam("nobody")
     except KeyError:
         raise ServiceError(
             "postgres: there is no account `nobody`, and Postgres refuses to run as root; run the lab as an ordinary "
             "user"
         ) from None
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
 def find_installation() -> Path:
@@ -102,7 +91,7 @@ def find_installation() -> Path:
     return installation
 
 
-def reachable_folder(folder: Path, account: Account | None) -> Path:
+def reachable_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
     """The folder itself, or one under the system's temporary folders if the account cannot reach it.
 
     A root user's checkout is often below a home with mode 0700, which stays unchanged. `/var/tmp` comes first, because
@@ -120,26 +109,26 @@ def reachable_folder(folder: Path, account: Account | None) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise ServiceError(
             f"postgres: {outside} is of uid {found.st_uid} or no folder; remove it, or keep the lab in a folder that "
-            f"`{account.name}` can reach"
+            f"`{account.pw_name}` can reach"
         )
     outside.chmod(0o755)
     return outside
 
 
-def can_use(account: Account, path: Path) -> bool:
+def can_use(account: pwd.struct_passwd, path: Path) -> bool:
     """Whether the account can read and enter (or execute) a path. The system decides, so that every rule counts."""
     try:
         return not subprocess.run(
             ["/bin/sh", "-c", 'test -r "$0" && test -x "$0"', str(path)],
-            user=account.uid,
-            group=account.gid,
+            user=account.pw_uid,
+            group=account.pw_gid,
             extra_groups=[],
             cwd="/",
             check=False,
         ).returncode
     except OSError as error:
         raise ServiceError(
-            f"postgres: cannot become `{account.name}` ({error.strerror}), and Postgres refuses to run as root; "
+            f"postgres: cannot become `{account.pw_name}` ({error.strerror}), and Postgres refuses to run as root; "
             "run the lab as an ordinary user"
         ) from error
 
@@ -157,7 +146,7 @@ def described(
     folder: Path,
     ports: Sequence[int],
     password: str,
-    account: Account | None,
+    account: pwd.struct_passwd | None,
     programs: Path,
     locale: Sequence[str] = BUILTIN_LOCALE,
     extension: str = "",
@@ -169,9 +158,9 @@ def described(
     with open(os.open(secret, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write(password)
     if account is not None:
-        os.chown(data, account.uid, account.gid)
-        os.chown(secret, account.uid, account.gid)
-        os.chown(folder, account.uid, account.gid)  # the folder stays closed to other accounts
+        os.chown(data, account.pw_uid, account.pw_gid)
+        os.chown(secret, account.pw_uid, account.pw_gid)
+        os.chown(folder, account.pw_uid, account.pw_gid)  # the folder stays closed to other accounts
     (folder / _HBA_FILE).write_text(_MAY_CONNECT)
     (folder / _HBA_FILE).chmod(0o644)  # regardless of our umask, because the account must read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
@@ -195,7 +184,7 @@ def described(
         prepare=[Command([*initdb, *locale]), *made],
         service=Command(server),
         stop=STOP,
-        account=(account.uid, account.gid) if account else None,
+        account=(account.pw_uid, account.pw_gid) if account else None,
         environment={**ENVIRONMENT, **(environment or {})},
     )
 
@@ -245,7 +234,7 @@ def _postmaster_lines(folder: Path) -> list[str]:
     return []
 
 
-def _usable_programs(installation: Path, account: Account | None, folder: Path) -> Path:
+def _usable_programs(installation: Path, account: pwd.struct_passwd | None, folder: Path) -> Path:
     """The bin folder to run from: the wheel's own, or a copy in the service's folder if the account cannot reach it.
 
     Each lab makes the copy (20 MB) and removes it; a cache would have to detect a changed wheel. The copy keeps the

@@ -21,7 +21,6 @@ from a ClickHouse server (the list is made of its docstrings):
   server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
 - If a query fails, the engine drops up to two blocks that it has not sent, so the error comes sooner. Over HTTP, a
   server sends them first.
-- Parquet holds several row groups of ``output_format_parquet_row_group_size`` rows.
 - Scalars that remote() of another engine sends are ignored, so a query that needs one fails.
 - The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server, Log and
   TableColumns are never sent, and ProfileEvents is always empty.

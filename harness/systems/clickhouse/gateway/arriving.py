@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from .blocks import Block
-from .errors import NOT_IMPLEMENTED, QUERY_IS_TOO_LARGE, refusal
+from .errors import Code, refusal
 from .sql import HEAD_BYTES, MAX_QUERY_BYTES
 from .wire import Reader
 
@@ -44,7 +44,7 @@ class ArrivingText:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
         if self._left > MAX_QUERY_BYTES:
             size = len(self.beginning) + self._left
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query of {size} bytes: longer than {MAX_QUERY_BYTES} bytes")
+            raise refusal(Code.QUERY_IS_TOO_LARGE, f"Query of {size} bytes: longer than {MAX_QUERY_BYTES} bytes")
         return self.beginning + (self._piece(self._left) if self._left else b"")
 
     def has_payload(self, start: int) -> bool:
@@ -60,7 +60,7 @@ class ArrivingText:
         while self._left:
             yield self._piece(_PIECE_BYTES)
         if self._next_data() is not None:
-            raise refusal(NOT_IMPLEMENTED, "External tables are not supported with inline data")
+            raise refusal(Code.NOT_IMPLEMENTED, "External tables are not supported with inline data")
 
     def finish(self) -> None:
         """Read to the end of the query's packets, and make its external tables. Raises ClickHouseError."""

@@ -10,18 +10,7 @@ import lz4.frame
 import zstandard
 from clickhouse_cityhash.cityhash import CityHash128
 
-from .errors import (
-    BAD_ARGUMENTS,
-    CANNOT_DECOMPRESS,
-    CANNOT_READ_ALL_DATA,
-    LZ4_DECODER_FAILED,
-    NOT_IMPLEMENTED,
-    TOO_LARGE_SIZE_COMPRESSED,
-    UNKNOWN_CODEC,
-    ZLIB_INFLATE_FAILED,
-    ZSTD_DECODER_FAILED,
-    refusal,
-)
+from .errors import Code, refusal
 from .wire import Reader, receiver
 
 _GZIP_WINDOW = 31
@@ -39,10 +28,10 @@ _DECODERS: dict[str, Callable[[], Any]] = {
     "zstd": lambda: zstandard.ZstdDecompressor().decompressobj(),
 }
 _FAILURES = {
-    "gzip": ZLIB_INFLATE_FAILED,
-    "deflate": ZLIB_INFLATE_FAILED,
-    "lz4": LZ4_DECODER_FAILED,
-    "zstd": ZSTD_DECODER_FAILED,
+    "gzip": Code.ZLIB_INFLATE_FAILED,
+    "deflate": Code.ZLIB_INFLATE_FAILED,
+    "lz4": Code.LZ4_DECODER_FAILED,
+    "zstd": Code.ZSTD_DECODER_FAILED,
 }
 _DECODING_ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, EOFError)
 
@@ -55,7 +44,7 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     if encoding not in _DECODERS:
         known = ", ".join(f"'{name}'" for name in ("auto", "none", *_DECODERS))
         text = f"Unknown compression method '{encoding}'. Only {known} are supported as compression methods"
-        raise refusal(NOT_IMPLEMENTED, text)
+        raise refusal(Code.NOT_IMPLEMENTED, text)
     decoder = _DECODERS[encoding]()
     started = False
     ready: list[bytes] = []
@@ -181,7 +170,7 @@ _METHODS: dict[int, tuple[Callable[[bytes], bytes], Callable[[bytes, int], bytes
 def method_of_setting(name: str) -> int:
     """Return the method for a value of network_compression_method. Raises ClickHouseError (36) for an unknown one."""
     if name not in _METHODS_OF_SETTING:
-        raise refusal(BAD_ARGUMENTS, "Setting 'network_compression_method' must be NONE, ZSTD, LZ4 or LZ4HC.")
+        raise refusal(Code.BAD_ARGUMENTS, "Setting 'network_compression_method' must be NONE, ZSTD, LZ4 or LZ4HC.")
     return _METHODS_OF_SETTING[name]
 
 
@@ -209,19 +198,19 @@ def read_frame(reader: Reader) -> bytes:
     method, size, data_size = _FRAME_HEAD.unpack(head)
     if not _FRAME_HEAD.size <= size <= _MAX_FRAME_BYTES or data_size > _MAX_FRAME_BYTES:
         limit = _MAX_FRAME_BYTES
-        raise refusal(TOO_LARGE_SIZE_COMPRESSED, f"Compressed frame of {size} bytes: longer than {limit}")
+        raise refusal(Code.TOO_LARGE_SIZE_COMPRESSED, f"Compressed frame of {size} bytes: longer than {limit}")
     body = reader.exact(size - _FRAME_HEAD.size)
     if _checksum(head + body) != checksum:
-        raise refusal(CANNOT_DECOMPRESS, "Checksum doesn't match: corrupted data in a compressed frame")
+        raise refusal(Code.CANNOT_DECOMPRESS, "Checksum doesn't match: corrupted data in a compressed frame")
     if method not in _METHODS:
-        raise refusal(UNKNOWN_CODEC, f"Unknown codec family code: {method}: use none, LZ4 or ZSTD")
+        raise refusal(Code.UNKNOWN_CODEC, f"Unknown codec family code: {method}: use none, LZ4 or ZSTD")
     try:
         data = _METHODS[method][1](body, data_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
-        raise refusal(CANNOT_DECOMPRESS, f"Cannot decompress a frame: {error}") from error
+        raise refusal(Code.CANNOT_DECOMPRESS, f"Cannot decompress a frame: {error}") from error
     if len(data) != data_size:
         raise refusal(
-            CANNOT_DECOMPRESS, f"Cannot decompress a frame: it has {len(data)} bytes, its head says {data_size}"
+            Code.CANNOT_DECOMPRESS, f"Cannot decompress a frame: it has {len(data)} bytes, its head says {data_size}"
         )
     return data
 
@@ -233,7 +222,7 @@ def decode_frames(chunks: Iterable[bytes]) -> Iterator[bytes]:
         try:
             yield read_frame(reader)
         except EOFError:
-            raise refusal(CANNOT_READ_ALL_DATA, "Cannot read all data: the body ends inside a frame") from None
+            raise refusal(Code.CANNOT_READ_ALL_DATA, "Cannot read all data: the body ends inside a frame") from None
 
 
 def _checksum(frame: bytes) -> bytes:

@@ -7,17 +7,15 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import chdb
 
 from .blocks import BlockColumn
-from .errors import BAD_ARGUMENTS, CANNOT_OPEN_FILE, ClickHouseError, from_engine, refusal
+from .errors import ClickHouseError, Code, from_engine, refusal
 from .session import Session, quote_name
 
-# Without one, the engine takes config.xml of the current folder, or lets its user see no users, roles and policies.
-_CONFIGURATION = """<clickhouse><users_config>{path}</users_config>
-<profiles><default/></profiles><quotas><default/></quotas>
+# With these, the engine lets its user see users, roles and policies.
+_USERS = """<clickhouse><profiles><default/></profiles><quotas><default/></quotas>
 <users><default><password/><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
 <access_management>1</access_management></default></users></clickhouse>
 """
@@ -36,12 +34,15 @@ class Engine:
         path = str(folder.resolve())
         if "?" in path or "&" in path:
             raise refusal(
-                BAD_ARGUMENTS, f"data path {path!r}: chdb reads '?' and '&' as options; choose a path without them"
+                Code.BAD_ARGUMENTS, f"data path {path!r}: chdb reads '?' and '&' as options; choose a path without them"
             )
-        configuration = folder.resolve() / "engine.xml"
-        configuration.write_text(_CONFIGURATION.format(path=escape(str(configuration))), encoding="utf-8")
+        users = folder.resolve() / "users.xml"
+        users.write_text(_USERS, encoding="utf-8")
+        # The engine reads the users only if a configuration is named. A missing one keeps it from the config.xml of the
+        # current folder. One that exists would make every session begin in 0.19 ms of CPU, not 0.11.
+        configuration = f"config-file={users}.none&users_config={users}"
         # chdb turns implicit_select on ("1 + 1" is a query); on a server it is off, and this is a syntax error.
-        self._connection_string = f"{path}?implicit_select=0&config-file={configuration}"
+        self._connection_string = f"{path}?implicit_select=0&{configuration}"
         self._control_lock = threading.Lock()
         try:
             self._control = chdb.connect(self._connection_string)  # stays open to keep the engine alive
@@ -90,4 +91,4 @@ def _check_unused(folder: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that ClickHouse's StatusFile.cpp takes
         except BlockingIOError:
             text = f"data path {folder} is in use by another process: stop it, or choose another path"
-            raise refusal(CANNOT_OPEN_FILE, text) from None
+            raise refusal(Code.CANNOT_OPEN_FILE, text) from None

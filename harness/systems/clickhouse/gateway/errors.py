@@ -1,35 +1,39 @@
 """ClickHouse errors: their codes and names, and the HTTP status a ClickHouse server gives for each."""
 
 import re
+from enum import IntEnum
 
-AUTHENTICATION_FAILED = 516
-BAD_ARGUMENTS = 36
-CANNOT_DECOMPRESS = 271
-CANNOT_OPEN_FILE = 76
-CANNOT_READ_ALL_DATA = 33
-INCORRECT_DATA = 117
-INTO_OUTFILE_NOT_ALLOWED = 358
-INVALID_SESSION_TIMEOUT = 374
-LZ4_DECODER_FAILED = 618
-NOT_IMPLEMENTED = 48
-POCO_EXCEPTION = 1000
-QUERY_IS_TOO_LARGE = 229
-QUERY_WAS_CANCELLED = 394
-READONLY = 164
-SESSION_IS_LOCKED = 373
-SESSION_NOT_FOUND = 372
-SYNTAX_ERROR = 62
-TOO_LARGE_SIZE_COMPRESSED = 39
-UNEXPECTED_PACKET_FROM_CLIENT = 101
-UNKNOWN_CODEC = 432
-UNKNOWN_EXCEPTION = 1002
-UNKNOWN_FORMAT = 73
-UNKNOWN_SETTING = 115
-UNKNOWN_TYPE_OF_QUERY = 78
-ZLIB_INFLATE_FAILED = 354
-ZSTD_DECODER_FAILED = 561
-
-NAMES = {value: name for name, value in globals().items() if name.isupper() and isinstance(value, int)}
+Code = IntEnum(
+    "Code",
+    {
+        "AUTHENTICATION_FAILED": 516,
+        "BAD_ARGUMENTS": 36,
+        "CANNOT_DECOMPRESS": 271,
+        "CANNOT_OPEN_FILE": 76,
+        "CANNOT_READ_ALL_DATA": 33,
+        "INCORRECT_DATA": 117,
+        "INTO_OUTFILE_NOT_ALLOWED": 358,
+        "INVALID_SESSION_TIMEOUT": 374,
+        "LZ4_DECODER_FAILED": 618,
+        "NOT_IMPLEMENTED": 48,
+        "POCO_EXCEPTION": 1000,
+        "QUERY_IS_TOO_LARGE": 229,
+        "QUERY_WAS_CANCELLED": 394,
+        "READONLY": 164,
+        "SESSION_IS_LOCKED": 373,
+        "SESSION_NOT_FOUND": 372,
+        "SYNTAX_ERROR": 62,
+        "TOO_LARGE_SIZE_COMPRESSED": 39,
+        "UNEXPECTED_PACKET_FROM_CLIENT": 101,
+        "UNKNOWN_CODEC": 432,
+        "UNKNOWN_EXCEPTION": 1002,
+        "UNKNOWN_FORMAT": 73,
+        "UNKNOWN_SETTING": 115,
+        "UNKNOWN_TYPE_OF_QUERY": 78,
+        "ZLIB_INFLATE_FAILED": 354,
+        "ZSTD_DECODER_FAILED": 561,
+    },
+)
 
 # ClickHouse's src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, as numbers; every code not listed returns 500.
 _CODES_OF_HTTP_STATUS = {
@@ -63,9 +67,9 @@ class ClickHouseError(Exception):
         self.text = text
 
 
-def refusal(code: int, text: str) -> ClickHouseError:
+def refusal(code: Code, text: str) -> ClickHouseError:
     """Build one of the gateway's errors, with the name of its code."""
-    return ClickHouseError(code, f"{text} ({NAMES[code]})")
+    return ClickHouseError(code, f"{text} ({code.name})")
 
 
 def from_engine(error: Exception) -> ClickHouseError:
@@ -76,7 +80,7 @@ def from_engine(error: Exception) -> ClickHouseError:
     message = message or "the engine's own text is lost: it quotes bytes of the data that are no UTF-8"
     found = _ENGINE_TEXT.search(message)
     if found is None:
-        return refusal(UNKNOWN_EXCEPTION, message)
+        return refusal(Code.UNKNOWN_EXCEPTION, message)
     code, text = int(found["code"]), found["text"]
     while inner := _REPEATED_TEXT.fullmatch(text):  # an engine thread wrapped the message again
         code, text = int(inner["code"]), inner["text"]

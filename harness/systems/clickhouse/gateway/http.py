@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 
 from . import sql, transfer
 from .codecs import FrameEncoder, body_encoder, choose_encoding, method_of_setting
-from .errors import BAD_ARGUMENTS, QUERY_IS_TOO_LARGE, READONLY, UNKNOWN_FORMAT, ClickHouseError, refusal
+from .errors import ClickHouseError, Code, refusal
 from .external import ExternalTables
 from .http_request import Body, FormFile, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
@@ -110,7 +110,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         except (ValueError, ProtocolError) as error:  # a body that breaks the framing
             self.close_connection = True
             response.headers["Connection"] = "close"
-            response.fail(refusal(BAD_ARGUMENTS, str(error)), self.server.engine.version)
+            response.fail(refusal(Code.BAD_ARGUMENTS, str(error)), self.server.engine.version)
         finally:
             response.abandon()
 
@@ -154,7 +154,7 @@ class HttpConnection(BaseHTTPRequestHandler):
                 tables.add(file.name, file.structure, file.format, file.pour)
             if insert is not None:
                 if reads and not session.has_temporary(insert.table):
-                    raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
+                    raise refusal(Code.READONLY, f"{user}: {_READONLY_TEXT}")
                 pour = partial(text.pour, insert.payload_start)
                 parameters = request.query_parameters
                 transfer.insert(session, insert, insert.format, pour, parameters)
@@ -162,7 +162,7 @@ class HttpConnection(BaseHTTPRequestHandler):
                 return
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
-                raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
+                raise refusal(Code.READONLY, f"{user}: {_READONLY_TEXT}")
             with self.server.watch.watching(self.connection, client_left, session.stop):
                 size = self._run(session, query, request, response)
             # Without wait_end_of_query, a server writes its head before it counts the result.
@@ -202,7 +202,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             or "TabSeparated"
         )
         if not _FORMAT_NAME.fullmatch(format):
-            raise refusal(UNKNOWN_FORMAT, f"Unknown format {format}")
+            raise refusal(Code.UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
         if format.lower() == "null":  # nothing to send, so the head can have the whole summary, as on a server
             session.execute(query.text, "Null", parameters)
@@ -281,7 +281,7 @@ class _Text:
         while len(self._data) <= sql.MAX_QUERY_BYTES and self._more():
             pass
         if len(self._data) > sql.MAX_QUERY_BYTES:
-            raise refusal(QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
+            raise refusal(Code.QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from .engine import Engine, Session
-from .errors import INVALID_SESSION_TIMEOUT, SESSION_IS_LOCKED, SESSION_NOT_FOUND, refusal
+from .errors import Code, refusal
 
 DEFAULT_TIMEOUT_SECONDS = 60
 MAX_TIMEOUT_SECONDS = 3600
@@ -37,10 +37,10 @@ class NamedSessions:
             named = self._sessions.get((user, name))
             if named is None:
                 if must_exist:
-                    raise refusal(SESSION_NOT_FOUND, f"Session {name} not found")
+                    raise refusal(Code.SESSION_NOT_FOUND, f"Session {name} not found")
                 named = self._sessions[user, name] = _Named(engine.session(), in_use=False, expires=0.0)
             if named.in_use:
-                raise refusal(SESSION_IS_LOCKED, f"Session {name} is locked by a concurrent client")
+                raise refusal(Code.SESSION_IS_LOCKED, f"Session {name} is locked by a concurrent client")
             named.in_use = True
             return named.session
 
@@ -79,8 +79,8 @@ class NamedSessions:
 def parse_timeout(text: str) -> int:
     """Return a session_timeout in seconds. Raises ClickHouseError (374) if it is not a number or is over an hour."""
     if not text.isdecimal():
-        raise refusal(INVALID_SESSION_TIMEOUT, f"Invalid session timeout: '{text}'")
+        raise refusal(Code.INVALID_SESSION_TIMEOUT, f"Invalid session timeout: '{text}'")
     if int(text) > MAX_TIMEOUT_SECONDS:
         most = f"Session timeout '{text}' is larger than max_session_timeout: {MAX_TIMEOUT_SECONDS}"
-        raise refusal(INVALID_SESSION_TIMEOUT, most)
+        raise refusal(Code.INVALID_SESSION_TIMEOUT, most)
     return int(text)

@@ -11,13 +11,7 @@ from . import packets, sql, transfer
 from .arriving import ArrivingText
 from .blocks import Block, BlockColumn, UnknownTypeError, header_block, with_columns
 from .codecs import method_of_setting
-from .errors import (
-    INCORRECT_DATA,
-    NOT_IMPLEMENTED,
-    QUERY_WAS_CANCELLED,
-    ClickHouseError,
-    refusal,
-)
+from .errors import ClickHouseError, Code, refusal
 from .external import ExternalTables
 from .pipes import write_all
 from .server import LoopbackServer
@@ -59,7 +53,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 if self.revision < packets.OLDEST_REVISION:
                     wanted = packets.OLDEST_REVISION
                     raise refusal(
-                        NOT_IMPLEMENTED,
+                        Code.NOT_IMPLEMENTED,
                         f"client revision {greeting.revision} is too old; update the client: {wanted} or newer",
                     )
                 self.session = self.server.engine.session(greeting.database)
@@ -68,7 +62,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 return
             with contextlib.closing(self.session), contextlib.suppress(OutOfStep):
                 self._send(packets.hello(self.server.engine.version, self.server.engine.timezone, self.revision))
-                if self.revision >= packets.ADDENDUM:
+                if self.revision >= packets.Since.ADDENDUM:
                     self.reader.text(packets.MAX_HANDSHAKE_TEXT_BYTES)  # the quota key
                 self.input.deadline = None
                 self._serve()
@@ -100,7 +94,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
         head = packets.read_query_head(self.reader, self.revision, self.session.is_number)
         self.compressed = head.compressed
         # As on a server: clickhouse-driver waits for events before it sends more; remote() reads none before its end.
-        self.sends_events = head.initial and self.revision >= packets.EVENTS_OF_INSERT
+        self.sends_events = head.initial and self.revision >= packets.Since.EVENTS_OF_INSERT
         tables = ExternalTables(self.session)
         read_parameters = partial(packets.read_parameters, self.reader, self.revision)
         arriving = ArrivingText(self.reader, head.text_bytes, read_parameters, self.read_data, tables.add_block)
@@ -111,7 +105,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
             arriving.drain()
             self._send(packets.exception(error))
         except (UnknownTypeError, ProtocolError) as error:
-            self._send(packets.exception(refusal(INCORRECT_DATA, str(error))))
+            self._send(packets.exception(refusal(Code.INCORRECT_DATA, str(error))))
             raise OutOfStep from error
         else:
             self._send(packets.END_OF_STREAM)
@@ -138,7 +132,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 return  # no Progress packet: asynch treats the first packet after an INSERT as its end
         query = sql.parse_query(sql.without_outfile(arriving.whole()))
         arriving.finish()
-        if self.revision >= packets.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
+        if self.revision >= packets.Since.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
             self._send(packets.time_zone_update(timezone))
         with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
             if query.has_result:
@@ -200,7 +194,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                     if time.monotonic() >= next_report:
                         told, next_report = self._report(told), time.monotonic() + _REPORT_SECONDS
             except ClickHouseError as error:
-                if error.code != QUERY_WAS_CANCELLED or not self.session.stopped:
+                if error.code != Code.QUERY_WAS_CANCELLED or not self.session.stopped:
                     raise
         self._report(told)
         if not self.session.stopped:

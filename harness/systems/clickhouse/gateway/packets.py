@@ -7,37 +7,43 @@ cannot read, and chunked packets.
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
 
 from .blocks import BLOCK_INFO, Block, read_block
 from .codecs import compress_frames, read_frame
-from .errors import UNEXPECTED_PACKET_FROM_CLIENT, ClickHouseError, refusal
+from .errors import ClickHouseError, Code, refusal
 from .session import Progress
 from .wire import ProtocolError, Reader, string, varint
 
 REVISION = 54464
 OLDEST_REVISION = 54058
 # The first revision with each part of a packet: ClickHouse's src/Core/ProtocolDefines.h.
-_QUOTA_KEY = 54060
-_DISPLAY_NAME = 54372
-_PATCH_VERSION = 54401
-_WRITTEN = 54420
-_SETTINGS_AS_STRINGS = 54429
-_INTERSERVER_SECRET = 54441
-_OPENTELEMETRY = 54442
-_FORWARDED_FOR = 54443
-_REFERER = 54447
-_DISTRIBUTED_DEPTH = 54448
-_START_TIME = 54449
-_PARALLEL_REPLICAS = 54453
-EVENTS_OF_INSERT = 54456
-ADDENDUM = 54458
-_PARAMETERS = 54459
-_ELAPSED = 54460
-_PASSWORD_RULES = 54461
-_NONCE = 54462
-_TOTAL_BYTES = 54463
-TIME_ZONE_UPDATES = 54464
+Since = IntEnum(
+    "Since",
+    {
+        "QUOTA_KEY": 54060,
+        "DISPLAY_NAME": 54372,
+        "PATCH_VERSION": 54401,
+        "WRITTEN": 54420,
+        "SETTINGS_AS_STRINGS": 54429,
+        "INTERSERVER_SECRET": 54441,
+        "OPENTELEMETRY": 54442,
+        "FORWARDED_FOR": 54443,
+        "REFERER": 54447,
+        "DISTRIBUTED_DEPTH": 54448,
+        "START_TIME": 54449,
+        "PARALLEL_REPLICAS": 54453,
+        "EVENTS_OF_INSERT": 54456,
+        "ADDENDUM": 54458,
+        "PARAMETERS": 54459,
+        "ELAPSED": 54460,
+        "PASSWORD_RULES": 54461,
+        "NONCE": 54462,
+        "TOTAL_BYTES": 54463,
+        "TIME_ZONE_UPDATES": 54464,
+    },
+)
 
 CLIENT_HELLO, CLIENT_QUERY, CLIENT_DATA, CLIENT_CANCEL, CLIENT_PING, CLIENT_TABLES_STATUS = 0, 1, 2, 3, 4, 5
 _CLIENT_SCALAR = 7
@@ -63,21 +69,16 @@ _MAX_SETTING_BYTES = 1 << 20
 class Hello:
     """The client's greeting."""
 
-    client: str
     revision: int
     database: str
     user: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Hello(client={self.client!r}, user={self.user!r})"
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryHead:
     """The part of a Query packet before the query's text."""
 
-    query_id: str
     initial: bool  # a client's own query, not one that another server sends for its client (remote())
     settings: dict[str, str]
     important_settings: frozenset[str]  # a server ignores an unknown setting unless it is marked as important
@@ -93,10 +94,10 @@ def read_hello(reader: Reader) -> Hello | None:
     if packet != CLIENT_HELLO:
         raise ProtocolError("the connection does not begin with a ClickHouse native handshake")
     limit = MAX_HANDSHAKE_TEXT_BYTES
-    client = reader.text(limit)
+    reader.text(limit)  # the client's name
     reader.varint(), reader.varint()
     revision = reader.varint()
-    return Hello(client, revision, reader.text(limit), reader.text(limit), reader.text(limit))
+    return Hello(revision, reader.text(limit), reader.text(limit), reader.text(limit))
 
 
 def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bool]) -> QueryHead:
@@ -104,22 +105,22 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
 
     ``is_number`` says whether a setting is a number: old revisions send it as one.
     """
-    query_id = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+    reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # the query's id
     if origin := reader.byte():  # 0 means that no client info follows
         _skip_client_info(reader, revision)
     important: set[str] = set()
-    if revision >= _SETTINGS_AS_STRINGS:
+    if revision >= Since.SETTINGS_AS_STRINGS:
         settings, important = _read_settings(reader)
     else:
         settings = {}
         while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
             _check_number_of_settings(settings)
             settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
-    if revision >= _INTERSERVER_SECRET:
+    if revision >= Since.INTERSERVER_SECRET:
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     reader.varint()  # the processing stage: always complete
     compressed = bool(reader.varint())
-    return QueryHead(query_id, origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
+    return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
 
 def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:
@@ -141,7 +142,7 @@ def _check_number_of_settings(settings: dict[str, str]) -> None:
 
 def read_parameters(reader: Reader, revision: int) -> dict[str, str]:
     """Read the values for ``{name:Type}`` that follow a query's text; each is a quoted string."""
-    if revision < _PARAMETERS:
+    if revision < Since.PARAMETERS:
         return {}
     return {name: _unquote(value) for name, value in _read_settings(reader)[0].items()}
 
@@ -158,7 +159,7 @@ def _skip_client_info(reader: Reader, revision: int) -> None:
     limit = MAX_HANDSHAKE_TEXT_BYTES
     for _ in range(3):  # initial user, query id and address
         reader.text(limit)
-    if revision >= _START_TIME:
+    if revision >= Since.START_TIME:
         reader.skip(8)
     interface = reader.byte()
     if interface == _OVER_TCP:
@@ -169,24 +170,24 @@ def _skip_client_info(reader: Reader, revision: int) -> None:
     elif interface == _OVER_HTTP:
         reader.skip(1)  # method
         reader.text(limit)  # user agent
-        for since in (_FORWARDED_FOR, _REFERER):
+        for since in (Since.FORWARDED_FOR, Since.REFERER):
             if revision >= since:
                 reader.text(limit)
-    if revision >= _QUOTA_KEY:
+    if revision >= Since.QUOTA_KEY:
         reader.text(limit)
-    if revision >= _DISTRIBUTED_DEPTH:
+    if revision >= Since.DISTRIBUTED_DEPTH:
         reader.varint()
-    if interface == _OVER_TCP and revision >= _PATCH_VERSION:
+    if interface == _OVER_TCP and revision >= Since.PATCH_VERSION:
         reader.varint()
     _skip_later_client_info(reader, revision)
 
 
 def _skip_later_client_info(reader: Reader, revision: int) -> None:
-    if revision >= _OPENTELEMETRY and reader.byte():
+    if revision >= Since.OPENTELEMETRY and reader.byte():
         reader.skip(24)  # trace and span
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # state
         reader.skip(1)  # flags
-    if revision >= _PARALLEL_REPLICAS:
+    if revision >= Since.PARALLEL_REPLICAS:
         for _ in range(3):
             reader.varint()
 
@@ -208,9 +209,9 @@ def read_data(reader: Reader, compressed: bool, revision: int) -> tuple[str, Blo
     while (packet := reader.varint()) == _CLIENT_SCALAR:
         _read_named_block(reader, compressed, revision)
     if packet == CLIENT_CANCEL:
-        raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, "The client cancelled the query while it was to send data")
+        raise refusal(Code.UNEXPECTED_PACKET_FROM_CLIENT, "The client cancelled the query while it was to send data")
     if packet != CLIENT_DATA:
-        raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: send Data")
+        raise refusal(Code.UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: send Data")
     return _read_named_block(reader, compressed, revision)
 
 
@@ -228,13 +229,13 @@ def hello(version: str, timezone: str, revision: int) -> bytes:
     """Build the server's greeting; the version is like 26.9.2.1."""
     major, minor, patch = (int(part) for part in version.split(".")[:3])
     parts = [_HELLO, string("ClickHouse"), varint(major), varint(minor), varint(REVISION), string(timezone)]
-    if revision >= _DISPLAY_NAME:
+    if revision >= Since.DISPLAY_NAME:
         parts.append(string("chdb"))
-    if revision >= _PATCH_VERSION:
+    if revision >= Since.PATCH_VERSION:
         parts.append(varint(patch))
-    if revision >= _PASSWORD_RULES:
+    if revision >= Since.PASSWORD_RULES:
         parts.append(b"\x00")
-    if revision >= _NONCE:
+    if revision >= Since.NONCE:
         parts.append(bytes(8))
     return b"".join(parts)
 
@@ -268,11 +269,11 @@ def exception(error: ClickHouseError) -> bytes:
 def progress(counted: Progress, revision: int) -> bytes:
     """Build a Progress packet; a client adds up several packets."""
     numbers = [counted.read_rows, counted.read_bytes, counted.total_rows_to_read]
-    if revision >= _TOTAL_BYTES:
+    if revision >= Since.TOTAL_BYTES:
         numbers.append(0)
-    if revision >= _WRITTEN:
+    if revision >= Since.WRITTEN:
         numbers += [counted.written_rows, counted.written_bytes]
-    if revision >= _ELAPSED:
+    if revision >= Since.ELAPSED:
         numbers.append(counted.elapsed_ns)
     return _PROGRESS + b"".join(map(varint, numbers))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .blocks import BlockColumn
-from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_engine, refusal
+from .errors import ClickHouseError, Code, from_engine, refusal
 from .sql import Query
 
 _SETTING_NAME = re.compile(r"\w+")
@@ -109,7 +109,7 @@ class Session:
     def _running(self) -> Iterator[None]:
         """Record the thread that works for the session, and turn the engine's errors into ClickHouseError."""
         if self._stopped:
-            raise refusal(QUERY_WAS_CANCELLED, "Query was cancelled")
+            raise refusal(Code.QUERY_WAS_CANCELLED, "Query was cancelled")
         self._running_thread = threading.get_native_id()
         try:
             yield
@@ -150,7 +150,7 @@ class Session:
             return
         for name in settings:
             if not _SETTING_NAME.fullmatch(name):
-                raise refusal(UNKNOWN_SETTING, f"Unknown setting {name!r}")
+                raise refusal(Code.UNKNOWN_SETTING, f"Unknown setting {name!r}")
         if "extremes" in settings:
             self.extremes = settings["extremes"] in _ON
         self.execute("SET " + ", ".join(f"{name} = {quote_text(value)}" for name, value in settings.items()))
@@ -169,7 +169,7 @@ class Session:
             self.set(settings)
             known = list(settings)
         except ClickHouseError as error:
-            if error.code != UNKNOWN_SETTING:
+            if error.code != Code.UNKNOWN_SETTING:
                 raise
             known = [name for name in settings if self._set_if_known(name, settings[name], name in important)]
         if "readonly" in known:
@@ -192,7 +192,7 @@ class Session:
         try:
             self.set({name: value})
         except ClickHouseError as error:
-            if important or error.code != UNKNOWN_SETTING:
+            if important or error.code != Code.UNKNOWN_SETTING:
                 raise
             return False
         return True

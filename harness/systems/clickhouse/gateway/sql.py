@@ -1,7 +1,8 @@
 """SQL heads: a statement's type, the format it names, and where an INSERT's inline data begins.
 
 Everything here is pure and works on bytes. No function reads past the head of an INSERT: its payload may be hundreds of
-megabytes of arbitrary bytes.
+megabytes of arbitrary bytes. The tokenizer of sqlglot reads all of a text. With it, an INSERT with a megabyte of data
+took 1.1 s of CPU instead of 0.06 ms, and a SELECT 0.12 ms instead of 0.04.
 """
 
 import itertools
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .errors import INTO_OUTFILE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_TYPE_OF_QUERY, refusal
+from .errors import Code, refusal
 
 HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
 MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held in memory
@@ -128,7 +129,7 @@ def parse_insert(text: bytes) -> InsertHead | None:
                 return None
             split, resume, structure = function
         if item.word == b"INFILE":
-            raise refusal(UNKNOWN_TYPE_OF_QUERY, "Query has infile and was send directly to server")
+            raise refusal(Code.UNKNOWN_TYPE_OF_QUERY, "Query has infile and was send directly to server")
         item = next(items, end)
     payload = _payload(text, item)
     if payload is None:
@@ -206,15 +207,15 @@ def parse_query(text: bytes) -> Query:
     for place, token in enumerate(parts):
         if token.text == b";":
             if any(later.text != b";" for later in parts[place + 1 :]):
-                raise refusal(SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): send one statement")
+                raise refusal(Code.SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): send one statement")
             end, parts = token.start, parts[:place]
             break
     if not parts:
-        raise refusal(SYNTAX_ERROR, "Empty query.")
+        raise refusal(Code.SYNTAX_ERROR, "Empty query.")
     words = [token.word for token in parts]
     first, inserts = words[0], _go_to_insert(iter(parts))
     if any(pair == (b"INTO", b"OUTFILE") for pair in itertools.pairwise(words)):
-        raise refusal(INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed")
+        raise refusal(Code.INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed")
     clause = _format_clause(parts, words)
     body = text[:end] if clause is None else text[: clause[0].start] + text[clause[1].end : end]
     return Query(

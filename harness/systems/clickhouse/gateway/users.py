@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import AUTHENTICATION_FAILED, refusal
+from .errors import Code, refusal
 
 
 class UsersFileError(Exception):
@@ -26,7 +26,7 @@ class Users:
         matches = hmac.compare_digest((expected or "").encode("utf-8", "surrogateescape"), given)
         if expected is None or not matches:
             raise refusal(
-                AUTHENTICATION_FAILED,
+                Code.AUTHENTICATION_FAILED,
                 f"{user}: Authentication failed: password is incorrect, or there is no user with such name.",
             )
 

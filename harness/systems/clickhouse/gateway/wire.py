@@ -4,7 +4,6 @@ import io
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -182,8 +181,7 @@ class Reader:
 
     def uint64(self) -> int:
         """Return the next eight bytes as a number."""
-        number: int = struct.unpack("<Q", self.exact(8))[0]
-        return number
+        return int.from_bytes(self.exact(8), "little")
 
     def skip_strings(self, count: int) -> None:
         """Skip ``count`` length-prefixed strings; use it only between ``mark`` and ``taken``.

@@ -127,6 +127,25 @@ def gateway(tmp_path_factory) -> Iterator[Gateway]:
 
 
 @pytest.fixture
+def open_native(gateway) -> Iterator[Callable[..., clickhouse_driver.Client]]:
+    """Open clients of clickhouse-driver, which leave after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def open_one(**options) -> clickhouse_driver.Client:
+            client = gateway.native(**options)
+            stack.callback(client.disconnect)
+            return client
+
+        yield open_one
+
+
+@pytest.fixture
+def client(open_native) -> clickhouse_driver.Client:
+    """A client of clickhouse-driver with its defaults."""
+    return open_native()
+
+
+@pytest.fixture
 def launch(tmp_path) -> Iterator[Callable[..., Gateway]]:
     """Start separate gateways for one test; they end with it."""
     with contextlib.ExitStack() as stack:

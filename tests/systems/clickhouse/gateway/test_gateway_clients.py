@@ -47,28 +47,23 @@ def connect(gateway):
         yield client
 
 
-def test_clickhouse_driver(gateway, table):
-    client = gateway.native()
+def test_clickhouse_driver(client, table):
     assert client.execute(f"INSERT INTO {table} VALUES", rows()) == 1000
     assert client.execute(f"SELECT * FROM {table} ORDER BY entity_key") == rows()
-    client.disconnect()
 
 
-def test_clickhouse_driver_with_dataframes(gateway, table):
-    client = gateway.native(settings={"use_numpy": True}, compression="lz4")
+def test_clickhouse_driver_with_dataframes(open_native, table):
+    client = open_native(settings={"use_numpy": True}, compression="lz4")
     frame = pd.DataFrame({"number_1": np.arange(1000, dtype=np.int32), "text_1": [str(n) for n in range(1000)]})
     assert client.insert_dataframe(f"INSERT INTO {table} (number_1, text_1) VALUES", frame) == 1000
     back = client.query_dataframe(f"SELECT number_1, text_1 FROM {table} ORDER BY number_1")
     assert back["number_1"].tolist() == frame["number_1"].tolist()
     assert back["text_1"].tolist() == frame["text_1"].tolist()
-    client.disconnect()
 
 
-def test_clickhouse_driver_streams(gateway):
-    client = gateway.native()
+def test_clickhouse_driver_streams(client):
     total = sum(row[0] for row in client.execute_iter("SELECT number FROM numbers(1000000)"))
     assert total == 499999500000
-    client.disconnect()
 
 
 async def test_asynch(gateway, table):

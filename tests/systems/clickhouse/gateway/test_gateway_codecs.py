@@ -35,16 +35,8 @@ def test_a_body_of_one_or_more_streams_is_decompressed_however_it_arrives(encodi
 @pytest.mark.parametrize("encoding", COMPRESS)
 def test_a_body_that_ends_too_early_is_an_error(encoding):
     body = COMPRESS[encoding](bytes(range(256)) * 100)
-    with pytest.raises(ClickHouseError) as raised:
+    with pytest.raises(ClickHouseError, match=rf"^Code: {CODES[encoding]}\."):
         list(codecs.decode_body([body[:-3]], encoding))
-    assert raised.value.code == CODES[encoding]
-
-
-@pytest.mark.parametrize("encoding", COMPRESS)
-def test_a_body_that_is_no_compressed_data_is_an_error(encoding):
-    with pytest.raises(ClickHouseError) as raised:
-        list(codecs.decode_body([b"this is plain text, and long enough"], encoding))
-    assert raised.value.code == CODES[encoding]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +65,8 @@ def test_frames_give_back_what_went_in(method, size):
 def test_a_flipped_bit_in_a_frame_is_found():
     frame = bytearray(codecs.compress_frames(b"some data" * 100, codecs.METHOD_LZ4))
     frame[-1] ^= 1
-    with pytest.raises(ClickHouseError) as raised:
+    with pytest.raises(ClickHouseError, match=r"^Code: 271\."):
         codecs.read_frame(Reader(receiver([bytes(frame)])))
-    assert raised.value.code == 271
 
 
 @given(st.binary(min_size=25, max_size=200))

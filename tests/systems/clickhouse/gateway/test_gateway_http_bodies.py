@@ -155,12 +155,3 @@ def test_totals_and_statistics_are_once_in_a_document(gateway):
     document = json.loads(gateway.query(f"{query} FORMAT JSON"))
     assert (document["rows"], document["totals"]["n"]) in [(2, 200000), (2, "200000")]
     assert gateway.query(query) == b"0\t100000\n1\t100000\n\n0\t200000\n"
-
-
-def test_a_form_gives_the_query_and_its_parameters(gateway):
-    boundary = "x-boundary"
-    fields = {"query": "SELECT {p:String}", "param_p": "from a form"}
-    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in fields.items()]
-    body = ("".join(parts) + f"--{boundary}--\r\n").encode()
-    answer = gateway.ask(body=body, headers={"Content-Type": f"multipart/form-data; boundary={boundary}"})
-    assert answer.body == b"from a form\n"

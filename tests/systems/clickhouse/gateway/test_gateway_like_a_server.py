@@ -9,13 +9,11 @@ import struct
 import lz4.frame
 import pytest
 
-from harness.systems.clickhouse.gateway.codecs import METHOD_LZ4, METHOD_NONE, compress_frames
-from harness.systems.clickhouse.gateway.wire import string, varint
+from harness.systems.clickhouse.gateway.codecs import METHOD_NONE, compress_frames
 
 from .conftest import PASSWORD, USER
 
 CREDENTIALS = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-EMPTY_BLOCK = b"\x01\x00\x02\xff\xff\xff\xff\x00\x00\x00"
 
 
 @pytest.mark.parametrize(
@@ -142,22 +140,6 @@ def test_a_file_into_which_to_write_is_the_clients_over_the_native_protocol(gate
     assert gateway.native().execute(f"SELECT 'INTO OUTFILE' {target}") == [("INTO OUTFILE",)]
     assert gateway.ask(f"SELECT 1 {target}").code == "358"
     assert not (tmp_path / "file").exists()
-
-
-def test_a_wrong_checksum_of_a_native_block_is_refused_with_the_code_of_a_server(gateway):
-    """clickhouse-driver cannot send one, so the test makes the packets."""
-    block = changed(compress_frames(EMPTY_BLOCK, METHOD_LZ4), 0, bytes(16))
-    versions = varint(26) + varint(9) + varint(54429)
-    hello = b"\x00" + string("test") + versions + string("") + string(USER) + string(PASSWORD)
-    client = (
-        b"\x01" + 2 * string("") + string("0.0.0.0:0") + b"\x01" + 3 * string("") + versions + string("") + varint(0)
-    )
-    query = b"\x01" + string("") + client + string("") + varint(2) + varint(1) + string("SELECT 1")
-    with gateway.raw(gateway.native_port) as connection:
-        connection.sendall(hello)
-        assert connection.recv(1 << 16)[:1] == b"\x00"
-        connection.sendall(query + b"\x02" + string("") + block)
-        assert connection.recv(1 << 16)[:5] == b"\x02" + struct.pack("<i", 271)
 
 
 @pytest.mark.parametrize(("kind", "found"), [("USERS", b"default\n"), ("POLICIES", b""), ("ROLES", b"")])

@@ -1,5 +1,6 @@
-"""Another engine uses a table of the gateway through remote(), as servers use each other."""
+"""remote() of another engine reads and writes through the gateway, as between two servers."""
 
+import json
 import subprocess
 import sys
 
@@ -7,35 +8,67 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-PROGRAM = """
-import sys
-import chdb
-
-engine = chdb.connect(":memory:")
-for query in sys.argv[1:]:
-    print(engine.query(query, "CSV").bytes().decode(), end="")
-engine.close()
+SESSION = """
+import json, sys, chdb
+session = chdb.connect(":memory:")
+session.query("SET prefer_localhost_replica = 0")
+answers = []
+for query in json.load(sys.stdin):
+    try:
+        answers.append(session.query(query, "JSONCompactEachRow").bytes().decode())
+    except RuntimeError as error:
+        answers.append(f"refused: {error}")
+print(json.dumps(answers))
 """
 
 
-def other_engine(*queries: str) -> str:
-    """Run queries in the engine of a separate process: one process holds one engine."""
-    command = [sys.executable, "-c", PROGRAM, *queries]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+@pytest.fixture
+def elsewhere(gateway):
+    """Run queries in an engine of another process, because one process holds one; {rows} is a table of the gateway."""
+
+    def run(*queries, password=gateway.password):
+        def remote(table):
+            where = f"127.0.0.1:{gateway.native_port}"
+            return f"remote('{where}', 'default', '{table}', '{gateway.user}', '{password}')"
+
+        texts = [query.format(rows=remote("rows"), missing=remote("missing")) for query in queries]
+        command = [sys.executable, "-c", SESSION]
+        done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    columns = "n Int64, t Nullable(String), u UUID, k LowCardinality(String), s String"
+    gateway.query(f"CREATE TABLE rows ({columns}) ENGINE = MergeTree ORDER BY n")
+    yield run
+    gateway.query("DROP TABLE rows SYNC")
 
 
-def test_another_engine_writes_and_reads_a_table(gateway, table):
-    remote = f"remote('127.0.0.1:{gateway.native_port}', 'default', '{table}', '{gateway.user}', '{gateway.password}')"
-    texts = "if(number % 2, 'a\\tb', 'ä😀')"
-    insert = f"INSERT INTO FUNCTION {remote} (number_1, kind, text_1) SELECT number, 'k', {texts} FROM numbers(200000)"
-    select = f"SELECT count(), sum(number_1), countIf(text_1 = 'ä😀'), any(kind) FROM {remote}"
-    assert other_engine(insert, select) == '200000,19999900000,100000,"k"\n'
-    assert gateway.query(f"SELECT count() FROM {table}") == b"200000\n"
+def test_rows_written_through_remote_are_read_through_remote(gateway, elsewhere):
+    rows = "SELECT number, if(number % 2 = 0, NULL, toString(number)), toUUID('01234567-89ab-cdef-0123-456789abcdef')"
+    rows += ", 'k', if(number % 2, 'a\\tb', 'ä😀') FROM numbers(150000)"
+    written, count, first = elsewhere(
+        f"INSERT INTO FUNCTION {{rows}} {rows}",
+        "SELECT count(), sum(n), countIf(t IS NULL), countIf(s = 'ä😀') FROM {rows}",
+        "SELECT * FROM {rows} WHERE n < 2 ORDER BY n",
+    )
+    assert written == ""
+    assert [int(number) for number in json.loads(count)] == [150000, 11249925000, 75000, 75000]
+    lines = [json.loads(line) for line in first.splitlines()]
+    assert [[int(line[0]), *line[1:]] for line in lines] == [
+        [0, None, "01234567-89ab-cdef-0123-456789abcdef", "k", "ä😀"],
+        [1, "1", "01234567-89ab-cdef-0123-456789abcdef", "k", "a\tb"],
+    ]
+    assert gateway.query("SELECT uniqExact(n) FROM rows") == b"150000\n"
 
 
-def test_a_compressed_insert_of_another_engine_arrives(gateway, table):
-    remote = f"remote('127.0.0.1:{gateway.native_port}', 'default', '{table}', '{gateway.user}', '{gateway.password}')"
-    insert = f"INSERT INTO FUNCTION {remote} (number_1) SELECT number FROM numbers(1000)"
-    for codec in ("LZ4", "ZSTD", "NONE"):
-        other_engine(f"{insert} SETTINGS network_compression_method = '{codec}'")
-    assert gateway.query(f"SELECT count() FROM {table}") == b"3000\n"
+def test_a_compressed_insert_of_another_engine_arrives(gateway, elsewhere):
+    insert = "INSERT INTO FUNCTION {rows} (n) SELECT number FROM numbers(1000) SETTINGS network_compression_method = "
+    assert elsewhere(*(f"{insert}'{codec}'" for codec in ("LZ4", "ZSTD", "NONE"))) == ["", "", ""]
+    assert gateway.query("SELECT count() FROM rows") == b"3000\n"
+
+
+def test_a_table_that_is_not_there_and_a_wrong_password_are_refused(gateway, elsewhere):
+    (missing,) = elsewhere("SELECT * FROM {missing}")
+    assert missing.startswith("refused: ")
+    assert "missing" in missing
+    (denied,) = elsewhere("SELECT * FROM {rows}", password=gateway.password[::-1])
+    assert "AUTHENTICATION_FAILED" in denied or "Authentication failed" in denied
