@@ -50,6 +50,26 @@ def without_nan(values):
     return values.astype(object).where(values.notna(), None)
 
 
+def polars_lists(frame):
+    """Return the columns of a polars frame as lists of Python objects."""
+    return [frame.get_column(name).to_list() for name in frame.columns]
+
+
+def pandas_lists(frame):
+    """Return the columns of a pandas frame as lists of Python objects, with NaN for a missing value."""
+    return [frame[name].to_list() for name in frame.columns]
+
+
+def pandas_lists_with_none(frame):
+    """Return the columns of a pandas frame as lists of Python objects, with None for a missing value."""
+    return [without_nan(values).to_list() for _, values in frame.items()]
+
+
+def pandas_rows(frame):
+    """Return the rows of a pandas frame as tuples of Python objects, with None for a missing value."""
+    return list(zip(*pandas_lists_with_none(frame), strict=True))
+
+
 def typed(values, sql_type):
     """Return a column for pandas: Arrow for a nullable number (to tell None from NaN), otherwise unchanged."""
     import pandas as pd
@@ -61,6 +81,16 @@ def typed(values, sql_type):
     return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(sql_type[9:].rstrip(")").lower())))
 
 
+def polars_csv(frame, separator=","):
+    """Return the frame as polars' CSV, which quotes a string only where CSV requires it."""
+    return frame.write_csv(file=None, include_header=False, separator=separator)
+
+
+def polars_csv_lossless(frame):
+    """Return the frame as CSV with every string quoted and each null as an unquoted \\N."""
+    return frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+
+
 def polars_tsv(frame):
     """Return the frame in ClickHouse's TabSeparated: escaped instead of quoted; a null is an unescaped \\N."""
     import polars as pl
@@ -70,7 +100,12 @@ def polars_tsv(frame):
     return frame.with_columns(escaped).write_csv(file=None, **layout)
 
 
-def pandas_csv(frame):
+def pandas_csv(frame, separator=","):
+    """Return the frame as pandas' CSV, which quotes a string only where CSV requires it."""
+    return frame.to_csv(None, index=False, header=False, sep=separator)
+
+
+def pandas_csv_lossless(frame):
     """Return the frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
 
     pandas itself quotes a null like a string.
