@@ -81,14 +81,44 @@ def typed(values, sql_type):
     return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(sql_type[9:].rstrip(")").lower())))
 
 
+def polars_parquet(frame, compression="zstd", statistics=True):
+    """Return the frame as the bytes of a Parquet file that polars writes."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression=compression, statistics=statistics)
+    return buffer.getvalue()
+
+
+def polars_arrow_stream(frame, compression="uncompressed"):
+    """Return the frame as the bytes of an Arrow stream that polars writes."""
+    buffer = io.BytesIO()
+    frame.write_ipc_stream(buffer, compression=compression)
+    return buffer.getvalue()
+
+
+def pandas_parquet(frame):
+    """Return the frame as the bytes of a snappy Parquet file that pandas writes, which turns a NaN into a null."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, compression="snappy", index=False)
+    return buffer.getvalue()
+
+
+def arrow_parquet(frame, compression="snappy"):
+    """Return a pandas frame as the bytes of a Parquet file that pyarrow writes, which keeps a NaN."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(arrow_of_pandas(frame), buffer, compression=compression)
+    return buffer.getvalue()
+
+
 def polars_csv(frame, separator=","):
     """Return the frame as polars' CSV, which quotes a string only where CSV requires it."""
     return frame.write_csv(file=None, include_header=False, separator=separator)
 
 
-def polars_csv_lossless(frame):
+def polars_csv_lossless(frame, include_header=False):
     """Return the frame as CSV with every string quoted and each null as an unquoted \\N."""
-    return frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    return frame.write_csv(file=None, include_header=include_header, quote_style="non_numeric", null_value=r"\N")
 
 
 def polars_tsv(frame):
@@ -105,22 +135,25 @@ def pandas_csv(frame, separator=","):
     return frame.to_csv(None, index=False, header=False, sep=separator)
 
 
-def pandas_csv_lossless(frame):
-    """Return the frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
+def arrow_csv(frame, include_header=True):
+    """Return a pandas frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
 
-    pandas itself quotes a null like a string.
+    pandas itself quotes a null like a string. A timestamp with a time of day is refused here, as a Date column refuses
+    it.
     """
     import pyarrow as pa
     import pyarrow.csv
 
-    arrays = {
-        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
-        for name, values in frame.items()
-    }
-    dates = {name: array.cast("date32") for name, array in arrays.items() if pa.types.is_timestamp(array.type)}
-    buffer = io.BytesIO()
-    pyarrow.csv.write_csv(pa.table(arrays | dates), buffer, pyarrow.csv.WriteOptions(include_header=False))
-    return buffer.getvalue().decode()
+    table, buffer = arrow_of_pandas(frame), io.BytesIO()
+    dates = {field.name: pa.date32() for field in table.schema if pa.types.is_timestamp(field.type)}
+    table = table.cast(pa.schema([(field.name, dates.get(field.name, field.type)) for field in table.schema]))
+    pyarrow.csv.write_csv(table, buffer, pyarrow.csv.WriteOptions(include_header=include_header))
+    return buffer.getvalue()
+
+
+def pandas_csv_lossless(frame):
+    """Return a pandas frame as a string of pyarrow's CSV without names."""
+    return arrow_csv(frame, include_header=False).decode()
 
 
 def pandas_tsv(frame):

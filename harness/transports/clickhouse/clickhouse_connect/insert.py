@@ -1,13 +1,34 @@
 """clickhouse-connect's inserts, over HTTP: https://clickhouse.com/docs/integrations/python"""
 
-import io
-
 from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import arrow_of_pandas, without_nan
+from harness.transports.clickhouse.columns import (
+    arrow_of_pandas,
+    arrow_parquet,
+    pandas_lists_with_none,
+    polars_arrow_stream,
+    polars_lists,
+    polars_parquet,
+)
 from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
 connect = sessionless
+
+
+def _insert_columns(connection, frame, table, encode):
+    with phase("encode"):
+        columns = encode(frame)
+    with phase("send"):
+        names = list(frame.columns)
+        connection.insert(identifier(table), columns, names, column_oriented=True, settings=INSERT_SETTINGS)
+
+
+def _raw_insert(connection, frame, table, format_name, encode, *how):
+    with phase("encode"):
+        body = encode(frame, *how)
+    with phase("send"):
+        names = list(map(identifier, frame.columns))
+        connection.raw_insert(identifier(table), names, body, settings=INSERT_SETTINGS, fmt=format_name)
 
 
 @transport("insert_df_arrow, lz4", "Arrow", requires=["lz4.frame", "pyarrow"], settings=INSERT_SETTINGS)
@@ -70,10 +91,7 @@ def write_polars_columns(connection, frame, table):
     The server parses nothing. The client first asks for the table's columns (DESCRIBE), creates a Python object per
     value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    with phase("send"):
-        connection.insert(identifier(table), columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
+    _insert_columns(connection, frame, table, polars_lists)
 
 
 @transport("insert(column_oriented=True), lz4", "native columns", requires=["lz4.frame"], settings=INSERT_SETTINGS)
@@ -82,12 +100,7 @@ def write_pandas_columns(connection, frame, table):
 
     Works like write_polars_columns. The client converts each date through a Timestamp.
     """
-    with phase("encode"):
-        columns = [without_nan(values).to_list() for _, values in frame.items()]
-    with phase("send"):
-        connection.insert(
-            identifier(table), columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS
-        )
+    _insert_columns(connection, frame, table, pandas_lists_with_none)
 
 
 @transport("raw_insert FORMAT Parquet, zstd", "Parquet", requires=["lz4.frame"], settings=INSERT_SETTINGS)
@@ -97,17 +110,7 @@ def write_polars_raw_parquet(connection, frame, table):
     The published transport over HTTP with ClickHouse's official client. Only UUIDs travel as strings. raw_insert itself
     does not compress.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_parquet(buffer, compression="zstd")
-    with phase("send"):
-        connection.raw_insert(
-            identifier(table),
-            list(map(identifier, frame.columns)),
-            buffer.getvalue(),
-            settings=INSERT_SETTINGS,
-            fmt="Parquet",
-        )
+    _raw_insert(connection, frame, table, "Parquet", polars_parquet)
 
 
 @transport("raw_insert FORMAT ArrowStream, uncompressed", "Arrow", requires=["lz4.frame"], settings=INSERT_SETTINGS)
@@ -116,17 +119,7 @@ def write_polars_raw_arrow_stream(connection, frame, table):
 
     Does not need pyarrow. polars writes strings as string views, which older servers do not support (26.9 does).
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_ipc_stream(buffer, compression="uncompressed")
-    with phase("send"):
-        connection.raw_insert(
-            identifier(table),
-            list(map(identifier, frame.columns)),
-            buffer.getvalue(),
-            settings=INSERT_SETTINGS,
-            fmt="ArrowStream",
-        )
+    _raw_insert(connection, frame, table, "ArrowStream", polars_arrow_stream)
 
 
 @transport("raw_insert FORMAT Parquet, uncompressed", "Parquet", requires=["lz4.frame"], settings=INSERT_SETTINGS)
@@ -135,19 +128,7 @@ def write_pandas_raw_parquet(connection, frame, table):
 
     UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
-    import pyarrow.parquet as pq
-
-    buffer = io.BytesIO()
-    with phase("encode"):
-        pq.write_table(arrow_of_pandas(frame), buffer, compression="none")
-    with phase("send"):
-        connection.raw_insert(
-            identifier(table),
-            list(map(identifier, frame.columns)),
-            buffer.getvalue(),
-            settings=INSERT_SETTINGS,
-            fmt="Parquet",
-        )
+    _raw_insert(connection, frame, table, "Parquet", arrow_parquet, "none")
 
 
 @transport("SELECT 1", "one value", requires=["lz4.frame"], origin="limit")
