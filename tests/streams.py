@@ -18,8 +18,16 @@ from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-_MODULES = (".stream", ".psycopg.tuned")
-_OURS = [entry for entry in registry.select("*.*load_*") if entry.function.__module__.endswith(_MODULES)]
+_ELSEWHERE = (
+    "clickhouse.daft",
+    "postgres.daft",
+    "clickhouse.http_client",
+)  # clients whose streams have their own tests
+_OURS = [
+    entry
+    for entry in registry.select("*.*load_*")
+    if not entry.engine and f"{entry.system}.{entry.client}" not in _ELSEWHERE
+]
 LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
 UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]
 SPEC = store.specification("analytics_metrics")

@@ -12,7 +12,7 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Transport
-from harness.transports.clickhouse.clickhouse_connect import stream as of_clickhouse_connect
+from harness.transports.clickhouse.clickhouse_connect import without_session as of_clickhouse_connect
 from harness.transports.parts import gathered
 from harness.transports.postgres.adbc import stream as of_adbc
 from harness.transports.postgres.psycopg import stream as of_psycopg
