@@ -3,6 +3,8 @@
 import csv
 import io
 
+from harness.registry import Unsupported
+
 # ClickHouse type -> Arrow type with the same bytes; a Date first becomes days in 32 bits.
 ARROW_TYPES = {
     **{f"{sign}Int{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
@@ -181,6 +183,27 @@ def arrow_numbers(name, column, sql_type):
     if sql_type == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
         raise ValueError(f"column {name} has floats that are larger than a {sql_type} holds")
     return numbers
+
+
+def numbers_or_texts(name, column, sql_type, nullable):
+    """Return a column as a format stores it, with an empty value for each null.
+
+    Strings are Arrow's, numbers a NumPy array, and UUIDs one of two halves each. Raises Unsupported for another type,
+    and ValueError for a value or a null that the column of the table does not hold.
+    """
+    import pyarrow as pa
+
+    if column.null_count and not nullable:  # the server would silently store an empty value
+        raise ValueError(f"column {name} has nulls, the table's column cannot")
+    if sql_type == "UUID":
+        return uuid_halves(column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000"))
+    if sql_type == "String":
+        return column.cast(pa.large_string()).fill_null("")
+    if sql_type not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
+    if sql_type.startswith("Date"):
+        column = column.cast("date32").cast("int32")
+    return arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
 
 
 def uuid_halves(texts):

@@ -8,15 +8,8 @@ byte per row, 1 for null, before its values. The type sent may differ from the c
 LowCardinality(String) can be sent as String.
 """
 
-from harness.registry import Unsupported, transport
-from harness.transports.clickhouse.columns import (
-    ARROW_TYPES,
-    arrow_numbers,
-    arrow_of_pandas,
-    arrow_of_polars,
-    lengths_of_texts,
-    uuid_halves,
-)
+from harness.registry import transport
+from harness.transports.clickhouse.columns import arrow_of_pandas, arrow_of_polars, lengths_of_texts, numbers_or_texts
 from harness.transports.clickhouse.httpx.client import insert_arrow
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 
@@ -48,27 +41,11 @@ def _block(arrow, types):
     yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
-        if column.null_count and not nullable:  # the server would silently store an empty value
-            raise ValueError(f"column {name} has nulls, the table's column cannot")
+        values = numbers_or_texts(name, column, sql_type, nullable)
         yield _text(name) + _text(f"Nullable({sql_type})" if column.null_count else sql_type)
         if column.null_count:
             yield column.is_null().cast("uint8").to_numpy(zero_copy_only=False)
-        yield np.ascontiguousarray(_values(name, column, sql_type))
-
-
-def _values(name, column, sql_type):
-    """Return a column's values as a block stores them, with an empty value for each null."""
-    import pyarrow as pa
-
-    if sql_type == "UUID":
-        return uuid_halves(column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000"))
-    if sql_type == "String":
-        return _strings(column.cast(pa.large_string()).fill_null(""))
-    if sql_type not in ARROW_TYPES:
-        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
-    if sql_type.startswith("Date"):
-        column = column.cast("date32").cast("int32")
-    return arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
+        yield np.ascontiguousarray(_strings(values) if sql_type == "String" else values)
 
 
 def _strings(texts):

@@ -9,15 +9,8 @@ LowCardinality(T) is written as T.
 Arrow joins the binary columns into rows (binary_join_element_wise), and the resulting buffer is the request body.
 """
 
-from harness.registry import Unsupported, transport
-from harness.transports.clickhouse.columns import (
-    ARROW_TYPES,
-    arrow_numbers,
-    arrow_of_pandas,
-    arrow_of_polars,
-    lengths_of_texts,
-    uuid_halves,
-)
+from harness.registry import transport
+from harness.transports.clickhouse.columns import arrow_of_pandas, arrow_of_polars, lengths_of_texts, numbers_or_texts
 from harness.transports.clickhouse.httpx.client import insert_arrow
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 
@@ -32,9 +25,7 @@ def _rows(arrow, types):
     arrow = arrow.combine_chunks()
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
-        if column.null_count and not nullable:
-            raise ValueError(f"column {name} has nulls, the table's column cannot")
-        values = _values(name, column, sql_type)
+        values = _values(name, column, sql_type, nullable)
         parts += [_optional(column, values)] if nullable else values
     joined = _joined(parts)
     end = np.frombuffer(joined.buffers()[1], np.int64)[len(joined)]
@@ -57,22 +48,14 @@ def _optional(column, values):
     return pc.if_else(column.is_null(), missing, _joined([there, *values]))
 
 
-def _values(name, column, sql_type):
+def _values(name, column, sql_type, nullable):
     """Return a column's values as Arrow binaries, strings after their lengths; a null is an empty value."""
     import pyarrow as pa
 
-    if sql_type == "UUID":
-        texts = column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000")
-        return [_fixed(uuid_halves(texts), 16)]
+    values = numbers_or_texts(name, column, sql_type, nullable)
     if sql_type == "String":
-        texts = column.cast(pa.large_string()).fill_null("")
-        return [lengths_of_texts(texts), texts.cast(pa.large_binary())]
-    if sql_type not in ARROW_TYPES:
-        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
-    if sql_type.startswith("Date"):
-        column = column.cast("date32").cast("int32")
-    numbers = arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
-    return [_fixed(numbers, numbers.itemsize)]
+        return [lengths_of_texts(values), values.cast(pa.large_binary())]
+    return [_fixed(values, values.nbytes // len(values))]
 
 
 def _fixed(values, width):
