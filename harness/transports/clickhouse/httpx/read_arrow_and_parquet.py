@@ -36,6 +36,17 @@ def _polars_stream(client, table, settings, *how):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 
 
+def _pandas_stream(client, table, settings):
+    """Fetch the table as an Arrow stream and decode it with pyarrow for pandas, whose columns stay Arrow."""
+    import pandas as pd
+    import pyarrow as pa
+
+    with phase("receive"):
+        arrow = _stream(client, table, settings)
+    with phase("decode"), pa.ipc.open_stream(arrow) as reader:
+        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
+
+
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_LZ4)
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
@@ -52,13 +63,7 @@ def read_pandas_arrow_stream(connection, table):
     Each batch of the stream is one server block. The columns keep their Arrow types (pandas.ArrowDtype): no value
     becomes a Python object, and nulls stay nulls.
     """
-    import pandas as pd
-    import pyarrow as pa
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_LZ4)
-    with phase("decode"), pa.ipc.open_stream(arrow) as reader:
-        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
+    return _pandas_stream(connection, table, ARROW_LZ4)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_UNCOMPRESSED)
@@ -78,13 +83,7 @@ def read_pandas_arrow_stream_uncompressed(connection, table):
     Tuned: output_format_arrow_compression_method=none, for a fast network. The columns keep their Arrow types
     (pandas.ArrowDtype): no value becomes a Python object, and nulls stay nulls.
     """
-    import pandas as pd
-    import pyarrow as pa
-
-    with phase("receive"):
-        arrow = _stream(connection, table, ARROW_UNCOMPRESSED)
-    with phase("decode"), pa.ipc.open_stream(arrow) as reader:
-        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
+    return _pandas_stream(connection, table, ARROW_UNCOMPRESSED)
 
 
 @transport("HTTP SELECT FORMAT ArrowStream", "Arrow", settings=ARROW_ZSTD)
