@@ -9,6 +9,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.columns import arrow_schema, polars_schema
 from harness.transports.postgres.psycopg.client import received
 from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout, identifier, identifiers, literal
 from harness.transports.postgres.tables import types_of
@@ -159,16 +160,8 @@ def read_polars_copy_csv_lossless(connection, table):
     """
     import polars as pl
 
-    dtypes = {
-        "int2": pl.Int16,
-        "int4": pl.Int32,
-        "int8": pl.Int64,
-        "float4": pl.Float32,
-        "float8": pl.Float64,
-        "date": pl.Date,
-    }
     with phase("receive"):
-        schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
+        schema = polars_schema(types_of(connection, table))
         buffer = received(connection, copy_to_stdout(table, "WITH (FORMAT csv)"))
     with phase("decode"):
         return pl.read_csv(buffer, has_header=False, schema=schema)
@@ -186,16 +179,9 @@ def read_pandas_copy_csv_lossless(connection, table):
     import pyarrow as pa
     from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
-    types = {
-        "int2": pa.int16(),
-        "int4": pa.int32(),
-        "int8": pa.int64(),
-        "float4": pa.float32(),
-        "float8": pa.float64(),
-        "date": pa.timestamp("us"),
-    }
     with phase("receive"):
-        columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
+        columns = arrow_schema(types_of(connection, table))
+        columns |= {name: pa.timestamp("us") for name, dtype in columns.items() if dtype == pa.date32()}
         buffer = received(connection, copy_to_stdout(table, "WITH (FORMAT csv)"))
     with phase("decode"):
         if not buffer.getbuffer():  # pyarrow refuses an empty CSV
