@@ -138,9 +138,3 @@ def test_an_own_encoder_refuses_what_it_cannot_encode(
         with pytest.raises(error):
             write(entry, embedded_lab, frame, "odd")
     assert reference.execute(f"SELECT count() FROM {DATABASE}.odd") == [(0,)]
-
-
-def test_every_insert_says_whether_it_is_asynchronous() -> None:
-    collected = {entry.id for entry in WRITES if entry.settings.get("async_insert") == "1"}
-    assert {entry.settings.get("async_insert") for entry in WRITES} == {"0", "1"}
-    assert collected == {entry.id for entry in WRITES if "_async_insert_" in entry.id}

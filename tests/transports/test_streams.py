@@ -14,8 +14,8 @@ from harness.machine.variables import namespace
 from harness.model import Transport
 from harness.transports.clickhouse.clickhouse_connect import without_session as of_clickhouse_connect
 from harness.transports.parts import gathered
-from harness.transports.postgres.adbc import stream as of_adbc
-from harness.transports.postgres.psycopg import stream as of_psycopg
+from harness.transports.postgres.adbc import dbapi as of_adbc
+from harness.transports.postgres.psycopg import copy_csv as of_psycopg
 from tests.calls import call, each
 from tests.streams import LOADS, LOGICAL_TYPES, SPEC, UNLOADS, Server, hostile, opened
 
@@ -53,7 +53,7 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_clickhouse_connect, "GROUP_ROWS", 100)
     monkeypatch.setattr(of_adbc, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(of_psycopg, "CHUNK_ROWS", 150)
-    monkeypatch.setattr(of_psycopg, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(of_psycopg, "PARSED_BYTES", 10_000)
 
 
 @pytest.mark.long
