@@ -140,8 +140,7 @@ def pandas_csv(frame, separator=","):
 def arrow_csv(frame, include_header=True):
     """Return a pandas frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
 
-    pandas itself quotes a null like a string. A timestamp with a time of day is refused here, as a Date column refuses
-    it.
+    pandas itself quotes a null like a string. A time of day is dropped.
     """
     import pyarrow as pa
     import pyarrow.csv
