@@ -8,18 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from harness import registry
 from harness.check import sums
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
-from harness.model import Operation, Transport
+from harness.model import Operation
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-_MODULES = (".stream", ".psycopg.tuned")
-_OURS = [entry for entry in registry.select("*.*load_*") if entry.function.__module__.endswith(_MODULES)]
+_ELSEWHERE = (
+    "clickhouse.daft",
+    "postgres.daft",
+    "clickhouse.http_client",
+)  # clients whose streams have their own tests
+_OURS = [
+    entry
+    for entry in registry.select("*.*load_*")
+    if not entry.engine and f"{entry.system}.{entry.client}" not in _ELSEWHERE
+]
 LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
 UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]
 SPEC = store.specification("analytics_metrics")
@@ -46,10 +53,6 @@ HOSTILE = {
     "then": ("timestamp_tz", pa.timestamp("us", "UTC"), "timestamptz", "DateTime64(6, 'UTC')", TIMES),
 }
 LOGICAL_TYPES = {name: logical for name, (logical, *_) in HOSTILE.items()}
-
-
-def every(entries: list[Transport]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
 
 
 def hostile(rows: int = 400) -> pa.Table:

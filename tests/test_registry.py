@@ -59,14 +59,14 @@ def modules_imported_by(call):
 def test_a_worker_that_knows_the_module_imports_that_and_its_siblings_only():
     call = "one('postgres.psycopg.read_polars_copy_text_format', 'harness.transports.postgres.psycopg.copy_text')"
     own = [f"postgres.psycopg{name}" for name in ("", ".client", ".copy_text")]
-    assert modules_imported_by(call) == ["postgres", *own, "postgres.sql", "postgres.tables"]
+    assert modules_imported_by(call) == ["postgres", "postgres.columns", *own, "postgres.sql", "postgres.tables"]
 
 
 @pytest.mark.process
 def test_one_imports_the_modules_of_its_client_and_siblings_only():
     imported = modules_imported_by("one('postgres.psycopg.read_polars_rows')")
     assert [name for name in imported if not name.startswith("postgres.psycopg")] == [
-        "parts", "postgres", "postgres.sql", "postgres.tables"
+        "parts", "postgres", "postgres.columns", "postgres.sql", "postgres.tables"
     ]  # fmt: skip
     assert "postgres.psycopg.published" in imported
 

@@ -21,6 +21,7 @@ from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Transport
 from harness.systems import SYSTEMS
+from tests.calls import each, uri_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
 
@@ -71,13 +72,12 @@ def rows_left(entry: Transport, lab: EmbeddedLab, table: str) -> int:
     return client.query(f"SELECT count() FROM {database}.{table}").result_rows[0][0]
 
 
-@pytest.mark.parametrize("entry", WRITES, ids=lambda entry: entry.id)
+@each(WRITES)
 def test_a_connection_that_breaks_leaves_what_is_declared(
     entry: Transport, tables: Tables, embedded_lab: EmbeddedLab
 ) -> None:
     table, _ = tables.for_write(entry.system)
-    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
-    parts = urlsplit(uri)
+    parts = urlsplit(uri_of(entry, embedded_lab))
     frame = pl.read_parquet(tables.dataset.path)
     given = as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
     with closing(Link(parts.port or 0, SENT)) as link:

@@ -1,6 +1,5 @@
 """Rules of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
 
-import asyncio
 import datetime
 import io
 import math
@@ -21,6 +20,7 @@ from harness.machine.variables import namespace
 from harness.model import Operation, Origin
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
+from tests.calls import called, each
 
 pytestmark = pytest.mark.process
 
@@ -106,58 +106,41 @@ def breaks_late(server):
     return "breaks_late"
 
 
-def read(entry, uri, table):
-    """Run a transport as a worker does."""
-
-    async def run():
-        async with registry.connect_of(entry)(uri) as connection:
-            return await entry.function(connection, table)
-
-    if entry.style == "async":
-        return asyncio.run(run())
-    with registry.connect_of(entry)(uri) as connection:
-        return entry.function(connection, table)
-
-
-def every(entries):
-    return pytest.mark.parametrize("entry", list(entries), ids=lambda entry: entry.id)
-
-
 def lost(entry, uri, expected):
     """Read the table and return the differences; in pandas a NaN may be a null, except for lossless transports."""
-    canonical, _ = canonicalise(read(entry, uri, "hostile"), LOGICAL_TYPES)
+    canonical, _ = canonicalise(called(entry, uri, "hostile"), LOGICAL_TYPES)
     if entry.frame == "pandas" and not entry.id.endswith("_lossless"):
         expected, canonical = (frame.with_columns(pl.col("f").fill_null(math.nan)) for frame in (expected, canonical))
     return differences(expected, canonical, ("id",))
 
 
 @pytest.mark.long
-@every(entry for entry in READS if not LOSSES & entry.lossy.keys())
+@each(entry for entry in READS if not LOSSES & entry.lossy.keys())
 def test_every_hostile_value_comes_through_a_read_that_is_not_declared_to_lose_its_kind(entry, uris, hostile):
     assert lost(entry, uris[entry.endpoint], hostile) == []
 
 
 @pytest.mark.long
-@every(READS)
+@each(READS)
 def test_a_server_that_fails_after_the_first_rows_raises(entry, uris, breaks_late):
     with pytest.raises(Exception, match=r"broke late|[Ii]ncomplete|not completed|Connection broken|peer closed"):
-        read(entry, uris[entry.endpoint], breaks_late)
+        called(entry, uris[entry.endpoint], breaks_late)
 
 
 LOST = {"int64_beside_null", "digits", "null_text", "nulls"}
 
 
-@every(entry for entry in registry.select("clickhouse.*.read_*") if entry.published and LOST & entry.lossy.keys())
+@each(entry for entry in registry.select("clickhouse.*.read_*") if entry.published and LOST & entry.lossy.keys())
 def test_a_published_read_that_loses_values_has_a_lossless_twin(entry):
     """The twin has the same path and frame; for HTTP any client counts, because the data are the same."""
     twins = registry.select(f"clickhouse.*.{entry.function.__name__}_lossless")
     assert [twin for twin in twins if twin.path == entry.path and not LOST & twin.lossy.keys()]
 
 
-@every(CONNECTORX)
+@each(CONNECTORX)
 def test_connectorx_says_which_setting_a_server_needs_whose_answers_it_cannot_read(entry, uris, hostile):
     with pytest.raises(registry.Unsupported, match="network_compression_method to LZ4"):
-        read(entry, uris["clickhouse_http"], "hostile")
+        called(entry, uris["clickhouse_http"], "hostile")
 
 
 PROFILE = """
@@ -189,7 +172,7 @@ def with_lz4(uris):
     relay.wait()
 
 
-@every(CONNECTORX)
+@each(CONNECTORX)
 def test_connectorx_brings_every_hostile_value_through_where_the_server_compresses_with_lz4(entry, with_lz4, hostile):
     assert lost(entry, with_lz4, hostile) == []
 
@@ -233,7 +216,7 @@ def an_arrow_stream(batches):
 
 
 @pytest.mark.long
-@every(
+@each(
     entry
     for entry in registry.select("clickhouse.httpx.read_*_arrow_stream*")
     if "http_" not in entry.id  # where the compression's own frame is cut off
@@ -241,7 +224,7 @@ def an_arrow_stream(batches):
 @pytest.mark.parametrize("batches", [0, 1])
 def test_an_arrow_stream_that_ends_at_the_end_of_a_batch_is_not_taken_for_the_whole(entry, batches, cut_off):
     with pytest.raises(RuntimeError, match=r"the Arrow stream of .* breaks off: it has no end mark"):
-        read(entry, cut_off(an_arrow_stream(batches)), "t")
+        called(entry, cut_off(an_arrow_stream(batches)), "t")
 
 
 CUT = {
@@ -265,7 +248,7 @@ CUT = {
 )
 def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cut_off):
     with pytest.raises(Exception, match=r"(?i)breaks off|expected|invalid|magic|footer|file|not an arrow"):
-        read(entry, cut_off(answer), "t")
+        called(entry, cut_off(answer), "t")
 
 
 def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
@@ -273,14 +256,14 @@ def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
     for name in ("read_polars_native", "read_polars_row_binary"):
         entry = registry.one(f"clickhouse.httpx.{name}")
         with pytest.raises(registry.Unsupported, match="Array"):
-            read(entry, uris["clickhouse_http"], "arrays")
+            called(entry, uris["clickhouse_http"], "arrays")
 
 
 def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
     server.command(f"CREATE VIEW {namespace()}.bytes AS SELECT unhex('ff00') AS a")
     for name in ("read_polars_native", "read_polars_row_binary"):
         with pytest.raises(pa.ArrowInvalid, match="UTF8"):
-            read(registry.one(f"clickhouse.httpx.{name}"), uris["clickhouse_http"], "bytes")
+            called(registry.one(f"clickhouse.httpx.{name}"), uris["clickhouse_http"], "bytes")
 
 
 @pytest.mark.parametrize("name", ["read_polars_native", "read_polars_native_http_lz4", "read_polars_native_http_zstd"])

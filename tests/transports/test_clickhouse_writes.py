@@ -1,6 +1,5 @@
 """Writes into ClickHouse beyond the published ones: they preserve hostile values, and name those they refuse."""
 
-import asyncio
 import datetime
 import math
 import struct
@@ -15,7 +14,7 @@ from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Origin, Transport
-from harness.systems.clickhouse import client as clickhouse
+from tests.calls import called, uri_of
 
 WRITES = [entry for entry in registry.select("clickhouse.*.write_*") if entry.origin is Origin.BEYOND]
 # Kinds of values in the table below; the docstring of a transport also names those that it is declared to lose.
@@ -98,19 +97,7 @@ def reference(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
 
 
 def write(entry: Transport, lab: EmbeddedLab, frame: pl.DataFrame | pd.DataFrame, table: str = TABLE) -> None:
-    uri = clickhouse.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
-    uri = uri.replace(namespace(), DATABASE)
-    connect = registry.connect_of(entry)
-
-    async def write_async() -> None:
-        async with connect(uri) as connection:
-            await entry.function(connection, frame, table)
-
-    if entry.style == "async":
-        asyncio.run(write_async())
-    else:
-        with connect(uri) as connection:
-            entry.function(connection, frame, table)
+    called(entry, uri_of(entry, lab).replace(namespace(), DATABASE), frame, table)
 
 
 @pytest.mark.long
@@ -151,9 +138,3 @@ def test_an_own_encoder_refuses_what_it_cannot_encode(
         with pytest.raises(error):
             write(entry, embedded_lab, frame, "odd")
     assert reference.execute(f"SELECT count() FROM {DATABASE}.odd") == [(0,)]
-
-
-def test_every_insert_says_whether_it_is_asynchronous() -> None:
-    collected = {entry.id for entry in WRITES if entry.settings.get("async_insert") == "1"}
-    assert {entry.settings.get("async_insert") for entry in WRITES} == {"0", "1"}
-    assert collected == {entry.id for entry in WRITES if "_async_insert_" in entry.id}

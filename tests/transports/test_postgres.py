@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.imported import load
-from harness.model import Origin, SharedFolder
+from harness.model import SharedFolder
 from harness.registry import connect_of, select
 from harness.transports.postgres import sqlalchemy
 from harness.transports.postgres.asyncpg import published as asyncpg
@@ -43,14 +42,6 @@ def strict_umask():
 def test_a_published_description_names_the_client_of_its_transport(entry):
     client = {"sqlalchemy": "SQLAlchemy"}.get(entry.client, entry.client)
     assert client in entry.published
-
-
-@pytest.mark.long
-@every([entry for entry in POSTGRES if not {"daft", "ray", "pyspark"} & entry.modules])  # which are installed apart
-def test_every_module_that_a_transport_requires_can_be_imported(entry):
-    assert not entry.frame or entry.frame in entry.requires or entry.origin is Origin.LIMIT
-    for name in entry.requires:
-        load(name)
 
 
 @every(POSTGRES)

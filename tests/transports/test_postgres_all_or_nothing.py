@@ -14,14 +14,10 @@ from arrow_wire import postgres_transactions, postgres_write
 
 from harness.transports.postgres.psycopg import tuned
 from harness.transports.postgres.tables import TURN
-from tests.transports.tuned_calls import WRITES, writing
+from tests.transports.tuned_calls import WRITES, frame_of, writing
 
 ROWS, SLICE_ROWS = 6_000, 2_000  # enough for three connections
 Write = Callable[..., None]
-
-
-def frame_of(rows: int) -> pl.DataFrame:
-    return pl.DataFrame({"number": pl.Series(range(rows), dtype=pl.Int32), "text": [f"{n:>60}" for n in range(rows)]})
 
 
 FRAME = frame_of(ROWS)

@@ -14,6 +14,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres.psycopg import copy_csv
+from tests.calls import called, each
 from tests.waiting import until
 
 HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned")
@@ -69,10 +70,6 @@ FRAME = pl.DataFrame(
         )
     ]
 )
-
-
-def every(entries: list[Transport]) -> Any:
-    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
 
 
 def without_loss(entries: list[Transport]) -> list[Transport]:
@@ -149,43 +146,39 @@ def assert_same(entry: Transport, found: Any) -> None:
         assert values_of(found, name, pandas) == values_of(FRAME, name, pandas), name
 
 
-@every(without_loss(WRITES))
+@each(without_loss(WRITES))
 def test_a_write_brings_every_hostile_value_through(entry: Transport, uri: str) -> None:
     with connect_of(entry)(uri) as connection:
         entry.function(connection, given(entry), TABLE)
         assert_same(entry, stored(uri))  # while the connection is open: other sessions already see the rows
 
 
-@every(without_loss(READS))
+@each(without_loss(READS))
 def test_a_read_brings_every_hostile_value_through(entry: Transport, uri: str) -> None:
     fill(uri, FRAME)
-    with connect_of(entry)(uri) as connection:
-        assert_same(entry, entry.function(connection, TABLE))
+    assert_same(entry, called(entry, uri, TABLE))
 
 
-@every(without_loss([entry for entry in WRITES if entry.frame == "pandas"]))
+@each(without_loss([entry for entry in WRITES if entry.frame == "pandas"]))
 def test_a_nan_of_pandas_arrives_as_nan_and_not_as_null(entry: Transport, uri: str) -> None:
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, given(entry), TABLE)
+    called(entry, uri, given(entry), TABLE)
     assert stored(uri)["a_float"].null_count() == 0
 
 
-@every([entry for entry in WRITES if "nan" in entry.lossy])
+@each([entry for entry in WRITES if "nan" in entry.lossy])
 def test_a_write_that_declares_to_lose_nan_stores_null(entry: Transport, uri: str) -> None:
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, given(entry, FRAME.head(3)), TABLE)
+    called(entry, uri, given(entry, FRAME.head(3)), TABLE)
     assert stored(uri)["a_float"].to_list() == [0.0, 0.0, None]
 
 
 def test_the_recipe_of_pandas_for_copy_turns_an_empty_text_into_null(uri: str) -> None:
     entry = one("postgres.sqlalchemy.write_pandas_to_sql_copy")
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, given(entry, FRAME.head(3)), TABLE)
+    called(entry, uri, given(entry, FRAME.head(3)), TABLE)
     assert stored(uri)['a "text"'].to_list() == [None, None, r"\N"]
 
 
 @pytest.mark.long
-@every(WRITES)
+@each(WRITES)
 def test_a_frame_of_nulls_only_and_one_without_rows_can_be_written(entry: Transport, uri: str) -> None:
     nulls = FRAME.head(2).with_columns(
         pl.lit(None, dtype).alias(name) for name, dtype in FRAME.schema.items() if name != "id"
@@ -200,25 +193,23 @@ def test_a_frame_of_nulls_only_and_one_without_rows_can_be_written(entry: Transp
 
 
 @pytest.mark.long
-@every(WRITES)
+@each(WRITES)
 def test_columns_are_matched_by_name_whatever_their_order(entry: Transport, uri: str) -> None:
     frame = FRAME.head(2).select(reversed(FRAME.columns))
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, given(entry, frame), TABLE)
+    called(entry, uri, given(entry, frame), TABLE)
     assert stored(uri)["a_bigint"].to_list() == [2**53 + 1, None]
 
 
 @pytest.mark.long
-@every(READS)
+@each(READS)
 def test_a_table_without_rows_gives_a_frame_with_all_its_columns(entry: Transport, uri: str) -> None:
-    with connect_of(entry)(uri) as connection:
-        frame = entry.function(connection, TABLE)
+    frame = called(entry, uri, TABLE)
     assert len(frame) == 0
     assert list(frame.columns) == list(COLUMNS)
 
 
 @pytest.mark.long
-@every(READS)
+@each(READS)
 def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
     held = "SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND pid <> pg_backend_pid()"
     with psycopg.connect(uri, autocommit=True) as other, connect_of(entry)(uri) as connection:
@@ -227,11 +218,11 @@ def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
         until(lambda: other.execute(held, [quoted(TABLE)]).fetchone() == (0,))
 
 
-@every([entry for entry in WRITES if entry.function.__module__.endswith("psycopg.rows")])
+@each([entry for entry in WRITES if entry.function.__module__.endswith("psycopg.rows")])
 def test_inserts_row_by_row_are_one_transaction(entry: Transport, uri: str) -> None:
     fill(uri, FRAME.slice(5, 1))
-    with connect_of(entry)(uri) as connection, pytest.raises(psycopg.errors.UniqueViolation):
-        entry.function(connection, given(entry), TABLE)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        called(entry, uri, given(entry), TABLE)
     assert len(stored(uri)) == 1
 
 
@@ -239,16 +230,14 @@ def test_inserts_row_by_row_are_one_transaction(entry: Transport, uri: str) -> N
 def test_slices_that_do_not_divide_the_rows_are_all_sent(frame: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_csv, "SLICE_ROWS", 4)
     entry = one(f"postgres.psycopg.write_{frame}_copy_csv_slices")
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, given(entry), TABLE)
+    called(entry, uri, given(entry), TABLE)
     assert_same(entry, stored(uri))
 
 
 def test_blocks_that_do_not_divide_the_bytes_are_all_sent(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_csv, "BLOCK_BYTES", 7)
     entry = one("postgres.psycopg.write_polars_copy_csv_blocks")
-    with connect_of(entry)(uri) as connection:
-        entry.function(connection, FRAME, TABLE)
+    called(entry, uri, FRAME, TABLE)
     assert_same(entry, stored(uri))
 
 

@@ -15,6 +15,7 @@ from harness.registry import Unsupported, one, select
 from harness.transports.postgres.asyncpg import copy_binary, copy_csv
 from harness.transports.postgres.binary_copy import uuid_bytes
 from harness.transports.postgres.pgpq import copy_binary as pgpq
+from tests.calls import called
 from tests.hostile_table import (
     COLUMNS,
     LOGICAL_TYPES,
@@ -24,7 +25,6 @@ from tests.hostile_table import (
     for_pandas,
     hostile,
     missing_floats_as,
-    run,
     stored,
     without_extreme_dates,
     wrong,
@@ -50,7 +50,7 @@ OF_DATE_OBJECTS = (
 @pytest.mark.parametrize("entry", [one for one in WRITES if one.frame == "polars"], ids=lambda entry: entry.id)
 def test_a_write_from_polars_loses_no_hostile_value(entry: Transport, uri: str, server: psycopg.Connection) -> None:
     frame = without_extreme_dates(hostile()) if entry.id in OF_DATE_OBJECTS else hostile()
-    run(entry, uri, frame, TABLE)
+    called(entry, uri, frame, TABLE)
     assert wrong(frame, stored(server)) == []
 
 
@@ -60,7 +60,7 @@ def test_a_write_from_pandas_loses_at_most_the_nan_among_floats(
     entry: Transport, uri: str, server: psycopg.Connection
 ) -> None:
     frame = without_extreme_dates(hostile()) if entry.id in OF_DATE_OBJECTS else hostile()
-    run(entry, uri, for_pandas(frame), TABLE)
+    called(entry, uri, for_pandas(frame), TABLE)
     keeps_nan = entry.client == "asyncpg"
     assert wrong(missing_floats_as(frame, float("nan") if keeps_nan else None), stored(server)) == []
 
@@ -71,7 +71,7 @@ def test_asyncpg_stores_the_first_and_the_last_date_of_python_as_infinite(
 ) -> None:
     frame = hostile(2).with_columns(pl.Series("Day", [date.min, date.max]))
     frame = frame.with_columns(pl.lit(1, pl.Int32).alias("number of"), pl.lit("x").alias("text, mostly"))
-    run(one(name), uri, frame if "polars" in name else for_pandas(frame), TABLE)
+    called(one(name), uri, frame if "polars" in name else for_pandas(frame), TABLE)
     days = server.execute(f'SELECT "Day"::text FROM "{TABLE}" ORDER BY "Day"').fetchall()
     assert days == [("-infinity",), ("infinity",)]
 
@@ -84,7 +84,7 @@ def test_a_read_loses_no_hostile_value_but_what_its_docstring_says(
     fill(server, hostile())
     if "partition_on" in entry.id:
         server.execute(f'ALTER TABLE "{TABLE}" ADD serial int GENERATED ALWAYS AS IDENTITY')
-    returned = run(entry, uri, TABLE)
+    returned = called(entry, uri, TABLE)
     if "partition_on" in entry.id:
         returned = returned.drop("serial" if entry.frame == "polars" else ["serial"], **_axis(entry))
     found, _ = canonicalise(returned, LOGICAL_TYPES)
@@ -103,10 +103,10 @@ def _axis(entry: Transport) -> dict[str, str]:
 def test_an_empty_table_and_an_empty_frame_are_no_error(entry: Transport, uri: str, server: psycopg.Connection) -> None:
     server.execute(f'ALTER TABLE "{TABLE}" ALTER "number of" SET NOT NULL')
     if entry.operation is Operation.WRITE:
-        run(entry, uri, hostile(0) if entry.frame == "polars" else for_pandas(hostile(0)), TABLE)
+        called(entry, uri, hostile(0) if entry.frame == "polars" else for_pandas(hostile(0)), TABLE)
         assert len(stored(server)) == 0
     else:
-        returned = run(entry, uri, TABLE)
+        returned = called(entry, uri, TABLE)
         assert list(returned.columns) == list(COLUMNS)
         assert len(returned) == 0
 
@@ -118,7 +118,7 @@ def test_a_sorted_write_stores_the_rows_in_the_order_of_the_key(
     server.execute(f'ALTER TABLE "{TABLE}" ADD PRIMARY KEY ("number of", "select")')
     frame = without_extreme_dates(hostile()) if entry.id in OF_DATE_OBJECTS else hostile()
     frame = frame.with_columns(pl.int_range(len(frame), dtype=pl.Int32).mod(5).alias("number of"))
-    run(entry, uri, frame if entry.frame == "polars" else for_pandas(frame), TABLE)
+    called(entry, uri, frame if entry.frame == "polars" else for_pandas(frame), TABLE)
     found = stored(server).select("number of", "select")
     slices = 2 if "parallel" in entry.id else 1  # they are in the table in any order, block by block
     descents = sum(later < earlier for earlier, later in zip(found.rows(), found.rows()[1:], strict=False))
@@ -127,7 +127,7 @@ def test_a_sorted_write_stores_the_rows_in_the_order_of_the_key(
 
 
 def test_without_a_key_the_order_stays(uri: str, server: psycopg.Connection) -> None:
-    run(one("postgres.pgpq.write_polars_copy_binary_sorted"), uri, hostile(), TABLE)
+    called(one("postgres.pgpq.write_polars_copy_binary_sorted"), uri, hostile(), TABLE)
     assert stored(server)["select"].to_list() == hostile()["select"].to_list()
 
 
@@ -135,7 +135,7 @@ def test_connectorx_divides_no_table_without_an_integer_column_that_is_not_null(
     uri: str, server: psycopg.Connection
 ) -> None:
     with pytest.raises(Unsupported, match="no integer column"):
-        run(one("postgres.connectorx.read_polars_partition_on"), uri, TABLE)
+        called(one("postgres.connectorx.read_polars_partition_on"), uri, TABLE)
 
 
 def test_a_uuid_text_becomes_its_16_bytes_and_a_missing_one_stays_missing() -> None:
@@ -162,7 +162,7 @@ def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(
     frame = for_pandas(hostile(3))
     frame["Day"] = pd.Series(pd.Timestamp("2025-03-01 12:00"), index=frame.index).astype("datetime64[us]")
     with pytest.raises(ValueError, match='"Day" is a date in the table'):
-        run(entry, uri, frame, TABLE)
+        called(entry, uri, frame, TABLE)
     assert len(stored(server)) == 0
 
 
@@ -175,9 +175,9 @@ def test_blocks_of_any_size_are_the_whole_frame(
         monkeypatch.setattr(module, "BLOCK_ROWS", block)
     for name in ("asyncpg.write_polars_copy_csv_streamed", "pgpq.write_polars_copy_binary"):
         server.execute(f'TRUNCATE "{TABLE}"')
-        run(one(f"postgres.{name}"), uri, hostile(), TABLE)
+        called(one(f"postgres.{name}"), uri, hostile(), TABLE)
         assert wrong(hostile(), stored(server)) == []
-    assert wrong(hostile(), run(one("postgres.asyncpg.read_polars_copy_binary"), uri, TABLE)) == []
+    assert wrong(hostile(), called(one("postgres.asyncpg.read_polars_copy_binary"), uri, TABLE)) == []
 
 
 def payload_of(server: psycopg.Connection, query: str) -> bytes:

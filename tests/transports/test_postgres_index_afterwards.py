@@ -9,7 +9,7 @@ import pytest
 from arrow_wire import postgres_write
 
 from harness.transports.postgres.psycopg import tuned
-from tests.transports.tuned_calls import WRITES, writing
+from tests.transports.tuned_calls import WRITES, frame_of, writing
 
 ROWS = postgres_write.SLICE_ROWS
 CREATE = "CREATE TABLE later (number integer PRIMARY KEY, text text)"
@@ -20,10 +20,6 @@ SELECT c.conname, pg_get_constraintdef(c.oid), c.condeferrable, c.condeferred, c
     array_agg((a.attname, a.attnotnull)::text ORDER BY a.attnum)
 FROM pg_constraint c JOIN pg_index i ON i.indexrelid = c.conindid JOIN pg_attribute a ON a.attrelid = c.conrelid
 WHERE c.conrelid = 'later'::regclass AND c.contype = 'p' AND a.attnum > 0 GROUP BY c.oid, i.indexrelid"""
-
-
-def frame_of(rows: int) -> pl.DataFrame:
-    return pl.DataFrame({"number": pl.Series(range(rows), dtype=pl.Int32), "text": [f"{n:>20}" for n in range(rows)]})
 
 
 FRAME = frame_of(ROWS)

@@ -12,7 +12,8 @@ from harness.model import Operation, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres.pgpq import parallel as pgpq
 from harness.transports.postgres.psycopg import parallel as psycopg_parallel
-from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
+from tests.calls import called
+from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, stored, write_more, wrong
 from tests.transports.tuned_calls import hurried
 
 PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
@@ -53,7 +54,7 @@ def test_an_error_in_one_slice_leaves_no_row_of_the_others(
     last = pl.Series([4711 if row == ROWS - 1 else row for row in range(ROWS)], dtype=pl.Int32)
     frame = hostile().with_columns(last.alias("number of"))
     with pytest.raises(psycopg.errors.CheckViolation):
-        run(entry, uri, frame if entry.frame == "polars" else for_pandas(frame), TABLE)
+        called(entry, uri, frame if entry.frame == "polars" else for_pandas(frame), TABLE)
     assert len(stored(server)) == 0
 
 
@@ -67,7 +68,7 @@ def test_slices_with_the_same_key_fail_instead_of_waiting_for_each_other_for_eve
     writes = [entry for entry in WRITES if inspect.getmodule(entry.function) is module and entry.frame == "polars"]
     for entry in writes:
         with pytest.raises((psycopg.errors.UniqueViolation, psycopg.errors.LockNotAvailable)):
-            run(entry, uri, frame, TABLE)
+            called(entry, uri, frame, TABLE)
         assert len(stored(server)) == 0
 
 
@@ -79,7 +80,7 @@ def test_what_is_written_after_the_snapshot_is_in_no_part(
     module = inspect.getmodule(entry.function)
     divide = module._queries  # the first statement under the snapshot
     monkeypatch.setattr(module, "_queries", lambda *given: (write_more(server), divide(*given))[1])
-    found, _ = canonicalise(run(entry, uri, TABLE), LOGICAL_TYPES)
+    found, _ = canonicalise(called(entry, uri, TABLE), LOGICAL_TYPES)
     assert wrong(hostile(), found) == []
     assert len(stored(server)) == 2 * ROWS
 
@@ -92,7 +93,7 @@ def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
     fill(server, hostile())
     read = connectorx.read_sql
     monkeypatch.setattr(connectorx, "read_sql", lambda *given, **more: (write_more(server), read(*given, **more))[1])
-    found = run(one("postgres.connectorx.read_polars_ctid_snapshot"), uri, TABLE)
+    found = called(one("postgres.connectorx.read_polars_ctid_snapshot"), uri, TABLE)
     assert wrong(hostile(), found) == []
     assert len(stored(server)) == 2 * ROWS
 
@@ -115,7 +116,7 @@ def test_a_parallel_read_sees_one_state_of_a_table_that_is_written_to(
     writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
-        seen = [run(entry, uri, TABLE)["number of"] for _ in range(6)]
+        seen = [called(entry, uri, TABLE)["number of"] for _ in range(6)]
     finally:
         done.set()
         writer.join()
@@ -142,5 +143,5 @@ def test_a_read_over_several_connections_waits_for_a_lock_only_so_long(
     with psycopg.connect(uri) as other:
         other.execute(f'LOCK TABLE "{TABLE}"')
         with pytest.raises(Exception, match="lock timeout"):
-            run(entry, uri, TABLE)
-    assert len(run(entry, uri, TABLE)) == ROWS
+            called(entry, uri, TABLE)
+    assert len(called(entry, uri, TABLE)) == ROWS

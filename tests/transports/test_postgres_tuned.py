@@ -28,21 +28,10 @@ FLOATS = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 5e-324, 1e-310, 
 
 
 @pytest.fixture(scope="module")
-def uri(embedded_lab):
-    return embedded_lab.endpoints["postgres"]
-
-
-@pytest.fixture(scope="module")
 def server(uri):
     """A connection of a witness: psycopg's own rows."""
     with psycopg.connect(uri, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture(scope="module")
-def writers(uri):
-    with tuned.connect(uri) as connections:
-        yield connections
 
 
 @pytest.fixture

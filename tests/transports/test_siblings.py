@@ -7,6 +7,7 @@ import pytest
 
 from harness import declared_losses, excerpt, registry
 from harness.imported import load
+from harness.model import Origin
 from tests.every import every
 
 
@@ -14,6 +15,21 @@ from tests.every import every
 @every(registry.catalogue().values())
 def test_no_two_things_that_a_script_needs_have_one_name(entry):
     assert entry.function.__name__ in {name for one in excerpt.definitions(entry) for name in one.names}
+
+
+OF_DATABASES = [
+    entry
+    for entry in registry.select("postgres.*,clickhouse.*")
+    if not {"daft", "ray", "pyspark"} & entry.modules  # which are installed separately
+]
+
+
+@pytest.mark.long
+@every(OF_DATABASES)
+def test_every_module_that_a_transport_requires_can_be_imported(entry):
+    assert not entry.frame or entry.frame in entry.requires or entry.origin is Origin.LIMIT
+    for name in entry.requires:
+        load(name)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -78,9 +79,10 @@ def databases(embedded_lab: EmbeddedLab, tmp_path_factory: pytest.TempPathFactor
         uri = system.client.transport_uri(endpoint, embedded_lab.endpoints[endpoint])
         made[name] = Spark(system, uri, client, None)
     before = {process.pid for process in below()}
-    with connect_of(of_system("postgres"))(made["postgres"].uri, Workers(2, "", "", str(folder))) as (session, *_):
+    with connect_of(of_system("postgres"))(made["postgres"].uri, Workers(2, "", "", str(folder))) as of_spark:
         for one_of_them in made.values():
-            one_of_them.connection = session, one_of_them.uri, one_of_them.uri
+            uri = one_of_them.uri
+            one_of_them.connection = SimpleNamespace(session=of_spark.session, uri=uri, workers_uri=uri)
         yield made
         started = [process for process in below() if process.pid not in before]
         assert len(executors()) == 2
@@ -148,9 +150,9 @@ def test_an_error_of_a_task_says_what_is_wrong_after_the_driver_has_ended(tmp_pa
     connect = connect_of(of_system("postgres"))
     with (
         pytest.raises(RuntimeError, match=r"^ZeroDivisionError: division by zero$"),
-        connect("", Workers(1, "", "", str(tmp_path))) as (session, *_),
+        connect("", Workers(1, "", "", str(tmp_path))) as connection,
     ):
-        session.sparkContext.parallelize([0], 1).foreach(lambda number: 1 / number)
+        connection.session.sparkContext.parallelize([0], 1).foreach(lambda number: 1 / number)
     assert executors() == []
 
 

@@ -12,12 +12,12 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Transport
-from harness.transports.clickhouse.clickhouse_connect import stream as of_clickhouse_connect
+from harness.transports.clickhouse.clickhouse_connect import without_session as of_clickhouse_connect
 from harness.transports.parts import gathered
-from harness.transports.postgres.adbc import stream as of_adbc
-from harness.transports.postgres.psycopg import stream as of_psycopg
-from tests.calls import call
-from tests.streams import LOADS, LOGICAL_TYPES, SPEC, UNLOADS, Server, every, hostile, opened
+from harness.transports.postgres.adbc import dbapi as of_adbc
+from harness.transports.postgres.psycopg import copy_csv as of_psycopg
+from tests.calls import call, each
+from tests.streams import LOADS, LOGICAL_TYPES, SPEC, UNLOADS, Server, hostile, opened
 
 ROWS = 2_000
 LATE = "SELECT number AS id, throwIf(number = 20000, 'broke late') AS t FROM numbers(30000)"
@@ -53,11 +53,11 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_clickhouse_connect, "GROUP_ROWS", 100)
     monkeypatch.setattr(of_adbc, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(of_psycopg, "CHUNK_ROWS", 150)
-    monkeypatch.setattr(of_psycopg, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(of_psycopg, "PARSED_BYTES", 10_000)
 
 
 @pytest.mark.long
-@every(LOADS)
+@each(LOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset()
@@ -66,7 +66,7 @@ def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: 
 
 
 @pytest.mark.long
-@every(UNLOADS)
+@each(UNLOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source: Path, folder: Path) -> None:
     table = server.of_dataset()
@@ -79,7 +79,7 @@ def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source
 
 
 @pytest.mark.long
-@every(LOADS)
+@each(LOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Server, hostile_source: Path) -> None:
     table = server.of_hostile()
@@ -88,7 +88,7 @@ def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Ser
 
 
 @pytest.mark.long
-@every(UNLOADS)
+@each(UNLOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_nulls_and_hostile_values_are_unloaded_exact(
     entry: Transport, server: Server, hostile_source: Path, folder: Path
@@ -101,14 +101,14 @@ def test_nulls_and_hostile_values_are_unloaded_exact(
 
 
 @pytest.mark.long
-@every(UNLOADS)
+@each(UNLOADS)
 def test_of_an_empty_table_there_is_no_file_or_an_empty_one(entry: Transport, server: Server, folder: Path) -> None:
     call(entry, server.lab, server.of_dataset(), str(folder))
     assert unloaded.summed(folder, SPEC.logical_types)[0].rows == 0
 
 
 @pytest.mark.long
-@every(LOADS)
+@each(LOADS)
 def test_an_empty_file_is_no_row(entry: Transport, server: Server, source: Path, tmp_path: Path) -> None:
     parquet.write_table(parquet.read_schema(source).empty_table(), tmp_path / "empty.parquet")
     table = server.of_dataset()
@@ -117,7 +117,7 @@ def test_an_empty_file_is_no_row(entry: Transport, server: Server, source: Path,
 
 
 @pytest.mark.long
-@every([entry for entry in LOADS if entry.system == "postgres"])
+@each([entry for entry in LOADS if entry.system == "postgres"])
 def test_a_row_that_postgres_refuses_at_the_end_leaves_none(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset(profile="heap")
     last = parquet.read_table(source)["entity_key"][-1].as_py()
@@ -129,7 +129,7 @@ def test_a_row_that_postgres_refuses_at_the_end_leaves_none(entry: Transport, se
     assert server.sums(table).rows == 0
 
 
-@every([entry for entry in LOADS if entry.system == "clickhouse"])
+@each([entry for entry in LOADS if entry.system == "clickhouse"])
 def test_a_row_that_clickhouse_refuses_is_an_error(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset()
     server.connection.command(f"ALTER TABLE {namespace()}.`{table}` ADD CONSTRAINT few CHECK source_id < 400")
@@ -137,7 +137,7 @@ def test_a_row_that_clickhouse_refuses_is_an_error(entry: Transport, server: Ser
         call(entry, server.lab, str(source), table)
 
 
-@every([entry for entry in UNLOADS if entry.system == "clickhouse"])
+@each([entry for entry in UNLOADS if entry.system == "clickhouse"])
 def test_an_answer_that_breaks_off_late_is_an_error_and_leaves_no_whole_file(
     entry: Transport, server: Server, folder: Path
 ) -> None:

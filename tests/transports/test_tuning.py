@@ -144,21 +144,15 @@ def test_without_a_log_less_than_a_row_group_is_on_the_disk_only_after_the_check
 def test_a_sequential_write_has_every_byte(tmp_path):
     path = tmp_path / "written"
     for size in (1, 8 << 20, (16 << 20) + 5):
-        with connected_once("posix.sequential_write", tmp_path, size) as call:
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        with connected("posix.sequential_write", folder) as call:
             found = call(path=str(path), size=size)
         assert found["answer"] == path.stat().st_size == size
         assert found["details"]["bytes_per_s"] > 0
     content = path.read_bytes()
     assert content[: 8 << 20] == content[8 << 20 : 16 << 20]
     assert len(set(content[:100_000])) == 256
-
-
-@contextmanager
-def connected_once(name, folder, number):
-    own = folder / str(number)
-    own.mkdir()
-    with connected(name, own) as call:
-        yield call
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -18,6 +18,11 @@ from harness.model import Transport
 WRITES = ("write_polars", "write_pandas", "load")
 
 
+def frame_of(rows: int) -> pl.DataFrame:
+    """Return rows of a number, which tells them apart, and of a string of 60 characters."""
+    return pl.DataFrame({"number": pl.Series(range(rows), dtype=pl.Int32), "text": [f"{n:>60}" for n in range(rows)]})
+
+
 @contextmanager
 def own_database(lab: EmbeddedLab, name: str) -> Iterator[clickhouse_driver.Client]:
     """Yield a native connection to a new database of ClickHouse, which ends with the block."""

@@ -3,6 +3,8 @@
 import csv
 import io
 
+from harness.registry import Unsupported
+
 # ClickHouse type -> Arrow type with the same bytes; a Date first becomes days in 32 bits.
 ARROW_TYPES = {
     **{f"{sign}Int{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
@@ -50,6 +52,26 @@ def without_nan(values):
     return values.astype(object).where(values.notna(), None)
 
 
+def polars_lists(frame):
+    """Return the columns of a polars frame as lists of Python objects."""
+    return [frame.get_column(name).to_list() for name in frame.columns]
+
+
+def pandas_lists(frame):
+    """Return the columns of a pandas frame as lists of Python objects, with NaN for a missing value."""
+    return [frame[name].to_list() for name in frame.columns]
+
+
+def pandas_lists_with_none(frame):
+    """Return the columns of a pandas frame as lists of Python objects, with None for a missing value."""
+    return [without_nan(values).to_list() for _, values in frame.items()]
+
+
+def pandas_rows(frame):
+    """Return the rows of a pandas frame as tuples of Python objects, with None for a missing value."""
+    return list(zip(*pandas_lists_with_none(frame), strict=True))
+
+
 def typed(values, sql_type):
     """Return a column for pandas: Arrow for a nullable number (to tell None from NaN), otherwise unchanged."""
     import pandas as pd
@@ -61,6 +83,46 @@ def typed(values, sql_type):
     return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(sql_type[9:].rstrip(")").lower())))
 
 
+def polars_parquet(frame, compression="zstd", statistics=True):
+    """Return the frame as the bytes of a Parquet file that polars writes."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression=compression, statistics=statistics)
+    return buffer.getvalue()
+
+
+def polars_arrow_stream(frame, compression="uncompressed"):
+    """Return the frame as the bytes of an Arrow stream that polars writes."""
+    buffer = io.BytesIO()
+    frame.write_ipc_stream(buffer, compression=compression)
+    return buffer.getvalue()
+
+
+def pandas_parquet(frame):
+    """Return the frame as the bytes of a snappy Parquet file that pandas writes, which turns a NaN into a null."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, compression="snappy", index=False)
+    return buffer.getvalue()
+
+
+def arrow_parquet(frame, compression="snappy"):
+    """Return a pandas frame as the bytes of a Parquet file that pyarrow writes, which keeps a NaN."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(arrow_of_pandas(frame), buffer, compression=compression)
+    return buffer.getvalue()
+
+
+def polars_csv(frame, separator=","):
+    """Return the frame as polars' CSV, which quotes a string only where CSV requires it."""
+    return frame.write_csv(file=None, include_header=False, separator=separator)
+
+
+def polars_csv_lossless(frame, include_header=False):
+    """Return the frame as CSV with every string quoted and each null as an unquoted \\N."""
+    return frame.write_csv(file=None, include_header=include_header, quote_style="non_numeric", null_value=r"\N")
+
+
 def polars_tsv(frame):
     """Return the frame in ClickHouse's TabSeparated: escaped instead of quoted; a null is an unescaped \\N."""
     import polars as pl
@@ -70,22 +132,29 @@ def polars_tsv(frame):
     return frame.with_columns(escaped).write_csv(file=None, **layout)
 
 
-def pandas_csv(frame):
-    """Return the frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
+def pandas_csv(frame, separator=","):
+    """Return the frame as pandas' CSV, which quotes a string only where CSV requires it."""
+    return frame.to_csv(None, index=False, header=False, sep=separator)
 
-    pandas itself quotes a null like a string.
+
+def arrow_csv(frame, include_header=True):
+    """Return a pandas frame as pyarrow's CSV: strings quoted, a null empty, a NaN as nan, a midnight as a date.
+
+    pandas itself quotes a null like a string. A time of day is dropped.
     """
     import pyarrow as pa
     import pyarrow.csv
 
-    arrays = {
-        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
-        for name, values in frame.items()
-    }
-    dates = {name: array.cast("date32") for name, array in arrays.items() if pa.types.is_timestamp(array.type)}
-    buffer = io.BytesIO()
-    pyarrow.csv.write_csv(pa.table(arrays | dates), buffer, pyarrow.csv.WriteOptions(include_header=False))
-    return buffer.getvalue().decode()
+    table, buffer = arrow_of_pandas(frame), io.BytesIO()
+    dates = {field.name: pa.date32() for field in table.schema if pa.types.is_timestamp(field.type)}
+    table = table.cast(pa.schema([(field.name, dates.get(field.name, field.type)) for field in table.schema]))
+    pyarrow.csv.write_csv(table, buffer, pyarrow.csv.WriteOptions(include_header=include_header))
+    return buffer.getvalue()
+
+
+def pandas_csv_lossless(frame):
+    """Return a pandas frame as a string of pyarrow's CSV without names."""
+    return arrow_csv(frame, include_header=False).decode()
 
 
 def pandas_tsv(frame):
@@ -113,6 +182,27 @@ def arrow_numbers(name, column, sql_type):
     if sql_type == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
         raise ValueError(f"column {name} has floats that are larger than a {sql_type} holds")
     return numbers
+
+
+def numbers_or_texts(name, column, sql_type, nullable):
+    """Return a column as a format stores it, with an empty value for each null.
+
+    Strings are Arrow's, numbers a NumPy array, and UUIDs one of two halves each. Raises Unsupported for another type,
+    and ValueError for a value or a null that the column of the table does not hold.
+    """
+    import pyarrow as pa
+
+    if column.null_count and not nullable:  # the server would silently store an empty value
+        raise ValueError(f"column {name} has nulls, the table's column cannot")
+    if sql_type == "UUID":
+        return uuid_halves(column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000"))
+    if sql_type == "String":
+        return column.cast(pa.large_string()).fill_null("")
+    if sql_type not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
+    if sql_type.startswith("Date"):
+        column = column.cast("date32").cast("int32")
+    return arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
 
 
 def uuid_halves(texts):

@@ -6,6 +6,7 @@ and one for the workers.
 
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 from harness.registry import transport
 from harness.transports.clickhouse.partitions import (
@@ -25,9 +26,9 @@ ENDPOINT = "clickhouse_http"
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a client of the scheduler, and the database's address as seen by this process and by the workers."""
+    """Yield a client of the scheduler, and the database's addresses, as seen by this process and by workers."""
     with client_of(workers, ["clickhouse_connect", "pyarrow.parquet"]) as client:
-        yield client, uri, workers.uri
+        yield SimpleNamespace(client=client, uri=uri, workers_uri=workers.uri)
 
 
 @transport("client.map, insert_arrow", "Arrow", needs=["dask"])
@@ -37,8 +38,7 @@ def load_insert(connection, source, table):
     If a worker dies before its result arrives, Dask repeats its work and duplicates the row group. Inserted row groups
     stay if another one fails.
     """
-    client, _, there = connection
-    done(client, partial(insert_part, there, table, source), row_groups(source))
+    done(connection.client, partial(insert_part, connection.workers_uri, table, source), row_groups(source))
 
 
 @transport("client.map, insert_arrow", "Arrow", needs=["dask"])
@@ -47,9 +47,8 @@ def load_insert_once(connection, source, table):
 
     Inserted row groups stay if another one fails, and other connections can read them during the load.
     """
-    client, here, there = connection
-    with remembering(here, table):
-        done(client, partial(insert_part_once, there, table, source), row_groups(source))
+    with remembering(connection.uri, table):
+        done(connection.client, partial(insert_part_once, connection.workers_uri, table, source), row_groups(source))
 
 
 @transport("client.map, insert_arrow", "Arrow", needs=["dask"])
@@ -58,9 +57,8 @@ def load_insert_staged(connection, source, table):
 
     No row is visible before the exchange, and none is inserted if a row group fails.
     """
-    client, here, there = connection
-    with staging_of(here, table) as staging:
-        done(client, partial(insert_part_once, there, staging, source), row_groups(source))
+    with staging_of(connection.uri, table) as staging:
+        done(connection.client, partial(insert_part_once, connection.workers_uri, staging, source), row_groups(source))
 
 
 @transport("client.map, query_arrow_stream", "Arrow", needs=["dask"])
@@ -69,8 +67,7 @@ def unload_by_parts(connection, table, destination):
 
     Some workers see concurrent writes and others do not. A table without PARTITION BY is one partition.
     """
-    client, here, there = connection
-    _unload(client, there, part_queries(here, table), destination)
+    _unload(connection, table, destination)
 
 
 @transport("client.map, query_arrow_stream", "Arrow", needs=["dask"])
@@ -79,13 +76,14 @@ def unload_one_moment(connection, table, destination):
 
     The clone takes no time and no space. A table without PARTITION BY is one partition.
     """
-    client, here, there = connection
-    with one_moment(here, table) as clone:
-        _unload(client, there, part_queries(here, clone), destination)
+    with one_moment(connection.uri, table) as clone:
+        _unload(connection, clone, destination)
 
 
-def _unload(client, uri, queries, destination):
+def _unload(connection, table, destination):
+    uri, queries = connection.workers_uri, part_queries(connection.uri, table)
+
     def read(number, query):
         return read_part(uri, query, destination, f"part_{number:05}")
 
-    done(client, read, range(len(queries)), queries)
+    done(connection.client, read, range(len(queries)), queries)

@@ -124,15 +124,16 @@ def unload_by_parts(connection, table, destination):
     There is no common snapshot: rows written meanwhile are in some of the files. A table without partitions is one
     part.
     """
-    queries = part_queries(connection.uri, table)
-    there = connection.workers_uri
-    on_workers(read_part, [(there, query, destination, str(number)) for number, query in enumerate(queries)])
+    _unload(connection, table, destination)
 
 
 @transport("Ray Data map_batches, HTTP FORMAT Arrow of partitions of a clone", "Arrow columns", needs=["ray"])
 def unload_one_moment(connection, table, destination):
     """Like unload_by_parts, from a clone of the table: all tasks read the rows of one moment."""
-    there = connection.workers_uri
     with one_moment(connection.uri, table) as clone:
-        queries = part_queries(connection.uri, clone)
-        on_workers(read_part, [(there, query, destination, str(number)) for number, query in enumerate(queries)])
+        _unload(connection, clone, destination)
+
+
+def _unload(connection, table, destination):
+    uri, queries = connection.workers_uri, enumerate(part_queries(connection.uri, table))
+    on_workers(read_part, [(uri, query, destination, str(number)) for number, query in queries])

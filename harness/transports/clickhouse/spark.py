@@ -4,6 +4,8 @@ https://clickhouse.com/docs/integrations/apache-spark/spark-jdbc
 """
 
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.registry import Unsupported, transport
@@ -32,16 +34,16 @@ NAMELESS = ("UUID", "IPv4", "IPv6")  # types that JDBC does not support, sent an
 def connect(uri, workers):
     """Yield a Spark session, and the database's addresses as seen by this driver and by executors."""
     with spark_session(workers, ["pyarrow", "clickhouse-connect"]) as session:
-        yield session, uri, workers.uri
+        yield SimpleNamespace(session=session, uri=uri, workers_uri=workers.uri)
 
 
-def jdbc(session, uri):
+def jdbc(connection):
     """Return a database's address and user as Spark's JDBC takes them. Raises Unsupported without a driver.
 
     The driver also connects to the executors' address, because Spark has one address for both.
     """
-    need_driver(session, DRIVER)
-    parts = urlsplit(uri)
+    need_driver(connection.session, DRIVER)
+    parts = urlsplit(connection.workers_uri)
     port = parts.port or (8443 if parts.scheme == "https" else 8123)
     database = parse_qs(parts.query).get("database", ["default"])[0]
     url = f"jdbc:clickhouse:{parts.scheme}://{parts.hostname}:{port}/{database}"
@@ -69,16 +71,15 @@ def load_jdbc(connection, source, table):
     """
     from py4j.protocol import Py4JJavaError
 
-    session, _, uri = connection
-    url, who = jdbc(session, uri)
+    url, who = jdbc(connection)
     try:
-        session.read.jdbc(url, identifier(table), properties=who)
+        connection.session.read.jdbc(url, identifier(table), properties=who)
     except Py4JJavaError as error:
         reason = error.java_exception.getMessage()
         if not reason.startswith("[UNRECOGNIZED_SQL_TYPE]"):
             raise
         raise Unsupported(f"Spark's write.jdbc would raise {reason} after it has stored all rows") from None
-    session.read.parquet(source).write.jdbc(url, identifier(table), mode="append", properties=who)
+    connection.session.read.parquet(source).write.jdbc(url, identifier(table), mode="append", properties=who)
 
 
 @contextmanager
@@ -108,11 +109,10 @@ def load_jdbc_door(connection, source, table):
     This loads UUIDs, which JDBC does not support: the server parses the string. A batch has 100,000 rows. If a worker
     dies, Spark resends its batch, which duplicates the rows.
     """
-    session, ours, theirs = connection
-    url, who = jdbc(session, theirs)
-    with _door_of(ours, table) as door:
+    url, who = jdbc(connection)
+    with _door_of(connection.uri, table) as door:
         options = who | {"batchsize": "100000"} | {f"clickhouse_setting_{name}": of for name, of in _SETTINGS.items()}
-        session.read.parquet(source).write.jdbc(url, identifier(door), mode="append", properties=options)
+        connection.session.read.parquet(source).write.jdbc(url, identifier(door), mode="append", properties=options)
 
 
 @transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
@@ -121,8 +121,7 @@ def load_insert(connection, source, table):
 
     If a worker dies after an insert, Spark repeats the row group, which duplicates its rows.
     """
-    session, _, uri = connection
-    in_tasks(session, row_groups(source), lambda group: insert_part(uri, table, source, group))
+    in_tasks(connection.session, row_groups(source), partial(insert_part, connection.workers_uri, table, source))
 
 
 @transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
@@ -131,9 +130,9 @@ def load_insert_once(connection, source, table):
 
     Every row is inserted exactly once, even if workers die. Rows are visible during the load.
     """
-    session, ours, theirs = connection
-    with remembering(ours, table):
-        in_tasks(session, row_groups(source), lambda group: insert_part_once(theirs, table, source, group))
+    with remembering(connection.uri, table):
+        inserted = partial(insert_part_once, connection.workers_uri, table, source)
+        in_tasks(connection.session, row_groups(source), inserted)
 
 
 @transport("HTTP INSERT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
@@ -142,9 +141,9 @@ def load_insert_staged(connection, source, table):
 
     All or nothing: no row is visible before the exchange, and none ever if anything fails.
     """
-    session, ours, theirs = connection
-    with staging_of(ours, table) as staging:
-        in_tasks(session, row_groups(source), lambda group: insert_part_once(theirs, staging, source, group))
+    with staging_of(connection.uri, table) as staging:
+        inserted = partial(insert_part_once, connection.workers_uri, staging, source)
+        in_tasks(connection.session, row_groups(source), inserted)
 
 
 @transport("JDBC SELECT", "RowBinary", needs=["spark"])
@@ -153,15 +152,15 @@ def unload_jdbc(connection, table, destination):
 
     The query turns a UUID into a string, because JDBC does not support UUID and Spark refuses it.
     """
-    session, ours, theirs = connection
-    url, who = jdbc(session, theirs)
-    query = f"({as_texts(ours, table)}) AS rows_of_it"
-    session.read.jdbc(url, query, properties=who).write.parquet(destination, mode="append")
+    url, who = jdbc(connection)
+    query = f"({as_texts(connection.uri, table)}) AS rows_of_it"
+    connection.session.read.jdbc(url, query, properties=who).write.parquet(destination, mode="append")
 
 
-def _unload(session, uri, queries, destination):
-    """Have executors write each query's result to a separate file."""
-    in_tasks(session, enumerate(queries), lambda part: read_part(uri, part[1], destination, str(part[0])))
+def _unload(connection, table, destination):
+    """Have executors write each partition of the table to a separate file."""
+    uri, parts = connection.workers_uri, enumerate(part_queries(connection.uri, table))
+    in_tasks(connection.session, parts, lambda part: read_part(uri, part[1], destination, str(part[0])))
 
 
 @transport("HTTP SELECT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
@@ -170,8 +169,7 @@ def unload_by_parts(connection, table, destination):
 
     Tasks run at different times, and so the result can mix rows from before and after concurrent changes.
     """
-    session, ours, theirs = connection
-    _unload(session, theirs, part_queries(ours, table), destination)
+    _unload(connection, table, destination)
 
 
 @transport("HTTP SELECT FORMAT Arrow, by partition", "Arrow", needs=["spark"])
@@ -180,6 +178,5 @@ def unload_one_moment(connection, table, destination):
 
     The clone shares the table's files and is dropped at the end.
     """
-    session, ours, theirs = connection
-    with one_moment(ours, table) as clone:
-        _unload(session, theirs, part_queries(ours, clone), destination)
+    with one_moment(connection.uri, table) as clone:
+        _unload(connection, clone, destination)

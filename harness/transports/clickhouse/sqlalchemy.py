@@ -3,7 +3,15 @@
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv, typed
+from harness.transports.clickhouse.columns import (
+    pandas_csv,
+    pandas_csv_lossless,
+    pandas_tsv,
+    polars_csv,
+    polars_csv_lossless,
+    polars_tsv,
+    typed,
+)
 from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS, TEXT_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
 from harness.transports.sqlalchemy import for_text
@@ -34,8 +42,11 @@ def connect(uri):
         engine.dispose()
 
 
-def _insert_text(connection, table, columns, format_name, payload, settings):
-    query = f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}"
+def _insert_text(connection, frame, table, settings, format_name, encode, *how):
+    """Encode a frame as text with `encode(frame, *how)`, and run an INSERT whose text contains it."""
+    with phase("encode"):
+        payload = encode(frame, *how)
+    query = f"{insert_into(table, frame.columns)} FORMAT {format_name}\n{payload}"
     # The driver inserts parameters with the % operator, even without parameters, so a % in the data must be doubled.
     connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": settings})
 
@@ -54,9 +65,7 @@ def write_polars_insert_csv(connection, frame, table):
     ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore trims leading and
     trailing spaces. A string \N and a null arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False)
-    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", polars_csv)
 
 
 @transport(
@@ -74,9 +83,7 @@ def write_polars_insert_tsv(connection, frame, table):
     string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a tab or newline
     breaks the insert. Nulls are lost.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", polars_csv, "\t")
 
 
 @transport(
@@ -93,9 +100,7 @@ def write_pandas_insert_csv(connection, frame, table):
     ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore trims leading and
     trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False)
-    _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", pandas_csv)
 
 
 @transport(
@@ -113,9 +118,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the insert. Missing
     values are lost.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", pandas_csv, "\t")
 
 
 @transport(
@@ -180,9 +183,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
     unchanged.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", polars_csv_lossless)
 
 
 @transport(
@@ -197,9 +198,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
     unchanged.
     """
-    with phase("encode"):
-        payload = polars_tsv(frame)
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", polars_tsv)
 
 
 @transport(
@@ -214,9 +213,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
     unchanged.
     """
-    with phase("encode"):
-        payload = pandas_csv(frame)
-    _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", pandas_csv_lossless)
 
 
 @transport(
@@ -231,9 +228,7 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
     The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
     unchanged.
     """
-    with phase("encode"):
-        payload = pandas_tsv(frame)
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+    _insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", pandas_tsv)
 
 
 @transport("row fetch", "rows", requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base"])

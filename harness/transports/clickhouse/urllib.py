@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.columns import arrow_parquet, pandas_parquet, polars_parquet
 from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, TIMEOUT_SECONDS, raise_if_broken_off
 from harness.transports.clickhouse.sql import identifier, insert_into
 
@@ -48,8 +48,11 @@ def _send(connection, query, settings=None, body=b""):
     return answer
 
 
-def _insert_parquet(connection, table, columns, parquet):
-    _send(connection, f"{insert_into(table, columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
+def _insert_parquet(connection, frame, table, encode):
+    with phase("encode"):
+        parquet = encode(frame)
+    with phase("send"):
+        _send(connection, f"{insert_into(table, frame.columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 def _column_names(connection, table):
@@ -69,11 +72,7 @@ def write_polars_parquet(connection, frame, table):
     The client sends typed columns. Only UUIDs travel as strings, which the server parses. zstd is polars' default
     codec, set explicitly here. The time includes a new TCP connection.
     """
-    with phase("encode"):
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-    with phase("send"):
-        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    _insert_parquet(connection, frame, table, polars_parquet)
 
 
 @transport(
@@ -90,11 +89,7 @@ def write_pandas_parquet(connection, frame, table):
     snappy is pandas' default codec, set explicitly here. pandas writes a NaN as a null, which arrives as 0. The time
     includes a new TCP connection.
     """
-    with phase("encode"):
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, compression="snappy", index=False)
-    with phase("send"):
-        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    _insert_parquet(connection, frame, table, pandas_parquet)
 
 
 @transport(
@@ -188,11 +183,4 @@ def write_pandas_parquet_lossless(connection, frame, table):
     The published transport, but pyarrow writes the file: pandas' to_parquet writes a NaN as a null. The time includes a
     new TCP connection.
     """
-    import pyarrow.parquet as pq
-
-    with phase("encode"):
-        arrow = arrow_of_pandas(frame)
-        buffer = io.BytesIO()
-        pq.write_table(arrow, buffer, compression="snappy")
-    with phase("send"):
-        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    _insert_parquet(connection, frame, table, arrow_parquet)

@@ -1,14 +1,10 @@
 """Memory: a frame's bytes copied from one place to another."""
 
-from contextlib import contextmanager
+from contextlib import nullcontext
 
 from harness.registry import transport
 
-
-@contextmanager
-def connect():
-    """Yield None: memory needs no connection."""
-    yield None
+connect = nullcontext  # memory needs no connection
 
 
 @transport("memory", "bytes", frame="bytes", requires=["polars"], origin="limit")

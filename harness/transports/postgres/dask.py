@@ -6,6 +6,7 @@ workers.
 
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 from harness.registry import Unsupported, transport
 from harness.transports.dask import client_of, done
@@ -27,7 +28,7 @@ CHUNK = "32 MiB"  # Dask's estimate of a partition's size in memory
 
 @contextmanager
 def connect(uri, workers):
-    """Yield a client of the scheduler, and the database's address as seen by this process and by the workers."""
+    """Yield a client of the scheduler, and the database's addresses, as seen by this process and by workers."""
     modules = [
         "adbc_driver_postgresql.dbapi",
         "dask.dataframe",
@@ -38,7 +39,7 @@ def connect(uri, workers):
         "sqlalchemy",
     ]
     with client_of(workers, modules) as client:
-        yield client, uri, workers.uri
+        yield SimpleNamespace(client=client, uri=uri, workers_uri=workers.uri)
 
 
 @transport("dask.dataframe.to_sql", "rows", requires=["psycopg"], needs=["dask"])
@@ -49,10 +50,9 @@ def load_to_sql(connection, source, table):
     partition commits separately. If a worker dies after its commit, its partition is duplicated, and if one partition
     fails the others stay. SQLAlchemy would cast every string to VARCHAR, so the transport declares the uuid columns.
     """
-    _, here, there = connection
-    with _engine(here) as engine:
+    with _engine(connection.uri) as engine:
         types = uuid_types(engine, table)
-    _append(source, table, there, dtype=types)
+    _append(source, table, connection.workers_uri, dtype=types)
 
 
 @transport("dask.dataframe.to_sql", "delimited text", requires=["psycopg"], needs=["dask"])
@@ -62,8 +62,7 @@ def load_to_sql_copy(connection, source, table):
     csv.writer turns rows of Python values into CSV, and the server parses every value again. An empty string arrives as
     NULL. A partition is a row group and commits separately, as in `load_to_sql`.
     """
-    _, _, there = connection
-    _append(source, table, there, method=insert_by_copy)
+    _append(source, table, connection.workers_uri, method=insert_by_copy)
 
 
 def _append(source, table, uri, **options):
@@ -81,8 +80,7 @@ def load_copy(connection, source, table):
     If a worker dies before its result arrives, Dask repeats its work and duplicates the row group. Inserted row groups
     stay if another one fails.
     """
-    client, _, there = connection
-    done(client, partial(copy_part, there, table, source), row_groups(source))
+    done(connection.client, partial(copy_part, connection.workers_uri, table, source), row_groups(source))
 
 
 @transport("client.map, COPY FROM STDIN", "binary", needs=["dask"])
@@ -91,9 +89,9 @@ def load_copy_once(connection, source, table):
 
     Inserted row groups stay if another one fails, and other connections can read them during the load.
     """
-    client, here, there = connection
-    with ledger_of(here, table) as ledger:
-        done(client, partial(copy_part_once, there, table, ledger, source), row_groups(source))
+    with ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.workers_uri, table, ledger, source)
+        done(connection.client, copied, row_groups(source))
 
 
 @transport("client.map, COPY FROM STDIN", "binary", needs=["dask"])
@@ -102,9 +100,9 @@ def load_copy_staged(connection, source, table):
 
     No row is visible before the end, and none is inserted if a row group fails.
     """
-    client, here, there = connection
-    with staging_of(here, table) as staging, ledger_of(here, table) as ledger:
-        done(client, partial(copy_part_once, there, staging, ledger, source), row_groups(source))
+    with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.workers_uri, staging, ledger, source)
+        done(connection.client, copied, row_groups(source))
 
 
 @transport("dask.dataframe.read_sql_table, to_parquet", "rows", requires=["psycopg", "pyarrow.parquet"], needs=["dask"])
@@ -119,11 +117,8 @@ def unload_read_sql_table(connection, table, destination):
     """
     import dask.dataframe as dd
 
-    _, _, there = connection
-    columns = _columns(there, table)
-    frame = dd.read_sql_table(
-        table, url_of(there), _dividing(columns), bytes_per_chunk=CHUNK, parse_dates=_dates(columns)
-    )
+    columns, url = _columns(connection.workers_uri, table), url_of(connection.workers_uri)
+    frame = dd.read_sql_table(table, url, _dividing(columns), bytes_per_chunk=CHUNK, parse_dates=_dates(columns))
     frame.to_parquet(destination)
 
 
@@ -138,12 +133,11 @@ def unload_read_sql_query(connection, table, destination):
     import dask.dataframe as dd
     import sqlalchemy as sa
 
-    _, here, there = connection
-    columns, ctid = _columns(here, table), sa.column("ctid", _tid())
-    with _engine(here) as engine:
+    columns, ctid = _columns(connection.uri, table), sa.column("ctid", _tid())
+    with _engine(connection.uri) as engine:
         divisions = _divisions(engine, table)
-    query = sa.select(*columns, ctid)
-    frame = dd.read_sql_query(query, url_of(there), ctid, divisions=divisions, parse_dates=_dates(columns))
+    query, url = sa.select(*columns, ctid), url_of(connection.workers_uri)
+    frame = dd.read_sql_query(query, url, ctid, divisions=divisions, parse_dates=_dates(columns))
     frame.to_parquet(destination, write_index=False)
 
 
@@ -153,8 +147,7 @@ def unload_by_parts(connection, table, destination):
 
     Some workers see concurrent writes and others do not.
     """
-    client, here, there = connection
-    _unload(client, there, part_queries(here, table), None, destination)
+    _unload(connection, table, None, destination)
 
 
 @transport("client.map, COPY TO STDOUT", "binary", needs=["dask"])
@@ -164,16 +157,17 @@ def unload_one_moment(connection, table, destination):
     This process keeps the snapshot open until all are read. Until then the server removes no row that the snapshot
     sees.
     """
-    client, here, there = connection
-    with one_moment(here) as snapshot:
-        _unload(client, there, part_queries(here, table), snapshot, destination)
+    with one_moment(connection.uri) as snapshot:
+        _unload(connection, table, snapshot, destination)
 
 
-def _unload(client, uri, queries, snapshot, destination):
+def _unload(connection, table, snapshot, destination):
+    uri, queries = connection.workers_uri, part_queries(connection.uri, table)
+
     def read(number, query):
         return read_part(uri, query, snapshot, destination, f"part_{number:05}")
 
-    done(client, read, range(len(queries)), queries)
+    done(connection.client, read, range(len(queries)), queries)
 
 
 @contextmanager

@@ -89,10 +89,9 @@ def load_copy_once(connection, source, table):
 
     A repeated task finds its entry and does nothing. Other connections see the table fill.
     """
-    there = connection.workers_uri
     with ledger_of(connection.uri, table) as ledger:
-        parts = [(there, table, ledger, source, group) for group in row_groups(source)]
-        on_workers(copy_part_once, parts)
+        there = connection.workers_uri, table, ledger, source
+        on_workers(copy_part_once, [(*there, group) for group in row_groups(source)])
 
 
 @transport(
@@ -102,10 +101,9 @@ def load_copy_once(connection, source, table):
 )
 def load_copy_staged(connection, source, table):
     """All rows or none: insert each row group exactly once into a table that replaces the empty one at the end."""
-    there = connection.workers_uri
     with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
-        parts = [(there, staging, ledger, source, group) for group in row_groups(source)]
-        on_workers(copy_part_once, parts)
+        there = connection.workers_uri, staging, ledger, source
+        on_workers(copy_part_once, [(*there, group) for group in row_groups(source)])
 
 
 @transport("Ray Data read_sql, fetchall", "text rows", requires=["pyarrow.parquet"], needs=["ray"])
@@ -149,10 +147,7 @@ def unload_by_parts(connection, table, destination):
 
     There is no common snapshot: rows written meanwhile may be read twice or not at all.
     """
-    queries = part_queries(connection.uri, table)
-    there = connection.workers_uri
-    parts = [(there, query, None, destination, str(number)) for number, query in enumerate(queries)]
-    on_workers(read_part, parts)
+    _unload(connection, table, None, destination)
 
 
 @transport(
@@ -162,8 +157,10 @@ def unload_by_parts(connection, table, destination):
 )
 def unload_one_moment(connection, table, destination):
     """Like unload_by_parts, but all tasks read one snapshot, which this process holds until they are done."""
-    there = connection.workers_uri
     with one_moment(connection.uri) as snapshot:
-        queries = part_queries(connection.uri, table)
-        parts = [(there, query, snapshot, destination, str(number)) for number, query in enumerate(queries)]
-        on_workers(read_part, parts)
+        _unload(connection, table, snapshot, destination)
+
+
+def _unload(connection, table, snapshot, destination):
+    uri, queries = connection.workers_uri, enumerate(part_queries(connection.uri, table))
+    on_workers(read_part, [(uri, query, snapshot, destination, str(number)) for number, query in queries])

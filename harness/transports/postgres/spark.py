@@ -4,6 +4,8 @@ https://spark.apache.org/docs/latest/sql-data-sources-jdbc.html
 """
 
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from harness.registry import transport
@@ -29,17 +31,17 @@ def connect(uri, workers):
     """Yield a Spark session, and the database's addresses as seen by this driver and by executors."""
     packages = ["pyarrow", "psycopg", "pgpq", "adbc-driver-postgresql"]
     with spark_session(workers, packages) as session:
-        yield session, uri, workers.uri
+        yield SimpleNamespace(session=session, uri=uri, workers_uri=workers.uri)
 
 
-def jdbc(session, uri):
+def jdbc(connection):
     """Return a database's address and user as Spark's JDBC takes them. Raises Unsupported without a driver.
 
     The driver also connects to the executors' address, because Spark has one address for both. pgjdbc ignores libpq
     options that it does not support.
     """
-    need_driver(session, DRIVER)
-    parts = urlsplit(uri)
+    need_driver(connection.session, DRIVER)
+    parts = urlsplit(connection.workers_uri)
     host = f"{parts.hostname}:{parts.port or 5432}"
     url = urlunsplit(parts._replace(scheme="jdbc:postgresql", netloc=host))
     who = {"user": unquote(parts.username or ""), "password": unquote(parts.password or "")}
@@ -48,10 +50,9 @@ def jdbc(session, uri):
 
 def _append(connection, source, table, options):
     """Have Spark read the file and append it by JDBC; a partition is a transaction, unless Spark repeats its task."""
-    session, _, uri = connection
-    url, who = jdbc(session, uri)
+    url, who = jdbc(connection)
     # a uuid is a string in Parquet; sent without a type, the server casts it to the column's type
-    frame = session.read.parquet(source)
+    frame = connection.session.read.parquet(source)
     frame.write.jdbc(url, identifier(table), mode="append", properties=who | {"stringtype": "unspecified"} | options)
 
 
@@ -81,8 +82,7 @@ def load_copy(connection, source, table):
     A row group is one transaction. If a worker dies after a commit, Spark repeats its row group, which duplicates the
     rows.
     """
-    session, _, uri = connection
-    in_tasks(session, row_groups(source), lambda group: copy_part(uri, table, source, group))
+    in_tasks(connection.session, row_groups(source), partial(copy_part, connection.workers_uri, table, source))
 
 
 @transport("COPY FROM STDIN (FORMAT binary), by partition", "binary rows", needs=["spark"])
@@ -91,9 +91,9 @@ def load_copy_once(connection, source, table):
 
     Every row is inserted exactly once, even if workers die. Rows are visible during the load.
     """
-    session, uri, theirs = connection
-    with ledger_of(uri, table) as ledger:
-        in_tasks(session, row_groups(source), lambda group: copy_part_once(theirs, table, ledger, source, group))
+    with ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.workers_uri, table, ledger, source)
+        in_tasks(connection.session, row_groups(source), copied)
 
 
 @transport("COPY FROM STDIN (FORMAT binary), by partition", "binary rows", needs=["spark"])
@@ -102,14 +102,23 @@ def load_copy_staged(connection, source, table):
 
     All or nothing: no row is visible before the end, and none ever if anything fails.
     """
-    session, uri, theirs = connection
-    with staging_of(uri, table) as staging, ledger_of(uri, table) as ledger:
-        in_tasks(session, row_groups(source), lambda group: copy_part_once(theirs, staging, ledger, source, group))
+    with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.workers_uri, staging, ledger, source)
+        in_tasks(connection.session, row_groups(source), copied)
 
 
 def _predicates(uri, table):
     """Return the conditions of the queries that together read a table."""
     return [query.removeprefix(f"SELECT * FROM {identifier(table)} WHERE ") for query in part_queries(uri, table)]
+
+
+def _unload(connection, table, destination, options):
+    """Have Spark read ranges of the table's pages by JDBC with further options, and write them."""
+    url, who = jdbc(connection)
+    options = who | {"fetchsize": FETCH_ROWS} | options
+    predicates = _predicates(connection.uri, table)
+    frame = connection.session.read.jdbc(url, identifier(table), predicates=predicates, properties=options)
+    frame.write.parquet(destination, mode="append")
 
 
 @transport("JDBC SELECT", "text rows", needs=["spark"])
@@ -119,9 +128,8 @@ def unload_jdbc(connection, table, destination):
     One task reads everything over one connection. Without a `fetchsize`, pgjdbc loads the whole answer into the
     executor's memory, and a large table kills the executor.
     """
-    session, _, uri = connection
-    url, who = jdbc(session, uri)
-    session.read.jdbc(url, identifier(table), properties=who).write.parquet(destination, mode="append")
+    url, who = jdbc(connection)
+    connection.session.read.jdbc(url, identifier(table), properties=who).write.parquet(destination, mode="append")
 
 
 @transport("JDBC SELECT, by partition", "text rows", needs=["spark"])
@@ -130,11 +138,7 @@ def unload_jdbc_predicates(connection, table, destination):
 
     Tasks run at different times: a row updated meanwhile may be read twice or not at all.
     """
-    session, ours, theirs = connection
-    url, who = jdbc(session, theirs)
-    options = who | {"fetchsize": FETCH_ROWS}
-    frame = session.read.jdbc(url, identifier(table), predicates=_predicates(ours, table), properties=options)
-    frame.write.parquet(destination, mode="append")
+    _unload(connection, table, destination, {})
 
 
 @transport("JDBC SELECT, by partition", "text rows", needs=["spark"])
@@ -143,13 +147,9 @@ def unload_jdbc_one_moment(connection, table, destination):
 
     A consistent read: this driver holds the snapshot until the last task is done.
     """
-    session, ours, theirs = connection
-    url, who = jdbc(session, theirs)
-    with one_moment(ours) as snapshot:
+    with one_moment(connection.uri) as snapshot:
         as_of = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT {literal(snapshot)}"
-        options = who | {"fetchsize": FETCH_ROWS, "sessionInitStatement": as_of}
-        frame = session.read.jdbc(url, identifier(table), predicates=_predicates(ours, table), properties=options)
-        frame.write.parquet(destination, mode="append")
+        _unload(connection, table, destination, {"sessionInitStatement": as_of})
 
 
 @transport("COPY TO STDOUT (FORMAT binary), by partition", "binary rows", needs=["spark"])
@@ -159,7 +159,7 @@ def unload_one_moment(connection, table, destination):
     A consistent read: this driver holds the snapshot until the last task is done. Arrow goes from COPY to Parquet
     without passing through Spark.
     """
-    session, ours, theirs = connection
-    with one_moment(ours) as snapshot:
-        parts = enumerate(part_queries(ours, table))
-        in_tasks(session, parts, lambda part: read_part(theirs, part[1], snapshot, destination, str(part[0])))
+    uri = connection.workers_uri
+    with one_moment(connection.uri) as snapshot:
+        parts = enumerate(part_queries(connection.uri, table))
+        in_tasks(connection.session, parts, lambda part: read_part(uri, part[1], snapshot, destination, str(part[0])))

@@ -24,16 +24,20 @@ async def connect(uri):
         yield connection
 
 
-async def insert_text(connection, table, columns, format_name, payload, settings):
-    """Run an INSERT whose text contains the rows."""
+async def insert_text(connection, frame, table, settings, format_name, encode, *how):
+    """Encode a frame as text with `encode(frame, *how)`, and run an INSERT whose text contains it."""
+    with phase("encode"):
+        payload = encode(frame, *how)
     with phase("send"):
         async with connection.cursor() as cursor:
             cursor.set_settings(settings)
-            await cursor.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}")
+            await cursor.execute(f"{insert_into(table, frame.columns)} FORMAT {format_name}\n{payload}")
 
 
-async def insert_columns(connection, frame, table, columns, settings):
-    """Insert the columns of a frame, as lists of Python objects, which the client packs into native blocks."""
+async def insert_columns(connection, frame, table, settings, encode):
+    """Insert the columns of a frame, as the lists of `encode(frame)`, which the client packs into native blocks."""
+    with phase("encode"):
+        columns = encode(frame)
     query = f"{insert_into(table, frame.columns)} VALUES"
     with phase("send"):
         await connection._connection.execute(query, args=columns, columnar=True, settings=settings)

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.asynch.client import insert_columns
-from harness.transports.clickhouse.columns import without_nan
+from harness.transports.clickhouse.columns import pandas_lists_with_none, pandas_rows, polars_lists
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
 
@@ -28,7 +28,9 @@ async def connect(uri):
         }
 
 
-async def _insert_rows(connection, frame, table, rows):
+async def _insert_rows(connection, frame, table, encode):
+    with phase("encode"):
+        rows = encode(frame)
     with phase("send"):
         async with connection.cursor() as cursor:
             cursor.set_settings(INSERT_SETTINGS)
@@ -38,17 +40,13 @@ async def _insert_rows(connection, frame, table, rows):
 @transport("executemany", "rows", requires=["clickhouse_cityhash", "lz4.block", "zstd"], settings=INSERT_SETTINGS)
 async def write_polars_executemany(connection, frame, table):
     """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
-    with phase("encode"):
-        rows = frame.rows()
-    await _insert_rows(connection["plain"], frame, table, rows)
+    await _insert_rows(connection["plain"], frame, table, lambda frame: frame.rows())
 
 
 @transport("executemany", "rows", requires=["clickhouse_cityhash", "lz4.block", "zstd"], settings=INSERT_SETTINGS)
 async def write_pandas_executemany(connection, frame, table):
     """Pass all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
-    with phase("encode"):
-        rows = list(zip(*(without_nan(values).to_list() for _, values in frame.items()), strict=True))
-    await _insert_rows(connection["plain"], frame, table, rows)
+    await _insert_rows(connection["plain"], frame, table, pandas_rows)
 
 
 @transport(
@@ -63,9 +61,7 @@ async def write_polars_columnar_lz4(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
     creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    await insert_columns(connection["lz4"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)
+    await insert_columns(connection["lz4"], frame, table, COMPRESSED_INSERT_SETTINGS, polars_lists)
 
 
 @transport(
@@ -80,9 +76,7 @@ async def write_polars_columnar_zstd(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
     creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    await insert_columns(connection["zstd"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)
+    await insert_columns(connection["zstd"], frame, table, COMPRESSED_INSERT_SETTINGS, polars_lists)
 
 
 @transport(
@@ -97,6 +91,4 @@ async def write_pandas_columnar_lz4(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The client converts each date through a
     Timestamp.
     """
-    with phase("encode"):
-        columns = [without_nan(values).to_list() for _, values in frame.items()]
-    await insert_columns(connection["lz4"], frame, table, columns, COMPRESSED_INSERT_SETTINGS)
+    await insert_columns(connection["lz4"], frame, table, COMPRESSED_INSERT_SETTINGS, pandas_lists_with_none)

@@ -1,8 +1,22 @@
-"""asynch, the native protocol for asyncio, a port of clickhouse-driver: https://github.com/long2ice/asynch"""
+"""asynch, the native protocol for asyncio, a port of clickhouse-driver: https://github.com/long2ice/asynch
+
+The published transports come first, then those that lose fewer values.
+"""
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.asynch.client import insert_columns, insert_text
-from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
+from harness.transports.clickhouse.columns import (
+    pandas_csv,
+    pandas_csv_lossless,
+    pandas_lists,
+    pandas_tsv,
+    polars_csv,
+    polars_csv_lossless,
+    polars_lists,
+    polars_tsv,
+    typed,
+)
+from harness.transports.clickhouse.server import INSERT_SETTINGS, LOSSLESS_INSERT_SETTINGS, TEXT_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier
 
 
@@ -20,9 +34,7 @@ async def write_polars_insert_csv(connection, frame, table):
     value again. Needs ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore
     trims leading and trailing spaces. A string \N and a null arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False)
-    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", polars_csv)
 
 
 @transport(
@@ -40,9 +52,7 @@ async def write_polars_insert_tsv(connection, frame, table):
     quotes it. An empty string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a
     tab or newline breaks the insert. Nulls are lost.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", polars_csv, "\t")
 
 
 @transport(
@@ -59,9 +69,7 @@ async def write_pandas_insert_csv(connection, frame, table):
     value again. Needs ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore
     trims leading and trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False)
-    await insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", pandas_csv)
 
 
 @transport(
@@ -79,9 +87,7 @@ async def write_pandas_insert_tsv(connection, frame, table):
     quotes it. A string with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the
     insert. Missing values are lost.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    await insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    await insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", pandas_csv, "\t")
 
 
 @transport(
@@ -95,9 +101,7 @@ async def write_polars_columnar(connection, frame, table):
 
     The server parses nothing. The client creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    await insert_columns(connection, frame, table, columns, INSERT_SETTINGS)
+    await insert_columns(connection, frame, table, INSERT_SETTINGS, polars_lists)
 
 
 @transport(
@@ -112,9 +116,7 @@ async def write_pandas_columnar(connection, frame, table):
     The server parses nothing. The client creates one Python object per value (a Timestamp for a date) and parses the
     UUID strings.
     """
-    with phase("encode"):
-        columns = [frame[name].to_list() for name in frame.columns]
-    await insert_columns(connection, frame, table, columns, INSERT_SETTINGS)
+    await insert_columns(connection, frame, table, INSERT_SETTINGS, pandas_lists)
 
 
 @transport("native columnar fetch", "columns", published="asynch native columnar fetch -> Polars dataframe")
@@ -191,3 +193,77 @@ async def call_select_1(connection):
     async with connection.cursor() as cursor:
         await cursor.execute("SELECT 1")
         return (await cursor.fetchone())[0]
+
+
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+async def write_polars_insert_csv_lossless(connection, frame, table):
+    r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
+
+    The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
+    unchanged.
+    """
+    await insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", polars_csv_lossless)
+
+
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+async def write_polars_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
+
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
+    unchanged.
+    """
+    await insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", polars_tsv)
+
+
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+async def write_pandas_insert_csv_lossless(connection, frame, table):
+    """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
+
+    The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
+    unchanged.
+    """
+    await insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", pandas_csv_lossless)
+
+
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+async def write_pandas_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
+
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
+    unchanged.
+    """
+    await insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", pandas_tsv)
+
+
+@transport("native columnar fetch", "columns")
+async def read_pandas_columnar_lossless(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and keep nulls in numeric columns.
+
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+
+    data, columns_with_types = await connection._connection.execute(
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+    )
+    columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
+    return pd.DataFrame({name: typed(values, sql_type) for (name, sql_type), values in columns})
+
+
+@transport("row fetch", "rows")
+async def read_pandas_rows_lossless(connection, table):
+    """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls in numeric columns.
+
+    The published read turns integers with nulls into float64, and a null in a float column into NaN. Here these columns
+    are Arrow (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+
+    async with connection.cursor() as cursor:
+        await cursor.execute(f"SELECT * FROM {identifier(table)}")
+        rows = await cursor.fetchall()
+        columns = zip(
+            cursor.description, zip(*rows, strict=True) if rows else [()] * len(cursor.description), strict=True
+        )
+    return pd.DataFrame({column.name: typed(values, column.type_code) for column, values in columns})

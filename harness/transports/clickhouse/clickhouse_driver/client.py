@@ -22,14 +22,18 @@ def opened(uri, **options):
         yield client
 
 
-def insert_text(client, table, columns, format_name, payload, settings):
-    """Run an INSERT whose text contains the rows."""
+def insert_text(client, frame, table, settings, format_name, encode, *how):
+    """Encode a frame as text with `encode(frame, *how)`, and run an INSERT whose text contains it."""
+    with phase("encode"):
+        payload = encode(frame, *how)
     with phase("send"):
-        client.execute(f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}", settings=settings)
+        client.execute(f"{insert_into(table, frame.columns)} FORMAT {format_name}\n{payload}", settings=settings)
 
 
-def insert_columns(client, frame, table, columns):
-    """Insert the columns of a frame, as sequences of its values, which the client packs into native blocks."""
+def insert_columns(client, frame, table, encode):
+    """Insert the columns of a frame, as the sequences of `encode(frame)`, which the client packs into native blocks."""
+    with phase("encode"):
+        columns = encode(frame)
     with phase("send"):
         query = f"{insert_into(table, frame.columns)} VALUES"
         client.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)

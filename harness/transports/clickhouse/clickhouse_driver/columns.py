@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
 from harness.transports.clickhouse.clickhouse_driver.client import insert_columns, opened
-from harness.transports.clickhouse.columns import without_nan
+from harness.transports.clickhouse.columns import pandas_lists_with_none, pandas_rows, polars_lists, without_nan
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier, insert_into
 
@@ -50,9 +50,7 @@ def write_polars_numpy(connection, frame, table):
     driver has no NumPy code for UUIDs: it parses them and logs that. It sends a null in a float column as NaN. The
     driver imports pandas for this.
     """
-    with phase("encode"):
-        columns = _polars_arrays(frame)
-    insert_columns(connection["numpy"], frame, table, columns)
+    insert_columns(connection["numpy"], frame, table, _polars_arrays)
 
 
 @transport(
@@ -67,9 +65,7 @@ def write_pandas_numpy(connection, frame, table):
     The driver copies numbers and dates without conversion. Strings and UUIDs are one Python object per value. The
     driver has no NumPy code for UUIDs: it parses them and logs that.
     """
-    with phase("encode"):
-        columns = _pandas_arrays(frame)
-    insert_columns(connection["numpy"], frame, table, columns)
+    insert_columns(connection["numpy"], frame, table, _pandas_arrays)
 
 
 @transport(
@@ -80,9 +76,7 @@ def write_pandas_numpy(connection, frame, table):
 )
 def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; otherwise like write_polars_numpy."""
-    with phase("encode"):
-        columns = _polars_arrays(frame)
-    insert_columns(connection["numpy lz4"], frame, table, columns)
+    insert_columns(connection["numpy lz4"], frame, table, _polars_arrays)
 
 
 @transport(
@@ -119,9 +113,7 @@ def write_polars_columnar_lz4(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
     creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    insert_columns(connection["lz4"], frame, table, columns)
+    insert_columns(connection["lz4"], frame, table, polars_lists)
 
 
 @transport(
@@ -136,9 +128,7 @@ def write_polars_columnar_zstd(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The server parses nothing. The client
     creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    insert_columns(connection["zstd"], frame, table, columns)
+    insert_columns(connection["zstd"], frame, table, polars_lists)
 
 
 @transport(
@@ -153,9 +143,14 @@ def write_pandas_columnar_lz4(connection, frame, table):
     The published columnar insert, which does not compress, plus compression. The client converts each date through a
     Timestamp.
     """
+    insert_columns(connection["lz4"], frame, table, pandas_lists_with_none)
+
+
+def _insert_rows(client, frame, table, encode):
     with phase("encode"):
-        columns = [without_nan(values).to_list() for _, values in frame.items()]
-    insert_columns(connection["lz4"], frame, table, columns)
+        rows = encode(frame)
+    with phase("send"):
+        client.execute(f"{insert_into(table, frame.columns)} VALUES", params=rows, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -166,11 +161,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
 )
 def write_polars_rows(connection, frame, table):
     """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""
-    with phase("encode"):
-        rows = frame.rows()
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} VALUES"
-        connection["plain"].execute(query, params=rows, settings=INSERT_SETTINGS)
+    _insert_rows(connection["plain"], frame, table, lambda frame: frame.rows())
 
 
 @transport(
@@ -181,8 +172,4 @@ def write_polars_rows(connection, frame, table):
 )
 def write_pandas_rows(connection, frame, table):
     """Pass all rows to execute() as tuples; the client turns them into columns and packs them into native blocks."""
-    with phase("encode"):
-        rows = list(zip(*(without_nan(values).to_list() for _, values in frame.items()), strict=True))
-    with phase("send"):
-        query = f"{insert_into(table, frame.columns)} VALUES"
-        connection["plain"].execute(query, params=rows, settings=INSERT_SETTINGS)
+    _insert_rows(connection["plain"], frame, table, pandas_rows)

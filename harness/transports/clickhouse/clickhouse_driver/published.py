@@ -1,8 +1,21 @@
-"""clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
+"""clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/
+
+The published transports come first, then those that lose fewer values.
+"""
 
 from harness.registry import phase, transport
 from harness.transports.clickhouse.clickhouse_driver.client import insert_columns, insert_text
-from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
+from harness.transports.clickhouse.columns import (
+    pandas_csv,
+    pandas_csv_lossless,
+    pandas_lists,
+    pandas_tsv,
+    polars_csv,
+    polars_csv_lossless,
+    polars_lists,
+    polars_tsv,
+)
+from harness.transports.clickhouse.server import INSERT_SETTINGS, LOSSLESS_INSERT_SETTINGS, TEXT_INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifier
 
 
@@ -19,9 +32,7 @@ def write_polars_insert_csv(connection, frame, table):
     ClickHouse 26.5 or newer. polars quotes a string only where CSV requires it. ClickHouse therefore trims leading and
     trailing spaces. A string \N and a null arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False)
-    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", polars_csv)
 
 
 @transport(
@@ -38,9 +49,7 @@ def write_polars_insert_tsv(connection, frame, table):
     string arrives as two quotes. A string with a quote or backslash arrives changed, and one with a tab or newline
     breaks the insert. Nulls are lost.
     """
-    with phase("encode"):
-        payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", polars_csv, "\t")
 
 
 @transport(
@@ -56,9 +65,7 @@ def write_pandas_insert_csv(connection, frame, table):
     ClickHouse 26.5 or newer. pandas quotes a string only where CSV requires it. ClickHouse therefore trims leading and
     trailing spaces. A string \N, a NaN and a missing value arrive as the column's default.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False)
-    insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
+    insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "CSV", pandas_csv)
 
 
 @transport(
@@ -75,9 +82,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     with a quote or backslash arrives changed. A string with a tab or newline, and a NaN, break the insert. Missing
     values are lost.
     """
-    with phase("encode"):
-        payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
+    insert_text(connection, frame, table, TEXT_INSERT_SETTINGS, "TabSeparated", pandas_csv, "\t")
 
 
 @transport(
@@ -91,9 +96,7 @@ def write_polars_columnar(connection, frame, table):
 
     The server parses nothing. The client creates one Python object per value and parses the UUID strings.
     """
-    with phase("encode"):
-        columns = [frame.get_column(name).to_list() for name in frame.columns]
-    insert_columns(connection, frame, table, columns)
+    insert_columns(connection, frame, table, polars_lists)
 
 
 @transport(
@@ -108,9 +111,7 @@ def write_pandas_columnar(connection, frame, table):
     The server parses nothing. The client creates one Python object per value (a Timestamp for a date) and parses the
     UUID strings.
     """
-    with phase("encode"):
-        columns = [frame[name].to_list() for name in frame.columns]
-    insert_columns(connection, frame, table, columns)
+    insert_columns(connection, frame, table, pandas_lists)
 
 
 @transport("native columnar fetch", "columns", published="clickhouse-driver native columnar fetch -> Polars dataframe")
@@ -149,3 +150,43 @@ def read_pandas_columnar(connection, table):
 def call_select_1(connection):
     """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1")[0][0]
+
+
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+def write_polars_insert_csv_lossless(connection, frame, table):
+    r"""Send the frame as CSV inside the query text, with every string quoted and each null as an unquoted \N.
+
+    The published transport plus quotes: empty strings, leading and trailing spaces, a string \N and nulls all arrive
+    unchanged.
+    """
+    insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", polars_csv_lossless)
+
+
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+def write_polars_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
+
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings and nulls arrive
+    unchanged.
+    """
+    insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", polars_tsv)
+
+
+@transport("native INSERT FORMAT CSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+def write_pandas_insert_csv_lossless(connection, frame, table):
+    """Send the frame as CSV inside the query text. pyarrow writes it, quotes every string and leaves nulls empty.
+
+    The published transport with another writer: empty strings, leading and trailing spaces, NaN and nulls arrive
+    unchanged.
+    """
+    insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "CSV", pandas_csv_lossless)
+
+
+@transport("native INSERT FORMAT TSV, lossless", "delimited text", settings=LOSSLESS_INSERT_SETTINGS)
+def write_pandas_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped by ClickHouse's rules.
+
+    The published transport with the escapes \\, \t, \n, \r and \N instead of quotes: strings, NaN and nulls arrive
+    unchanged.
+    """
+    insert_text(connection, frame, table, LOSSLESS_INSERT_SETTINGS, "TabSeparated", pandas_tsv)

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.columns import arrow_parquet, pandas_parquet, polars_parquet
 from harness.transports.clickhouse.httpx.client import BINARY, PLAIN, accepted, server_at
 from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, raise_if_broken_off
 from harness.transports.clickhouse.sql import identifier, insert_into
@@ -34,8 +34,11 @@ async def _send(client, query, settings=None, body=b""):
     return answer
 
 
-async def _insert_parquet(client, table, columns, parquet):
-    await _send(client, f"{insert_into(table, columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
+async def _insert_parquet(client, frame, table, encode):
+    with phase("encode"):
+        parquet = encode(frame)
+    with phase("send"):
+        await _send(client, f"{insert_into(table, frame.columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 async def _column_names(client, table):
@@ -55,11 +58,7 @@ async def write_polars_parquet(connection, frame, table):
     The client sends typed columns. Only UUIDs travel as strings, which the server parses. zstd is polars' default
     codec, set explicitly here.
     """
-    with phase("encode"):
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-    with phase("send"):
-        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    await _insert_parquet(connection, frame, table, polars_parquet)
 
 
 @transport(
@@ -75,11 +74,7 @@ async def write_pandas_parquet(connection, frame, table):
     The client sends typed columns. UUIDs travel as strings and dates as timestamps, and the server converts both.
     snappy is pandas' default codec, set explicitly here. pandas writes a NaN as a null, which arrives as 0.
     """
-    with phase("encode"):
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, compression="snappy", index=False)
-    with phase("send"):
-        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    await _insert_parquet(connection, frame, table, pandas_parquet)
 
 
 @transport(
@@ -177,11 +172,4 @@ async def write_pandas_parquet_lossless(connection, frame, table):
 
     The published transport, but pyarrow writes the file: pandas' to_parquet writes a NaN as a null.
     """
-    import pyarrow.parquet as pq
-
-    with phase("encode"):
-        arrow = arrow_of_pandas(frame)
-        buffer = io.BytesIO()
-        pq.write_table(arrow, buffer, compression="snappy")
-    with phase("send"):
-        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    await _insert_parquet(connection, frame, table, arrow_parquet)

@@ -57,17 +57,19 @@ def send(client, query, settings=None, body=b"", encoding=None):
 
     `encoding` is the codec of the body.
     """
-    pieces = (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
+    pieces = (memoryview(body)[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
     headers = {"Content-Length": str(len(body))} | ({"Content-Encoding": encoding} if encoding else {})
     return accepted(
         client.post("/", params={**(settings or {}), "query": query}, content=pieces, headers=headers)
     ).content
 
 
-def insert(client, table, columns, format_name, body, settings=INSERT_SETTINGS):
-    """Insert a body that is already encoded in a format."""
+def insert(client, frame, table, format_name, encode, *how, settings=INSERT_SETTINGS):
+    """Encode a frame in a format with `encode(frame, *how)`, and insert it."""
+    with phase("encode"):
+        body = encode(frame, *how)
     with phase("send"):
-        send(client, f"{insert_into(table, columns)} FORMAT {format_name}", settings, body)
+        send(client, f"{insert_into(table, frame.columns)} FORMAT {format_name}", settings, body)
 
 
 def insert_arrow(client, table, arrow_of, frame, format_name, body_of, encoding=None):

@@ -1,17 +1,9 @@
 """ArrowStream and Parquet over HTTP, in every codec: https://clickhouse.com/docs/interfaces/formats/ArrowStream"""
 
-import io
-
-from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.registry import transport
+from harness.transports.clickhouse.columns import arrow_of_pandas, polars_arrow_stream, polars_parquet
 from harness.transports.clickhouse.httpx.client import insert
 from harness.transports.clickhouse.server import INSERT_SETTINGS
-
-
-def _polars_stream(frame, compression):
-    buffer = io.BytesIO()
-    frame.write_ipc_stream(buffer, compression=compression)
-    return buffer.getbuffer()
 
 
 def _pandas_stream(frame, compression):
@@ -21,12 +13,6 @@ def _pandas_stream(frame, compression):
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(table)
     return memoryview(sink.getvalue())
-
-
-def _polars_parquet(frame, compression):
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression=compression)
-    return buffer.getbuffer()
 
 
 def _pandas_parquet(frame, compression):
@@ -45,9 +31,7 @@ def write_polars_arrow_stream(connection, frame, table):
     The client sends typed columns in their memory layout. Only UUIDs travel as strings, which the server parses. polars
     writes strings as string views, which older servers do not support (26.9 does).
     """
-    with phase("encode"):
-        body = _polars_stream(frame, "uncompressed")
-    insert(connection, table, frame.columns, "ArrowStream", body)
+    insert(connection, frame, table, "ArrowStream", polars_arrow_stream)
 
 
 @transport("HTTP INSERT FORMAT ArrowStream, lz4", "Arrow", settings=INSERT_SETTINGS)
@@ -56,9 +40,7 @@ def write_polars_arrow_stream_lz4(connection, frame, table):
 
     Works like write_polars_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
-    with phase("encode"):
-        body = _polars_stream(frame, "lz4")
-    insert(connection, table, frame.columns, "ArrowStream", body)
+    insert(connection, frame, table, "ArrowStream", polars_arrow_stream, "lz4")
 
 
 @transport("HTTP INSERT FORMAT ArrowStream, zstd", "Arrow", settings=INSERT_SETTINGS)
@@ -67,9 +49,7 @@ def write_polars_arrow_stream_zstd(connection, frame, table):
 
     Works like write_polars_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
-    with phase("encode"):
-        body = _polars_stream(frame, "zstd")
-    insert(connection, table, frame.columns, "ArrowStream", body)
+    insert(connection, frame, table, "ArrowStream", polars_arrow_stream, "zstd")
 
 
 @transport("HTTP INSERT FORMAT ArrowStream, uncompressed", "Arrow", requires=["pyarrow.ipc"], settings=INSERT_SETTINGS)
@@ -79,9 +59,7 @@ def write_pandas_arrow_stream(connection, frame, table):
     The client sends typed columns. UUIDs travel as strings and dates as timestamps, and the server converts both.
     pandas 3 already stores strings in Arrow. A NaN arrives as NaN.
     """
-    with phase("encode"):
-        body = _pandas_stream(frame, None)
-    insert(connection, table, frame.columns, "ArrowStream", body)
+    insert(connection, frame, table, "ArrowStream", _pandas_stream, None)
 
 
 @transport("HTTP INSERT FORMAT ArrowStream, lz4", "Arrow", requires=["pyarrow.ipc"], settings=INSERT_SETTINGS)
@@ -90,9 +68,7 @@ def write_pandas_arrow_stream_lz4(connection, frame, table):
 
     Works like write_pandas_arrow_stream. The codec is Arrow's IPC compression, not HTTP's.
     """
-    with phase("encode"):
-        body = _pandas_stream(frame, "lz4")
-    insert(connection, table, frame.columns, "ArrowStream", body)
+    insert(connection, frame, table, "ArrowStream", _pandas_stream, "lz4")
 
 
 @transport("HTTP INSERT FORMAT Parquet, uncompressed", "Parquet", settings=INSERT_SETTINGS)
@@ -102,26 +78,19 @@ def write_polars_parquet_uncompressed(connection, frame, table):
     The client sends typed columns. Only UUIDs travel as strings, which the server parses. The server reads no
     statistics during an insert. Dictionaries still compress repeated strings.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_parquet(buffer, compression="uncompressed", statistics=False)
-    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer())
+    insert(connection, frame, table, "Parquet", polars_parquet, "uncompressed", False)
 
 
 @transport("HTTP INSERT FORMAT Parquet, lz4", "Parquet", settings=INSERT_SETTINGS)
 def write_polars_parquet_lz4(connection, frame, table):
     """Send the frame as one lz4 Parquet file, with polars' defaults otherwise."""
-    with phase("encode"):
-        body = _polars_parquet(frame, "lz4")
-    insert(connection, table, frame.columns, "Parquet", body)
+    insert(connection, frame, table, "Parquet", polars_parquet, "lz4")
 
 
 @transport("HTTP INSERT FORMAT Parquet, zstd", "Parquet", settings=INSERT_SETTINGS)
 def write_polars_parquet_zstd_in_pieces(connection, frame, table):
     """Send the frame as one zstd Parquet file: the published transport with a synchronous client, in pieces."""
-    with phase("encode"):
-        body = _polars_parquet(frame, "zstd")
-    insert(connection, table, frame.columns, "Parquet", body)
+    insert(connection, frame, table, "Parquet", polars_parquet)
 
 
 @transport("HTTP INSERT FORMAT Parquet, uncompressed", "Parquet", settings=INSERT_SETTINGS)
@@ -130,9 +99,7 @@ def write_pandas_parquet_uncompressed(connection, frame, table):
 
     UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
-    with phase("encode"):
-        body = _pandas_parquet(frame, "none")
-    insert(connection, table, frame.columns, "Parquet", body)
+    insert(connection, frame, table, "Parquet", _pandas_parquet, "none")
 
 
 @transport("HTTP INSERT FORMAT Parquet, zstd", "Parquet", settings=INSERT_SETTINGS)
@@ -141,6 +108,4 @@ def write_pandas_parquet_zstd(connection, frame, table):
 
     UUIDs travel as strings and dates as timestamps, and the server converts both. A NaN arrives as NaN.
     """
-    with phase("encode"):
-        body = _pandas_parquet(frame, "zstd")
-    insert(connection, table, frame.columns, "Parquet", body)
+    insert(connection, frame, table, "Parquet", _pandas_parquet, "zstd")

@@ -1,9 +1,9 @@
 """Asynchronous inserts, which the server collects before it writes: https://clickhouse.com/docs/optimize/asynchronous-inserts"""
 
-import io
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.columns import pandas_parquet, polars_parquet
 from harness.transports.clickhouse.httpx.client import insert, opened, send
 
 # The default since 26.2: the server answers when it has written the buffer with the rows, after 50 to 200 ms or when
@@ -40,10 +40,7 @@ def write_polars_parquet_async_insert_waiting(connection, frame, table):
     A client that pins no settings gets this behavior. It is designed for many small inserts; a single insert only waits
     longer.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_parquet(buffer, compression="zstd")
-    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), WAITING_SETTINGS)
+    insert(connection, frame, table, "Parquet", polars_parquet, settings=WAITING_SETTINGS)
 
 
 @transport(
@@ -57,10 +54,7 @@ def write_pandas_parquet_async_insert_waiting(connection, frame, table):
 
     Works like write_polars_parquet_async_insert_waiting. pandas writes a NaN as a null, as in the published transport.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.to_parquet(buffer, compression="snappy", index=False)
-    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), WAITING_SETTINGS)
+    insert(connection, frame, table, "Parquet", pandas_parquet, settings=WAITING_SETTINGS)
 
 
 @transport("HTTP INSERT FORMAT Parquet, async_insert, not waiting, flush", "Parquet", settings=UNSAFE_SETTINGS)
@@ -71,10 +65,7 @@ def write_polars_parquet_async_insert_unsafe_flushed(connection, frame, table):
     connection sees the rows. It would then time no write at all. The transport is unsafe even so: the server does not
     report an insert that fails during the flush.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_parquet(buffer, compression="zstd")
-    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), UNSAFE_SETTINGS)
+    insert(connection, frame, table, "Parquet", polars_parquet, settings=UNSAFE_SETTINGS)
     with phase("send"):
         try:
             send(connection, "SYSTEM FLUSH ASYNC INSERT QUEUE")

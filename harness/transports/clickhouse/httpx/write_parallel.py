@@ -3,13 +3,12 @@
 Every slice is a separate insert: if one fails, the rows of the others stay.
 """
 
-import io
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import transport
-from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.columns import arrow_of_pandas, polars_arrow_stream, polars_parquet
 from harness.transports.clickhouse.httpx.client import BINARY, send, server_at
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import insert_into
@@ -51,13 +50,7 @@ def write_polars_arrow_stream_parallel(connection, frame, table):
 
     Like write_polars_arrow_stream with several connections: the server reads and writes with one thread per connection.
     """
-
-    def encode(piece):
-        buffer = io.BytesIO()
-        piece.write_ipc_stream(buffer, compression="uncompressed")
-        return buffer.getbuffer()
-
-    _insert(connection, frame, table, "ArrowStream", encode)
+    _insert(connection, frame, table, "ArrowStream", polars_arrow_stream)
 
 
 @transport("HTTP INSERT FORMAT Parquet, zstd, parallel", "Parquet", settings=INSERT_SETTINGS, atomic="per connection")
@@ -67,13 +60,7 @@ def write_polars_parquet_parallel(connection, frame, table):
     Like write_polars_parquet_zstd_in_pieces with several connections: the server reads and writes with one thread per
     connection.
     """
-
-    def encode(piece):
-        buffer = io.BytesIO()
-        piece.write_parquet(buffer, compression="zstd")
-        return buffer.getbuffer()
-
-    _insert(connection, frame, table, "Parquet", encode)
+    _insert(connection, frame, table, "Parquet", polars_parquet)
 
 
 @transport(

@@ -1,10 +1,9 @@
 """The server reads the rows from S3 with s3(): https://clickhouse.com/docs/sql-reference/table-functions/s3"""
 
-import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.columns import arrow_parquet, polars_parquet
 from harness.transports.clickhouse.httpx.client import accepted, opened
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 from harness.transports.clickhouse.sql import identifiers, insert_into
@@ -36,18 +35,20 @@ def connect(uri, s3):
             store.delete(key)
 
 
-def _upload_and_pull(connection, table, columns, parquet):
-    """Upload one Parquet file and have the server insert it; the time includes both."""
+def _upload_and_pull(connection, frame, table, encode, *how):
+    """Upload the Parquet file of `encode(frame, *how)` and have the server insert it; the time includes both."""
     client, store, s3, uploaded = connection
+    with phase("encode"):
+        parquet = encode(frame, *how)
     key = f"{table.encode().hex()}.parquet"  # in hex, because *, ?, {} and % have a meaning in a URL
     uploaded.add(key)
     with phase("upload"):
         store.put(key, parquet)
-    names = identifiers(columns)
+    names = identifiers(frame.columns)
     source = "s3({address:String}, {key:String}, {secret:String}, 'Parquet')"
     place = {"param_address": f"{s3.endpoint}/{s3.bucket}/{key}"}
     keys = {"param_key": s3.access_key, "param_secret": s3.secret_key}
-    query = f"{insert_into(table, columns)} SELECT {names} FROM {source}"
+    query = f"{insert_into(table, frame.columns)} SELECT {names} FROM {source}"
     with phase("send"):
         accepted(client.post("/", params=INSERT_SETTINGS | place | keys, content=query.encode()))
 
@@ -59,10 +60,7 @@ def write_polars_s3_parquet(connection, frame, table):
     The rows cross the network twice, but the server can read row groups in parallel, and from any number of such files.
     Only UUIDs travel as strings. The time includes the upload.
     """
-    buffer = io.BytesIO()
-    with phase("encode"):
-        frame.write_parquet(buffer, compression="zstd")
-    _upload_and_pull(connection, table, frame.columns, buffer.getvalue())
+    _upload_and_pull(connection, frame, table, polars_parquet)
 
 
 @transport("upload, INSERT SELECT FROM s3()", "Parquet", needs=["s3"], settings=INSERT_SETTINGS)
@@ -71,9 +69,4 @@ def write_pandas_s3_parquet(connection, frame, table):
 
     Works like write_polars_s3_parquet. UUIDs travel as strings and dates as timestamps. A NaN arrives as NaN.
     """
-    import pyarrow.parquet as pq
-
-    buffer = io.BytesIO()
-    with phase("encode"):
-        pq.write_table(arrow_of_pandas(frame), buffer, compression="zstd")
-    _upload_and_pull(connection, table, frame.columns, buffer.getvalue())
+    _upload_and_pull(connection, frame, table, arrow_parquet, "zstd")

@@ -2,7 +2,8 @@
 
 import io
 
-from harness.registry import phase, transport
+from harness.registry import transport
+from harness.transports.clickhouse.columns import arrow_csv, polars_csv_lossless
 from harness.transports.clickhouse.httpx.client import insert
 
 # Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them; async_insert=0 keeps that wait
@@ -16,18 +17,28 @@ TEXT_SETTINGS = {
 }
 
 
-def _arrow_table(frame):
-    """Return a pandas frame as Arrow: a NaN in a float column stays NaN, a midnight becomes a date."""
-    import pyarrow as pa
+def _polars_csv(frame):
+    return polars_csv_lossless(frame, include_header=True).encode()
 
-    arrays = {
-        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
-        for name, values in frame.items()
-    }
-    # A timestamp with a time of day is refused here, as a Date column refuses it.
-    return pa.table(
-        {name: array.cast("date32") if pa.types.is_timestamp(array.type) else array for name, array in arrays.items()}
-    )
+
+def _polars_json(frame):
+    import polars as pl
+    import polars.selectors as cs
+
+    buffer = io.BytesIO()
+    odd = [column.name for column in frame.select(cs.float()) if not column.is_finite().all()]
+    frame.with_columns(cs.by_name(odd).cast(pl.String)).write_ndjson(buffer)
+    return buffer.getbuffer()
+
+
+def _pandas_json(frame):
+    texts = {}
+    for name, values in frame.items():
+        if values.dtype in ("float64", "float32"):
+            texts[name] = [repr(value) for value in values.tolist()]
+        elif values.dtype.kind == "M":
+            texts[name] = values.dt.strftime("%Y-%m-%d")
+    return frame.assign(**texts).to_json(None, orient="records", lines=True).encode()
 
 
 @transport("HTTP INSERT FORMAT CSVWithNames", "delimited text", settings=TEXT_SETTINGS)
@@ -37,9 +48,7 @@ def write_polars_csv_with_names(connection, frame, table):
     Every string is quoted and a null is an unquoted \N, so spaces, empty strings and a string \N stay distinct from
     nulls. The server parses every value again.
     """
-    with phase("encode"):
-        body = frame.write_csv(file=None, quote_style="non_numeric", null_value=r"\N").encode()
-    insert(connection, table, frame.columns, "CSVWithNames", body, TEXT_SETTINGS)
+    insert(connection, frame, table, "CSVWithNames", _polars_csv, settings=TEXT_SETTINGS)
 
 
 @transport("HTTP INSERT FORMAT CSVWithNames", "delimited text", settings=TEXT_SETTINGS)
@@ -50,12 +59,7 @@ def write_pandas_csv_with_names(connection, frame, table):
     arrives as the column's default, which is null in a Nullable column. The server parses every value again. A NaN
     arrives as NaN.
     """
-    import pyarrow.csv
-
-    buffer = io.BytesIO()
-    with phase("encode"):
-        pyarrow.csv.write_csv(_arrow_table(frame), buffer)
-    insert(connection, table, frame.columns, "CSVWithNames", buffer.getbuffer(), TEXT_SETTINGS)
+    insert(connection, frame, table, "CSVWithNames", arrow_csv, settings=TEXT_SETTINGS)
 
 
 @transport("HTTP INSERT FORMAT JSONEachRow", "JSON", settings=TEXT_SETTINGS)
@@ -65,15 +69,7 @@ def write_polars_json(connection, frame, table):
     Every row repeats all names, and the server parses every value again. JSON has no NaN or infinity, for which polars
     writes null. A float column with such values is therefore sent as strings, which the server parses as floats.
     """
-    import polars as pl
-    import polars.selectors as cs
-
-    buffer = io.BytesIO()
-    with phase("encode"):
-        floats = frame.select(cs.float())
-        odd = [column.name for column in floats if not column.is_finite().all()]
-        frame.with_columns(cs.by_name(odd).cast(pl.String)).write_ndjson(buffer)
-    insert(connection, table, frame.columns, "JSONEachRow", buffer.getbuffer(), TEXT_SETTINGS)
+    insert(connection, frame, table, "JSONEachRow", _polars_json, settings=TEXT_SETTINGS)
 
 
 @transport("HTTP INSERT FORMAT JSONEachRow", "JSON", settings=TEXT_SETTINGS)
@@ -84,12 +80,4 @@ def write_pandas_json(connection, frame, table):
     for a NaN, and a time after a date. This transport therefore first turns floats and dates into strings, which the
     server parses correctly.
     """
-    with phase("encode"):
-        texts = {}
-        for name, values in frame.items():
-            if values.dtype in ("float64", "float32"):
-                texts[name] = [repr(value) for value in values.tolist()]
-            elif values.dtype.kind == "M":
-                texts[name] = values.dt.strftime("%Y-%m-%d")
-        body = frame.assign(**texts).to_json(None, orient="records", lines=True).encode()
-    insert(connection, table, frame.columns, "JSONEachRow", body, TEXT_SETTINGS)
+    insert(connection, frame, table, "JSONEachRow", _pandas_json, settings=TEXT_SETTINGS)

@@ -5,16 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from harness.transports.postgres.sql import identifier, identifiers
 from harness.transports.postgres.tables import number_of_connections, page_ranges
 
-# Type in the server's catalogue -> polars dtype and Arrow type; other types stay the string that the server prints.
-TYPES = {
-    "int2": ("Int16", "int16"),
-    "int4": ("Int32", "int32"),
-    "int8": ("Int64", "int64"),
-    "float4": ("Float32", "float32"),
-    "float8": ("Float64", "float64"),
-    "date": ("Date", "date32"),
-}
-
 
 @asynccontextmanager
 async def connect(uri):

@@ -3,8 +3,8 @@
 import io
 
 from harness.registry import phase, transport
-from harness.transports.postgres.asyncpg.client import TYPES, received
-from harness.transports.postgres.columns import as_pandas
+from harness.transports.postgres.asyncpg.client import received
+from harness.transports.postgres.columns import arrow_of_csv, as_pandas, polars_of_csv
 from harness.transports.postgres.sql import identifier, identifiers
 
 BLOCK_ROWS = 65_536
@@ -129,14 +129,10 @@ async def read_polars_copy_csv_lossless(connection, table):
     The server quotes an empty string and leaves NULL empty, and polars tells the two apart. The transport asks the
     server for the types. Values other than numbers and dates stay strings as the server prints them, including uuids.
     """
-    import polars as pl
-
     with phase("receive"):
         text, types = await received(connection, table, format="csv", header=True)
     with phase("decode"):
-        wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
-        # polars would keep doubled quotes in the names of the header line.
-        return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
+        return polars_of_csv(text, types)
 
 
 @transport("COPY TO STDOUT", "delimited text")
@@ -147,19 +143,7 @@ async def read_pandas_copy_csv_lossless(connection, table):
     stay strings as the server prints them, including uuids. An integer column with nulls arrives as a nullable type
     such as Int64, a date as datetime64[us]. A null in a float column is NaN, as always in pandas.
     """
-    import pyarrow as pa
-    from pyarrow import csv
-
     with phase("receive"):
         text, types = await received(connection, table, format="csv", header=True)
     with phase("decode"):
-        convert = csv.ConvertOptions(
-            column_types={
-                name: getattr(pa, TYPES.get(sql_type, ("", "string"))[1])() for name, sql_type in types.items()
-            },
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
-        parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-        return as_pandas(csv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert))
+        return as_pandas(arrow_of_csv(text, types))

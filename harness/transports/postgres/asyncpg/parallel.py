@@ -4,8 +4,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from harness.registry import transport
-from harness.transports.postgres.asyncpg.client import TYPES, part_queries, several
-from harness.transports.postgres.columns import as_pandas
+from harness.transports.postgres.asyncpg.client import part_queries, several
+from harness.transports.postgres.columns import arrow_of_csv, as_pandas, polars_of_csv
 from harness.transports.postgres.sql import identifier
 from harness.transports.postgres.tables import LOCK_TIMEOUT
 
@@ -51,30 +51,6 @@ async def _read(connections, table, parse):
         return results
 
 
-def _parse_for_polars(text, types):
-    """Parse a part with the table's types."""
-    import polars as pl
-
-    wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
-    # polars would keep doubled quotes in the names of the header line.
-    return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
-
-
-def _parse_with_arrow(text, types):
-    """Parse a part with the table's types, telling a quoted empty string from a NULL."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    convert = csv.ConvertOptions(
-        column_types={name: getattr(pa, TYPES.get(sql_type, ("", "string"))[1])() for name, sql_type in types.items()},
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-    return csv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert)
-
-
 @transport("COPY TO STDOUT, parallel", "delimited text")
 async def read_polars_copy_csv_parallel(connections, table):
     """Copy ranges of the table's pages as CSV over one connection per core, all under one exported snapshot.
@@ -85,7 +61,7 @@ async def read_polars_copy_csv_parallel(connections, table):
     """
     import polars as pl
 
-    return pl.concat(await _read(connections, table, _parse_for_polars))
+    return pl.concat(await _read(connections, table, polars_of_csv))
 
 
 @transport("COPY TO STDOUT, parallel", "delimited text")
@@ -97,4 +73,4 @@ async def read_pandas_copy_csv_parallel(connections, table):
     """
     import pyarrow as pa
 
-    return as_pandas(pa.concat_tables(await _read(connections, table, _parse_with_arrow)))
+    return as_pandas(pa.concat_tables(await _read(connections, table, arrow_of_csv)))

@@ -4,7 +4,8 @@ import itertools
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
-from harness.transports.postgres.binary_copy import as_the_table
+from harness.transports.parts import batches
+from harness.transports.postgres.binary_copy import as_the_table, copy_batches
 from harness.transports.postgres.pgpq.client import BLOCK_ROWS
 from harness.transports.postgres.sql import copy_from_stdin
 from harness.transports.postgres.tables import key_columns, types_of
@@ -105,3 +106,13 @@ def write_pandas_copy_binary_sorted(connection, frame, table):
         arrow = arrow.sort_by(places) if keys else arrow
     blocks = (arrow.slice(start, BLOCK_ROWS) for start in _starts(len(arrow)))
     _copy(connection, blocks, arrow.column_names, table)
+
+
+@transport("COPY FROM STDIN (FORMAT binary)", "binary rows")
+def load_copy_binary_stream(connection, source, table):
+    """Encode the record batches of a Parquet file with pgpq one by one, all into one binary COPY.
+
+    pgpq encodes in Rust, and psycopg sends. uuid strings become 16 bytes and dates become days; the transport casts
+    nothing else. The load is one statement: if it is interrupted, no row stays.
+    """
+    copy_batches(connection, table, batches(source))

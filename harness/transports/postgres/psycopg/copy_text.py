@@ -10,6 +10,7 @@ import io
 import re
 
 from harness.registry import phase, transport
+from harness.transports.postgres.columns import polars_schema
 from harness.transports.postgres.psycopg.client import received
 from harness.transports.postgres.sql import copy_from_stdin, copy_to_stdout
 from harness.transports.postgres.tables import types_of
@@ -71,16 +72,8 @@ def read_polars_copy_text_format(connection, table):
     """
     import polars as pl
 
-    dtypes = {
-        "int2": pl.Int16,
-        "int4": pl.Int32,
-        "int8": pl.Int64,
-        "float4": pl.Float32,
-        "float8": pl.Float64,
-        "date": pl.Date,
-    }
     with phase("receive"):
-        schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
+        schema = polars_schema(types_of(connection, table))
         buffer = received(connection, copy_to_stdout(table))
     with phase("decode"):
         frame = pl.read_csv(
