@@ -119,15 +119,15 @@ def test_a_stopped_build_leaves_only_partial_files_which_the_next_build_removes(
     command = (sys.executable, "-c", ENSURE, str(tmp_path))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout.readline() == "building lineitem part 1 of 3\n"
-        wait_until(lambda: list(tmp_path.glob("*.partial")))
+        wait_until(lambda: list(tmp_path.glob("*.partial-*")))
         builders = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
     assert builders
     wait_until(lambda: all(map(has_ended, builders)))
     left = [path.name for path in (*tmp_path.iterdir(), *(tmp_path / "parts").iterdir()) if path.name != "parts"]
     assert left
-    assert all(name.endswith(".partial") for name in left)
-    (tmp_path / "parts" / "x.parquet.partial").touch()
+    assert all(".partial-" in name for name in left)
+    (tmp_path / "parts" / "x.parquet.partial-1").touch()
     lineitem.ensure(tmp_path, TINY)
     assert names(tmp_path) == sorted([TINY.file_name, TINY.file_name.replace(".parquet", ".json")])
 

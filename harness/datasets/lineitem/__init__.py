@@ -6,6 +6,7 @@ several parts are concatenated from them.
 """
 
 from harness.datasets.lineitem.files import (
+    LineitemFile,
     ensure,
     ensure_all,
     facts,
@@ -16,7 +17,6 @@ from harness.datasets.lineitem.files import (
     require_memory,
 )
 from harness.datasets.lineitem.layout import Layout
-from harness.datasets.lineitem.manifest import LineitemFile
 
 __all__ = [
     "Layout",
