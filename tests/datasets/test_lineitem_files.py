@@ -5,12 +5,11 @@ import shutil
 from pathlib import Path
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, files
-from harness.model import LabError
+from tests.datasets.lineitem_file import ensure
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +21,7 @@ SCALE, PARTS = 0.01, 3
 def once(tmp_path_factory):
     """A folder with the tiny file, built once for all tests that damage copies of it."""
     folder = tmp_path_factory.mktemp("once")
-    lineitem.ensure(folder, TINY)
+    ensure(folder, TINY)
     return folder
 
 
@@ -48,9 +47,9 @@ def names(folder):
 
 
 def test_an_intact_file_is_reused_as_it_is(folder):
-    before = lineitem.ensure(folder, TINY), parquet_of(folder).stat()
+    before = ensure(folder, TINY), parquet_of(folder).stat()
     assert build(folder, [TINY]) == []
-    after = lineitem.ensure(folder, TINY), parquet_of(folder).stat()
+    after = ensure(folder, TINY), parquet_of(folder).stat()
     assert after[0] == before[0]
     assert (after[1].st_ino, after[1].st_mtime_ns) == (before[1].st_ino, before[1].st_mtime_ns)
     assert (after[0].rows, after[0].matches, after[0].bytes) == (6_005, 116, after[1].st_size)
@@ -59,11 +58,11 @@ def test_an_intact_file_is_reused_as_it_is(folder):
 
 @pytest.mark.long
 def test_a_damaged_file_is_built_again(folder):
-    good, known = parquet_of(folder).read_bytes(), lineitem.ensure(folder, TINY)
+    good, known = parquet_of(folder).read_bytes(), ensure(folder, TINY)
     parquet_of(folder).write_bytes(good[:-100])
     assert build(folder, [TINY]) == ["building lineitem part 1 of 1"]
     assert parquet_of(folder).read_bytes() == good
-    assert lineitem.ensure(folder, TINY) == known
+    assert ensure(folder, TINY) == known
 
 
 def test_a_file_under_the_name_of_another_layout_is_not_believed(folder):
@@ -82,7 +81,7 @@ def test_a_file_of_another_generator_version_is_built_again(folder, monkeypatch)
 
 def test_a_file_that_another_duckdb_wrote_is_reused_and_says_so(folder, monkeypatch):
     monkeypatch.setattr(duckdb, "__version__", "1.6.0")
-    assert lineitem.ensure(folder, TINY).duckdb_version == "1.5.5"
+    assert ensure(folder, TINY).duckdb_version == "1.5.5"
 
 
 @pytest.mark.long
@@ -102,38 +101,28 @@ def test_files_are_built_in_steps_and_only_those_asked_for_stay(tmp_path):
 @pytest.mark.long
 def test_a_part_asked_for_earlier_is_used_and_kept(tmp_path):
     part, whole = Layout(SCALE, 2, 0, 1), Layout(SCALE, 2, 0, 2)
-    first = lineitem.ensure(tmp_path, part)
+    first = ensure(tmp_path, part)
     assert build(tmp_path, [whole])[0] == "building lineitem part 1 of 1"
     assert build(tmp_path, [part, whole]) == []
-    assert lineitem.ensure(tmp_path, part) == first
-
-
-@pytest.mark.long
-def test_files_for_puts_the_next_parts_into_every_file(tmp_path):
-    two = lineitem.files_for(tmp_path, SCALE, 4, files=2, parts_per_file=2)
-    keys = [set(pq.read_table(file.path, columns=["l_orderkey"]).column(0).to_pylist()) for file in two]
-    assert max(keys[0]) < min(keys[1])
-    assert sum(file.rows for file in two) == 60_175  # DuckDB's unpartitioned lineitem at scale factor 0.01
-    with pytest.raises(LabError, match="parts 4 to 5: choose from 0 to 3"):
-        lineitem.files_for(tmp_path, SCALE, 4, files=3, parts_per_file=2)
+    assert ensure(tmp_path, part) == first
 
 
 @pytest.mark.long
 def test_a_folder_may_have_any_name(tmp_path):
     folder = tmp_path / "it's [a] *?\" name"
-    assert lineitem.ensure(folder, Layout(0.002, 2, 0, 2)).rows == 11_957
+    assert ensure(folder, Layout(0.002, 2, 0, 2)).rows == 11_957
 
 
 @pytest.mark.long
 def test_finished_parts_of_a_stopped_build_are_used_by_the_next_one(tmp_path):
     part, whole = Layout(SCALE, PARTS, 0, 1), Layout(SCALE, PARTS, 0, PARTS)
-    lineitem.ensure(tmp_path / "parts", part)
+    ensure(tmp_path / "parts", part)
     assert build(tmp_path, [whole])[:2] == ["building lineitem part 1 of 2", "building lineitem part 2 of 2"]
     assert not (tmp_path / "parts").exists()
 
 
 def test_facts_are_plain_values_that_do_not_say_where_the_file_lies(folder):
-    known = lineitem.facts(lineitem.ensure(folder, TINY))
+    known = lineitem.facts(ensure(folder, TINY))
     assert json.loads(json.dumps(known)) == known
     assert str(folder) not in json.dumps(known)
     assert (known["name"], known["scale_factor"], known["rows"]) == ("lineitem", 0.001, 6_005)

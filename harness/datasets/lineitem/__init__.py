@@ -7,10 +7,8 @@ several parts are concatenated from them.
 
 from harness.datasets.lineitem.files import (
     LineitemFile,
-    ensure,
     ensure_all,
     facts,
-    files_for,
     needed_bytes,
     needed_memory,
     require_disk,
@@ -21,10 +19,8 @@ from harness.datasets.lineitem.layout import Layout
 __all__ = [
     "Layout",
     "LineitemFile",
-    "ensure",
     "ensure_all",
     "facts",
-    "files_for",
     "needed_bytes",
     "needed_memory",
     "require_disk",

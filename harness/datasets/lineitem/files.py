@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.datasets import manifest
-from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, Action, Layout, Step, most_bytes, plan
+from harness.datasets.lineitem.layout import Action, Layout, Step, most_bytes, plan
 from harness.machine import inventory
 from harness.model import Facts, LabError
 
@@ -48,38 +48,11 @@ class LineitemFile:
     duckdb_version: str  # the version that wrote it
 
 
-def _nobody(_: str) -> None:
-    pass
-
-
-def ensure(folder: Path, layout: Layout, on_progress: Callable[[str], None] = _nobody) -> LineitemFile:
-    """Return one file, built or reused; see `ensure_all`."""
-    return ensure_all(folder, [layout], on_progress)[layout]
-
-
-def files_for(
-    folder: Path,
-    scale_factor: float,
-    parts: int,
-    files: int,
-    parts_per_file: int,
-    row_group_rows: int = BASE_ROW_GROUP_ROWS,
-    on_progress: Callable[[str], None] = _nobody,
-) -> list[LineitemFile]:
-    """Return `files` files, each of the next `parts_per_file` of the whole's parts: no row is in two of them."""
-    firsts = [number * parts_per_file for number in range(files)]
-    layouts = [Layout(scale_factor, parts, first, parts_per_file, row_group_rows) for first in firsts]
-    built = ensure_all(folder, layouts, on_progress)
-    return [built[layout] for layout in layouts]
-
-
-def ensure_all(
-    folder: Path, layouts: Sequence[Layout], on_progress: Callable[[str], None] = _nobody
-) -> dict[Layout, LineitemFile]:
+def ensure_all(folder: Path, layouts: Sequence[Layout], say: Callable[[str], None]) -> dict[Layout, LineitemFile]:
     """Return the files of all layouts, building those that are missing, damaged or of an older generator.
 
-    Each part is generated once, and removed after its last use unless it is requested itself. `on_progress` receives
-    every step. Two simultaneous builds in one folder are not supported. Raises LabError: a folder that is not writable,
+    Each part is generated once, and removed after its last use unless it is requested itself. `say` receives every
+    step. Two simultaneous builds in one folder are not supported. Raises LabError: a folder that is not writable,
     a disk that fills up, a builder that is killed.
     """
     with manifest.building("lineitem", folder):
@@ -94,7 +67,7 @@ def ensure_all(
             path.with_suffix(".json").unlink(missing_ok=True)
             path.unlink(missing_ok=True)  # also before it is built again: a damaged file only takes space
             if step.action is not Action.REMOVE:
-                on_progress(_say(steps, number))
+                say(_step_in_words(steps, number))
                 known[step.layout] = _make(folder, path, step, known)
         shutil.rmtree(folder / _PARTS)
     return {layout: known[layout] for layout in layouts}
@@ -148,7 +121,7 @@ def _there(folder: Path, layouts: Sequence[Layout]) -> dict[Layout, LineitemFile
     return {layout: file for layout, file in found.items() if file}
 
 
-def _say(steps: Sequence[Step], number: int) -> str:
+def _step_in_words(steps: Sequence[Step], number: int) -> str:
     """Return a step in words: building lineitem part 3 of 24."""
     action, layout = steps[number].action, steps[number].layout
     same = [step.action is action for step in steps]
