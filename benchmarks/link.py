@@ -12,11 +12,11 @@ class Link:
     """Listens on a loopback `port` and carries every connection to `upstream`, a loopback port.
 
     `cut` ends all connections there are; `slow` delays every 8 kB of every connection by as many seconds. The first
-    that has sent more than `most` bytes is closed on both sides; then the link has `broken`.
+    with more than `most` bytes in one direction is closed on both sides, or `each` is; then the link has `broken`.
     """
 
-    def __init__(self, upstream: int, most: float = math.inf) -> None:
-        self.upstream, self.port, self.delay, self.most, self.broken = upstream, 0, 0.0, most, False
+    def __init__(self, upstream: int, most: float = math.inf, each: bool = False) -> None:
+        self.upstream, self.port, self.delay, self.most, self.each, self.broken = upstream, 0, 0.0, most, each, False
         self._open: set[asyncio.StreamWriter] = set()
         self._loop, self._closing = asyncio.new_event_loop(), asyncio.Event()
         ready = threading.Event()
@@ -58,20 +58,22 @@ class Link:
             return
         both = {writer, writer_there}
         self._open |= both
-        await asyncio.gather(self._one_way(reader, writer_there, writer), self._one_way(reader_there, writer))
+        await asyncio.gather(
+            self._one_way(reader, writer_there, writer), self._one_way(reader_there, writer, writer_there)
+        )
         self._open -= both
 
     async def _one_way(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: asyncio.StreamWriter | None = None
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: asyncio.StreamWriter
     ) -> None:
-        """Carry the bytes that are read; count those that a `client` sends."""
+        """Carry and count the bytes that are read; `back` writes to their sender."""
         carried = 0
         with suppress(OSError):
             while chunk := await reader.read(_CHUNK):
                 carried += len(chunk)
-                if client and carried > self.most and not self.broken:
+                if carried > self.most and (self.each or not self.broken):
                     self.broken = True
-                    client.close()
+                    back.close()
                     break
                 await asyncio.sleep(self.delay)
                 writer.write(chunk)

@@ -437,8 +437,18 @@ def test_a_user_without_a_home_is_one_line(environment: dict[str, str]) -> None:
 @pytest.mark.process
 @pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="a user of few processes is needed, and only root becomes one")
-@pytest.mark.parametrize("limit", [("nproc", "1"), ("nofile", "16")])
-def test_too_few_processes_or_files_are_one_line(limit, environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "number", "said"),
+    [
+        ("nproc", "1", "lab: this machine is short of processes"),
+        ("nproc", "12", "lab: this machine is short of processes"),
+        ("nproc", "60", "lab: this machine is short of processes"),
+        ("nofile", "16", "lab: "),
+    ],
+)
+def test_too_few_processes_or_files_are_one_line(
+    kind, number, said, environment: dict[str, str], tmp_path: Path
+) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "good.parquet")
     for path in (tmp_path, *tmp_path.parents):
         if path.owner() == "root" and path != Path("/"):
@@ -446,7 +456,6 @@ def test_too_few_processes_or_files_are_one_line(limit, environment: dict[str, s
     for name in ("RESULTS", "STATE", "LOCK"):
         Path(environment[f"LAB_{name}_DIR"]).mkdir(exist_ok=True)
         Path(environment[f"LAB_{name}_DIR"]).chmod(0o777)
-    kind, number = limit
     command = ("prlimit", f"--{kind}={number}", "setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY),
                "--clear-groups", "--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search", *LAB,
                "recommend", "--to", "postgres", "--data", str(tmp_path / "good.parquet"), "--budget", "20")  # fmt: skip
@@ -454,7 +463,7 @@ def test_too_few_processes_or_files_are_one_line(limit, environment: dict[str, s
         command, env=environment | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2, done.stdout + done.stderr
-    assert done.stderr.splitlines()[-1].startswith("lab: "), done.stderr
+    assert done.stderr.splitlines()[-1].startswith(said), done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -165,7 +165,7 @@ def test_the_script_of_a_scan_counts_the_rows_of_all_files(
     entry: Transport, dataset_folder: Path, tmp_path: Path, output: Output
 ) -> None:
     layouts = [Layout(0.02, 2, first, 1) for first in range(2)]
-    files = lineitem.ensure_all(dataset_folder / "lineitem", layouts).values()
+    files = lineitem.ensure_all(dataset_folder / "lineitem", layouts, print).values()
     printed = output(entry, tmp_path, *(file.path for file in files))
     assert last_number(printed) == sum(file.matches for file in files)
 

@@ -17,6 +17,7 @@ from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say
+from harness.machine.shortage import require_threads
 from harness.model import LabError, printable
 from harness.recommend import direction, require_known, transports
 from harness.recommend.budget import BUDGET, require_possible
@@ -95,6 +96,7 @@ def recommend(
     require_known(transports(system, operation, frame), wanted, style)
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
+    require_threads()
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import asking

@@ -14,6 +14,7 @@ from rich.console import Console
 from harness import registry, settings
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, end, explained, new_console, put, say
+from harness.machine.shortage import require_threads
 from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
 
@@ -82,6 +83,7 @@ def run(
         _refuse_beside_resume(context)
     user_data = None
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
+    require_threads()
     if data is not None or query is not None:
         user_data = user_data_options.user_data(chosen, data, query, key, rows, names, query_from, csv)
     elif given := csv.given():

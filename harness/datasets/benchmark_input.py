@@ -9,7 +9,6 @@ takes about as many bytes in Parquet as in the article.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.datasets import seeded, store
+from harness.datasets import manifest, seeded
 from harness.datasets.jaro_winkler import jaro_winkler
 from harness.model import Facts, LabError, Scalar
 
@@ -99,7 +98,7 @@ def most_bytes(rows: int, files: int) -> int:
 
 def needed_bytes(datasets: Path, rows: int, files: int, seed: int) -> int:
     """Return an upper bound of the disk space for building; 0 if the files exist."""
-    known = _manifest(_folder(datasets, rows, files, seed))
+    known = manifest.read(_folder(datasets, rows, files, seed) / manifest.NAME, _of())
     return 0 if known else most_bytes(rows, files)
 
 
@@ -111,28 +110,17 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
     if not 0 < files <= rows:
         raise LabError(f"benchmark_input: {rows} rows do not fill {files} files; choose at most one file a row")
     folder = _folder(datasets, rows, files, seed)
-    known = _manifest(folder)
     sizes = [rows * (number + 1) // files - rows * number // files for number in range(files)]
-    states = known.get("states", {})
-    try:
-        missing = [
-            number for number in range(files) if states.get(_name(number), ()) != store.state(folder / _name(number))
-        ]
-        if missing:
-            say(f"building {len(missing)} of {files} files of benchmark_input, {rows:,} rows")
-            (folder / "manifest.json").unlink(missing_ok=True)  # until all files exist again
-            for number in missing:
-                _build(folder / _name(number), number, sizes[number], seed)
-            known = {
-                "version": VERSION,
-                "states": {_name(number): store.state(folder / _name(number)) for number in range(files)},
-                "answers": asdict(answers(sizes, seed)),
-            }
-            with store.complete(folder / "manifest.json") as partial:
-                partial.write_text(json.dumps(known, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"cannot build benchmark_input in {folder}: {error.strerror or error}") from None
-    total = sum(size for size, _ in known["states"].values())
+    paths = [(folder / _name(number),) for number in range(files)]
+    known = manifest.ensure(
+        folder,
+        _of(),
+        paths,
+        lambda number: _build(*paths[number], number, sizes[number], seed),
+        say,
+        lambda: {"answers": asdict(answers(sizes, seed))},
+    )
+    total = sum(file["bytes"] for file in known["files"].values())
     return InputFiles(folder, rows, files, total, seed, Answers(**known["answers"]))
 
 
@@ -172,7 +160,7 @@ def _build(path: Path, number: int, rows: int, seed: int) -> None:
     tables = map(table_of, codes_of(number, rows, seed))
     first = next(tables)
     # Without the Arrow schema, so that readers see strings, as in other people's files.
-    with store.complete(path) as partial, pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
+    with manifest.complete(path) as partial, pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
         for table in (first, *tables):
             writer.write_table(table, ROW_GROUP_ROWS)
 
@@ -185,10 +173,8 @@ def _name(number: int) -> str:
     return f"part-{number:05}.parquet"
 
 
-def _manifest(folder: Path) -> Facts:
-    """Return the known facts about the files; empty if the manifest is missing, damaged, or of another version."""
-    found = store.manifest_at(folder / "manifest.json")
-    return found if found.get("version") == VERSION and found.get("answers") and found.get("states") else {}
+def _of() -> Facts:
+    return {"name": "benchmark_input", "version": VERSION}
 
 
 def codes_of(number: int, rows: int, seed: int) -> Iterator[Codes]:

@@ -166,15 +166,14 @@ def _documents(rows: int, seed: int) -> pl.DataFrame:
         {
             "id": [str(uuid.UUID(int=int(high) << 64 | int(low))) for high, low in numbers],
             "body": [_body(place, float(share)) if share < 0.2 else None for place, share in enumerate(kept)],
-            "labels": [_labels(row[:size]) for row, size in zip(chosen, sizes, strict=True)],
+            "labels": [
+                ", ".join(_DOCUMENT_LABELS[value] for value in row[:size])
+                for row, size in zip(chosen, sizes, strict=True)
+            ],
             "score": [None if share > 0.3 else share * 10 for share in kept],
             "revision": pl.Series([None if share > 0.6 else int(share * 100) for share in kept], dtype=pl.Int64),
         }
     )
-
-
-def _labels(chosen: np.ndarray) -> str:
-    return ", ".join(_DOCUMENT_LABELS[value] for value in chosen)
 
 
 def _body(place: int, share: float) -> str:

@@ -1,24 +1,19 @@
 """Datasets on disk: built once as Parquet with a manifest, checked and reused afterwards."""
 
-import glob
 import hashlib
-import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.datasets import analytics_metrics, integers, shapes
+from harness.datasets import analytics_metrics, integers, manifest, shapes
 from harness.datasets.specification import Specification
 from harness.machine.inventory import require_disk
-from harness.model import Dataset, Facts, LabError, unknown
+from harness.model import Dataset, Facts, unknown
 
 ROW_GROUP_ROWS = 100_000
-_FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # required facts of a manifest
 
 
 def specification(name: str) -> Specification:
@@ -41,11 +36,11 @@ def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:
     Raises LabError if the folder is not writable or the disk is too small.
     """
     spec = specification(name)
-    stem = folder / f"{name}-{rows}-{seed}"
-    parquet, manifest = stem.with_suffix(".parquet"), stem.with_suffix(".json")
-    known = manifest_at(manifest)
-    if not known.keys() >= _FACTS or known["version"] != spec.version or not _intact(parquet, known):
-        known = _build(spec, rows, seed, parquet, manifest)
+    parquet = folder / f"{name}-{rows}-{seed}.parquet"
+    of = {"name": name, "version": spec.version, "rows": rows, "seed": seed, "logical_types": spec.logical_types}
+    known = manifest.read(parquet.with_suffix(".json"), of)
+    if not manifest.same(parquet, known):
+        known = _build(spec, of, parquet)
     return Dataset(name, rows, seed, str(parquet), known["content_hash"])
 
 
@@ -67,79 +62,15 @@ def _feed(digest: hashlib.blake2b, batch: pa.RecordBatch) -> None:
                 digest.update(buffer)
 
 
-def manifest_at(path: Path) -> Facts:
-    """Return the facts of a manifest; empty if it is missing or damaged. Raises LabError."""
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    except OSError as error:
-        raise LabError(f"cannot read {path}: {error.strerror}; set LAB_DATASETS_DIR to a readable folder") from None
-    return facts if isinstance(facts, dict) else {}
-
-
-def state(path: Path) -> list[int] | None:
-    """Return the size and the time of a file, by which it is recognized; None if it is missing."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return [found.st_size, found.st_mtime_ns]
-
-
-@contextmanager
-def complete(path: Path) -> Iterator[Path]:
-    """Yield where to write a file that gets its name only when it is complete; unfinished ones are removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for unfinished in path.parent.glob(f"{glob.escape(path.name)}.partial-*"):
-        unfinished.unlink()
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _intact(parquet: Path, manifest: Facts) -> bool:
-    try:
-        return bool(parquet.stat().st_size == manifest["bytes"] and file_hash(parquet) == manifest["file_hash"])
-    except OSError:
-        return False
-
-
-def file_hash(path: Path) -> str:
-    """Return the BLAKE2b-256 of a file's bytes, which is faster to check than the content hash (about 1 GB/s)."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
-
-
-def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> Facts:
-    try:
-        with complete(parquet) as partial:
+def _build(spec: Specification, of: Facts, parquet: Path) -> Facts:
+    rows, digest = of["rows"], hashlib.blake2b(digest_size=32)
+    with manifest.building(f"dataset {spec.name}", parquet.parent):
+        with manifest.complete(parquet) as partial:
             require_disk(parquet.parent, rows * spec.bytes_a_row, "or ask for fewer rows")
-            facts = _write(spec, rows, seed, partial)
-        manifest.write_text(json.dumps(facts, indent=2) + "\n")
-    except OSError as error:
-        raise LabError(f"cannot build dataset {spec.name} in {parquet.parent}: {error.strerror or error}") from None
-    return facts
-
-
-def _write(spec: Specification, rows: int, seed: int, path: Path) -> Facts:
-    digest = hashlib.blake2b(digest_size=32)
-    batches = spec.build(rows, seed)
-    first = next(batches)
-    with pq.ParquetWriter(path, first.schema, compression="lz4") as writer:
-        for batch in chain((first,), batches):
-            _feed(digest, batch)
-            writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
-    return {
-        "name": spec.name,
-        "version": spec.version,
-        "rows": rows,
-        "seed": seed,
-        "logical_types": spec.logical_types,
-        "content_hash": digest.hexdigest(),
-        "bytes": path.stat().st_size,
-        "file_hash": file_hash(path),
-    }
+            batches = spec.build(rows, of["seed"])
+            first = next(batches)
+            with pq.ParquetWriter(partial, first.schema, compression="lz4") as writer:
+                for batch in chain((first,), batches):
+                    _feed(digest, batch)
+                    writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
+        return manifest.record(parquet.with_suffix(".json"), of, [parquet], content_hash=digest.hexdigest())

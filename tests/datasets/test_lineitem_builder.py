@@ -15,6 +15,7 @@ import pytest
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from harness.datasets.lineitem.layout import ROWS_PER_SCALE_FACTOR
+from tests.datasets.lineitem_file import ensure
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -48,13 +49,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parts(folder):
     """The three parts of scale factor 0.02, a file each."""
-    return lineitem.files_for(folder, SCALE, PARTS, files=PARTS, parts_per_file=1)
+    return [ensure(folder, Layout(SCALE, PARTS, part, 1)) for part in range(PARTS)]
 
 
 @pytest.fixture(scope="module")
 def joined(folder, parts):
     """The same rows in one file with row groups of 4,096 rows."""
-    return lineitem.ensure(folder, Layout(SCALE, PARTS, 0, PARTS, 4_096))
+    return ensure(folder, Layout(SCALE, PARTS, 0, PARTS, 4_096))
 
 
 @contextmanager
@@ -115,7 +116,7 @@ def test_the_content_id_is_the_same_in_one_file_and_in_many_and_another_for_othe
 
 
 def test_the_content_id_can_be_computed_from_a_file_without_duckdb(tmp_path):
-    file = lineitem.ensure(tmp_path, Layout(0.001, 1, 0, 1))
+    file = ensure(tmp_path, Layout(0.001, 1, 0, 1))
     texts = ("|".join(map(str, row.values())) for row in pq.read_table(file.path).to_pylist())
     numbers = (int.from_bytes(hashlib.md5(text.encode()).digest()[:8], "little") for text in texts)
     assert f"{sum(numbers) % 2**64:016x}" == file.content_id
@@ -123,7 +124,7 @@ def test_the_content_id_can_be_computed_from_a_file_without_duckdb(tmp_path):
 
 @pytest.mark.parametrize(("asked", "rounded"), [(4_096, 4_096), (4_000, 4_096), (30_000, 30_720)])
 def test_row_groups_are_as_asked_rounded_up_to_whole_vectors_and_recorded(folder, parts, asked, rounded):
-    file = lineitem.ensure(folder, Layout(SCALE, PARTS, 1, 1, asked))
+    file = ensure(folder, Layout(SCALE, PARTS, 1, 1, asked))
     footer = pq.read_metadata(file.path)
     sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
     assert set(sizes[:-1]) == {rounded}
@@ -177,7 +178,7 @@ def test_generating_leaves_nothing_in_the_home_directory_nor_next_to_the_file(tm
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    file = lineitem.ensure(tmp_path / "data", Layout(0.001, 1, 0, 1))
+    file = ensure(tmp_path / "data", Layout(0.001, 1, 0, 1))
     assert list(home.iterdir()) == []
     assert sorted(os.listdir(tmp_path / "data")) == [
         "lineitem-sf0.001-parts1-0000-0000-rg300000.json",

@@ -1,16 +1,15 @@
 """Files of lineitem: reused if intact, else built again, each part once; only the requested ones stay."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import duckdb
 import pytest
 
 from harness.datasets import lineitem
-from harness.datasets.lineitem import Layout, manifest
-from harness.model import LabError
+from harness.datasets.lineitem import Layout, files
+from tests.datasets.lineitem_file import ensure
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +21,7 @@ SCALE, PARTS = 0.01, 3
 def once(tmp_path_factory):
     """A folder with the tiny file, built once for all tests that damage copies of it."""
     folder = tmp_path_factory.mktemp("once")
-    lineitem.ensure(folder, TINY)
+    ensure(folder, TINY)
     return folder
 
 
@@ -43,128 +42,46 @@ def parquet_of(folder):
     return folder / TINY.file_name
 
 
-def manifest_of(folder):
-    return manifest.manifest_of(parquet_of(folder))
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
 def test_an_intact_file_is_reused_as_it_is(folder):
-    before = lineitem.ensure(folder, TINY), parquet_of(folder).stat(), manifest_of(folder).read_bytes()
+    before = ensure(folder, TINY), parquet_of(folder).stat()
     assert build(folder, [TINY]) == []
-    after = lineitem.ensure(folder, TINY), parquet_of(folder).stat(), manifest_of(folder).read_bytes()
+    after = ensure(folder, TINY), parquet_of(folder).stat()
     assert after[0] == before[0]
     assert (after[1].st_ino, after[1].st_mtime_ns) == (before[1].st_ino, before[1].st_mtime_ns)
-    assert after[2] == before[2]
-
-
-def test_the_manifest_says_what_was_built(folder):
-    known = json.loads(manifest_of(folder).read_text())
-    file = lineitem.ensure(folder, TINY)
-    assert known["layout"] == {
-        **{"scale_factor": 0.001, "parts": 1, "first_part": 0, "part_count": 1},
-        "row_group_rows": 300_000,
-    }
-    assert (known["rows"], known["matches"]) == (6_005, 116) == (file.rows, file.matches)
-    assert known["bytes"] == file.bytes == parquet_of(folder).stat().st_size
-    assert known["mtime_ns"] == parquet_of(folder).stat().st_mtime_ns
-    assert known["duckdb_version"] == file.duckdb_version == "1.5.5"
-
-
-def truncate(path):
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def truncate_to_nothing(path):
-    path.write_bytes(b"")
-
-
-def fill_with_garbage(path):
-    path.write_bytes(os.urandom(path.stat().st_size))
-
-
-def flip_one_bit_of_a_value(path):
-    content = bytearray(path.read_bytes())
-    content[pq.read_metadata(path).row_group(0).column(5).data_page_offset + 2_000] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    "damage", [truncate, truncate_to_nothing, Path.unlink, fill_with_garbage, flip_one_bit_of_a_value]
-)
-def test_a_damaged_file_is_not_believed(folder, damage):
-    assert manifest.find(parquet_of(folder), TINY)
-    damage(parquet_of(folder))
-    assert manifest.find(parquet_of(folder), TINY) is None
+    assert (after[0].rows, after[0].matches, after[0].bytes) == (6_005, 116, after[1].st_size)
+    assert after[0].duckdb_version == "1.5.5"
 
 
 @pytest.mark.long
 def test_a_damaged_file_is_built_again(folder):
-    good, known = parquet_of(folder).read_bytes(), lineitem.ensure(folder, TINY)
-    truncate(parquet_of(folder))
+    good, known = parquet_of(folder).read_bytes(), ensure(folder, TINY)
+    parquet_of(folder).write_bytes(good[:-100])
     assert build(folder, [TINY]) == ["building lineitem part 1 of 1"]
     assert parquet_of(folder).read_bytes() == good
-    assert lineitem.ensure(folder, TINY) == known
-
-
-def test_a_truncated_file_of_the_recorded_time_is_not_believed(folder):
-    stat = parquet_of(folder).stat()
-    truncate(parquet_of(folder))
-    os.utime(parquet_of(folder), ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert manifest.find(parquet_of(folder), TINY) is None
-
-
-def test_a_file_with_another_time_and_the_same_bytes_is_reused_and_its_time_recorded(folder):
-    os.utime(parquet_of(folder), ns=(1, 1))
-    assert build(folder, [TINY]) == []
-    assert json.loads(manifest_of(folder).read_text())["mtime_ns"] == 1
-
-
-@pytest.mark.parametrize("text", [b"", b'{"generator": 1', b"\xff\xfe\x00", b"null", b"[]", b"7", b"{}"])
-def test_a_torn_manifest_is_not_believed(folder, text):
-    manifest_of(folder).write_bytes(text)
-    assert manifest.find(parquet_of(folder), TINY) is None
-
-
-@pytest.mark.long
-def test_a_torn_manifest_is_built_again(folder):
-    good = json.loads(manifest_of(folder).read_bytes())
-    manifest_of(folder).write_bytes(b'{"generator": 1')
-    assert build(folder, [TINY]) == ["building lineitem part 1 of 1"]
-    assert json.loads(manifest_of(folder).read_bytes()) | {"mtime_ns": 0} == good | {"mtime_ns": 0}
-
-
-@pytest.mark.parametrize("field", sorted(manifest._TYPES))
-def test_a_manifest_with_a_missing_or_senseless_field_is_not_believed(folder, field):
-    known = json.loads(manifest_of(folder).read_text())
-    for wrong in ({name: value for name, value in known.items() if name != field}, known | {field: None}):
-        manifest_of(folder).write_text(json.dumps(wrong))
-        assert manifest.find(parquet_of(folder), TINY) is None
-    manifest_of(folder).write_text(json.dumps(known))
-    assert manifest.find(parquet_of(folder), TINY)
+    assert ensure(folder, TINY) == known
 
 
 def test_a_file_under_the_name_of_another_layout_is_not_believed(folder):
     other = Layout(0.001, 2, 0, 1)
     for suffix in (".parquet", ".json"):
         shutil.copy2(parquet_of(folder).with_suffix(suffix), (folder / other.file_name).with_suffix(suffix))
-    assert manifest.find(folder / other.file_name, other) is None
+    assert files.find(folder / other.file_name, other) is None
 
 
 @pytest.mark.long
 def test_a_file_of_another_generator_version_is_built_again(folder, monkeypatch):
-    monkeypatch.setattr(manifest, "GENERATOR", manifest.GENERATOR + 1)
+    monkeypatch.setattr(files, "GENERATOR", files.GENERATOR + 1)
     assert build(folder, [TINY]) == ["building lineitem part 1 of 1"]
     assert build(folder, [TINY]) == []
 
 
-def test_a_file_that_another_duckdb_wrote_is_reused_and_says_so(folder):
-    known = json.loads(manifest_of(folder).read_text())
-    manifest_of(folder).write_text(json.dumps(known | {"duckdb_version": "1.4.0"}))
-    assert build(folder, [TINY]) == []
-    assert lineitem.ensure(folder, TINY).duckdb_version == "1.4.0"
+def test_a_file_that_another_duckdb_wrote_is_reused_and_says_so(folder, monkeypatch):
+    monkeypatch.setattr(duckdb, "__version__", "1.6.0")
+    assert ensure(folder, TINY).duckdb_version == "1.5.5"
 
 
 @pytest.mark.long
@@ -184,38 +101,28 @@ def test_files_are_built_in_steps_and_only_those_asked_for_stay(tmp_path):
 @pytest.mark.long
 def test_a_part_asked_for_earlier_is_used_and_kept(tmp_path):
     part, whole = Layout(SCALE, 2, 0, 1), Layout(SCALE, 2, 0, 2)
-    first = lineitem.ensure(tmp_path, part)
+    first = ensure(tmp_path, part)
     assert build(tmp_path, [whole])[0] == "building lineitem part 1 of 1"
     assert build(tmp_path, [part, whole]) == []
-    assert lineitem.ensure(tmp_path, part) == first
-
-
-@pytest.mark.long
-def test_files_for_puts_the_next_parts_into_every_file(tmp_path):
-    two = lineitem.files_for(tmp_path, SCALE, 4, files=2, parts_per_file=2)
-    keys = [set(pq.read_table(file.path, columns=["l_orderkey"]).column(0).to_pylist()) for file in two]
-    assert max(keys[0]) < min(keys[1])
-    assert sum(file.rows for file in two) == 60_175  # DuckDB's unpartitioned lineitem at scale factor 0.01
-    with pytest.raises(LabError, match="parts 4 to 5: choose from 0 to 3"):
-        lineitem.files_for(tmp_path, SCALE, 4, files=3, parts_per_file=2)
+    assert ensure(tmp_path, part) == first
 
 
 @pytest.mark.long
 def test_a_folder_may_have_any_name(tmp_path):
     folder = tmp_path / "it's [a] *?\" name"
-    assert lineitem.ensure(folder, Layout(0.002, 2, 0, 2)).rows == 11_957
+    assert ensure(folder, Layout(0.002, 2, 0, 2)).rows == 11_957
 
 
 @pytest.mark.long
 def test_finished_parts_of_a_stopped_build_are_used_by_the_next_one(tmp_path):
     part, whole = Layout(SCALE, PARTS, 0, 1), Layout(SCALE, PARTS, 0, PARTS)
-    lineitem.ensure(tmp_path / "parts", part)
+    ensure(tmp_path / "parts", part)
     assert build(tmp_path, [whole])[:2] == ["building lineitem part 1 of 2", "building lineitem part 2 of 2"]
     assert not (tmp_path / "parts").exists()
 
 
 def test_facts_are_plain_values_that_do_not_say_where_the_file_lies(folder):
-    known = lineitem.facts(lineitem.ensure(folder, TINY))
+    known = lineitem.facts(ensure(folder, TINY))
     assert json.loads(json.dumps(known)) == known
     assert str(folder) not in json.dumps(known)
     assert (known["name"], known["scale_factor"], known["rows"]) == ("lineitem", 0.001, 6_005)

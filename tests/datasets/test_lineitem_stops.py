@@ -15,6 +15,7 @@ import pytest
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from tests.commands import one_line
+from tests.datasets.lineitem_file import ensure
 from tests.disks import small_disk
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
@@ -45,7 +46,7 @@ def test_a_build_never_takes_more_disk_than_announced(tmp_path):
 
     with ThreadPoolExecutor() as pool:
         looking = pool.submit(look)
-        lineitem.ensure_all(tmp_path, asked)
+        lineitem.ensure_all(tmp_path, asked, print)
         done.set()
         looking.result()
     assert announced / 2 < max(taken) < announced
@@ -54,7 +55,7 @@ def test_a_build_never_takes_more_disk_than_announced(tmp_path):
 
 def test_the_announced_bytes_hold_for_every_size_of_row_group(tmp_path):
     layouts = [Layout(0.05, 1, 0, 1, size) for size in (2_048, 4_096, 20_480, 61_440, 300_000)]
-    for layout, file in lineitem.ensure_all(tmp_path, layouts).items():
+    for layout, file in lineitem.ensure_all(tmp_path, layouts, print).items():
         assert file.bytes < layout.most_bytes
 
 
@@ -72,7 +73,7 @@ def test_a_disk_and_memory_that_are_large_enough_are_not_refused(tmp_path):
 
 
 def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monkeypatch):
-    lineitem.ensure(tmp_path, TINY)
+    ensure(tmp_path, TINY)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(3_900_000_000))
     lineitem.require_memory(tmp_path, [TINY, Layout(0.1, 1, 0, 1)])
     with one_line(r"4.0 GB of memory needed, 3.9 GB available; choose a smaller"):
@@ -84,14 +85,14 @@ def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monke
 def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing_behind(tmp_path):
     with small_disk(tmp_path, "18m") as folder:  # space for the generator and 1.6 MB more
         with one_line(r"cannot build lineitem in .*No space left on device"):
-            lineitem.ensure(folder, Layout(0.1, 1, 0, 1))
+            ensure(folder, Layout(0.1, 1, 0, 1))
         assert [path.name for path in folder.rglob("*")] == ["parts"]
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with one_line(str(tmp_path / "file")):
-        lineitem.ensure(tmp_path / "file" / "lineitem", TINY)
+        ensure(tmp_path / "file" / "lineitem", TINY)
 
 
 def wait_until(what):
@@ -119,16 +120,16 @@ def test_a_stopped_build_leaves_only_partial_files_which_the_next_build_removes(
     command = (sys.executable, "-c", ENSURE, str(tmp_path))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout.readline() == "building lineitem part 1 of 3\n"
-        wait_until(lambda: list(tmp_path.glob("*.partial")))
+        wait_until(lambda: list(tmp_path.glob("*.partial-*")))
         builders = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
     assert builders
     wait_until(lambda: all(map(has_ended, builders)))
     left = [path.name for path in (*tmp_path.iterdir(), *(tmp_path / "parts").iterdir()) if path.name != "parts"]
     assert left
-    assert all(name.endswith(".partial") for name in left)
-    (tmp_path / "parts" / "x.parquet.partial").touch()
-    lineitem.ensure(tmp_path, TINY)
+    assert all(".partial-" in name for name in left)
+    (tmp_path / "parts" / "x.parquet.partial-1").touch()
+    ensure(tmp_path, TINY)
     assert names(tmp_path) == sorted([TINY.file_name, TINY.file_name.replace(".parquet", ".json")])
 
 
@@ -140,6 +141,6 @@ def test_a_builder_that_is_killed_is_one_line_and_leaves_no_file(tmp_path):
     killer = Thread(target=kill_the_builder)
     killer.start()
     with one_line(r"ended without an answer \(code -9; .* 4 GB of memory"):
-        lineitem.ensure(tmp_path, Layout(0.9, 1, 0, 1))
+        ensure(tmp_path, Layout(0.9, 1, 0, 1))
     killer.join()
     assert not list(tmp_path.rglob("*.parquet*"))

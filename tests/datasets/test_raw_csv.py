@@ -9,7 +9,6 @@ import pytest
 
 from harness.datasets import raw_csv
 from harness.datasets.raw_csv import MANDATORY, TYPES
-from harness.model import LabError
 
 ROWS, FILE_ROWS, SEED = 13_000, 3_500, 7  # four files, so that every set of columns is there
 
@@ -105,33 +104,9 @@ def test_what_is_there_is_reused_and_only_a_damaged_file_is_made_again(tmp_path)
     assert {path.name for path in changed} == {damaged.name, "00002.parquet", "manifest.json"}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 0, "file_rows": 3500, "files": {}}', '{"version": 1}'])
-def test_a_manifest_that_is_torn_or_of_another_version_makes_everything_again(tmp_path, text):
-    first = build(tmp_path)
-    (first.folder / "manifest.json").write_text(text)
-    said = []
-    assert build(tmp_path, say=said.append) == first
-    assert said == [f"building 4 of 4 files of raw_csv in {first.folder.name}/"]
-
-
-def test_what_a_killed_build_left_is_removed(tmp_path):
-    first = build(tmp_path)
-    left = next(first.raw.rglob("*.csv")).with_name("events-00009.csv.partial-1")
-    left.write_text("half")
-    build(tmp_path)
-    assert not left.exists()
-
-
 def test_the_disk_that_is_needed_is_known_before_and_nothing_once_the_tree_is_there(tmp_path):
     announced = raw_csv.needed_bytes(tmp_path, ROWS, SEED)
     tree = raw_csv.ensure(tmp_path, ROWS, SEED, lambda text: None)
     taken = sum(path.stat().st_size for path in tree.folder.rglob("*") if path.is_file())
     assert announced / 2 < taken < announced
     assert raw_csv.needed_bytes(tmp_path, ROWS, SEED) == 0
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(LabError, match="cannot build raw_csv in"):
-        build(tmp_path / "file")

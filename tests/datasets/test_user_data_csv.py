@@ -12,8 +12,8 @@ import pytest
 from harness.datasets.user_data import compared_cells, data, options, reading
 from harness.datasets.user_data.options import Options
 from harness.model import LabError
-from harness.recommend import loading
 from tests.commands import one_line
+from tests.datasets.user_files import loaded
 
 IN_UTC = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
 
@@ -27,9 +27,7 @@ def made(path: Path, content: str | bytes) -> Path:
 def read(path: Path, content: str | bytes, given: Options | None = None) -> pl.DataFrame:
     """Return the frame read from a CSV, once its program has read the same."""
     own = data.from_file(made(path, content), options=given)
-    module: dict[str, Any] = {}
-    exec(loading.load("polars", own, loading.Source(path), ""), {"DATA": str(path)}, module)
-    assert data.from_frame(module["load"]()).frame.equals(own.frame)
+    assert data.from_frame(loaded("polars", own, path)).frame.equals(own.frame)
     return own.frame
 
 

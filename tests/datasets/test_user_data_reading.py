@@ -12,11 +12,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import data, reading
 from harness.model import LabError
-from harness.recommend import loading
+from tests.datasets.user_files import loaded, written
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "arrows"])
@@ -74,13 +73,7 @@ def test_a_pipe_and_a_folder_that_cannot_be_read_are_refused(tmp_path: Path, mon
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
 def test_two_columns_of_one_name_are_refused_by_their_name_whatever_the_form(tmp_path: Path, suffix: str) -> None:
-    table, path = pa.table([[1], [2]], names=["a", "a"]), tmp_path / f"data.{suffix}"
-    if suffix == "parquet":
-        parquet.write_table(table, path)
-    else:
-        made = ipc.new_file if suffix == "arrow" else ipc.new_stream
-        with pa.OSFile(str(path), "wb") as file, made(file, table.schema) as writer:
-            writer.write_table(table)
+    path = written(pa.table([[1], [2]], names=["a", "a"]), tmp_path / f"data.{suffix}")
     with pytest.raises(LabError, match=f'{path}: two columns are named "a"; rename one'):
         reading.read(path)
 
@@ -97,42 +90,19 @@ def test_frames_in_memory_are_taken_as_they_are() -> None:
         reading.of_memory(pa.table([[1], [2]], names=["a", "a"]))
 
 
-def test_uuids_of_arrow_are_uuids() -> None:
-    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
-    table = pa.table({"id": pa.array([some.bytes, None], pa.uuid())})
-    own = data.from_frame(reading.of_memory(table))
-    assert own.logical_types == {"id": "uuid"}
-    assert own.frame["id"].to_list() == [str(some), None]
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
 def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
     some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
-    table, path = pa.table({"id": pa.array([some.bytes, None], pa.uuid()), "n": [1, 2]}), tmp_path / f"rows.{suffix}"
-    if suffix == "parquet":
-        parquet.write_table(table, path)
-    else:
-        with (ipc.new_file if suffix == "arrow" else ipc.new_stream)(str(path), table.schema) as writer:
-            writer.write_table(table)
+    table = pa.table({"id": pa.array([some.bytes, None], pa.uuid()), "n": [1, 2]})
+    path = written(table, tmp_path / f"rows.{suffix}")
     own = data.from_file(path)
     assert own.logical_types == {"id": "uuid", "n": "int64"}
     assert own.frame["id"].to_list() == [str(some), None]
-    made: dict[str, Any] = {}
-    exec(loading.load("polars", own, loading.Source(path), ""), {"DATA": str(path)}, made)
-    assert made["load"]().equals(own.frame)
+    assert loaded("polars", own, path).equals(own.frame)
+    assert data.from_frame(reading.of_memory(table)).frame.equals(own.frame)
 
 
 MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
-
-
-def written(table: pa.Table, path: Path) -> Path:
-    """Write a table in the format of the file's name."""
-    if path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    else:
-        with (ipc.new_file if path.suffix == ".arrow" else ipc.new_stream)(str(path), table.schema) as writer:
-            writer.write_table(table)
-    return path
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
@@ -144,9 +114,7 @@ def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: 
     assert own.logical_types == {"at": "timestamp_tz", "n": "int64"}
     assert own.frame["at"].to_list() == [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC), None]
     for library in ("polars", "pandas"):
-        made: dict[str, Any] = {}
-        exec(loading.load(library, own, loading.Source(path), ""), {"DATA": str(path)}, made)
-        assert data.from_frame(reading.of_memory(made["load"]())).frame.equals(own.frame)
+        assert data.from_frame(reading.of_memory(loaded(library, own, path))).frame.equals(own.frame)
     assert data.from_frame(reading.of_memory(table)).frame.equals(own.frame)
 
 

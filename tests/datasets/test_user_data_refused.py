@@ -73,6 +73,22 @@ from harness.systems import SYSTEMS
             'column "a", row 1: an array of Postgres cannot hold a list that is null',
         ),
         ("postgres", pl.Series([[[[[[[[1]]]]]]]]), 'column "a": an array of Postgres has at most 6 dimensions'),
+        (
+            "postgres",
+            pl.Series([{"a": 1}], dtype=pl.Map(pl.String, pl.Int8)),
+            r"Postgres has no type for map\(.*\(hstore",
+        ),
+        ("postgres", pl.Series([["a", None], ["b\0"]]), r'"a", row 1: text of Postgres has no U\+0000'),
+        (
+            "clickhouse",
+            pl.Series([{"a": 1}, None], dtype=pl.Map(pl.String, pl.Int8)),
+            "row 1: a Map of ClickHouse cannot",
+        ),
+        (
+            "clickhouse",
+            pl.Series([{}, {"a": None}], dtype=pl.Map(pl.String, pl.List(pl.Int8))),
+            "row 1: a Map of ClickHouse cannot be null, nor a list",
+        ),
     ],
 )
 def test_what_one_database_has_no_type_for_is_refused_with_what_to_do(

@@ -2,20 +2,16 @@
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import ipc, parquet
 
 from harness.check.equality import differences
-from harness.datasets.specification import PLAIN
 from harness.datasets.user_data import data, reading
 from harness.datasets.user_data.losses import undeclared
 from harness.model import LabError
-from harness.recommend import loading
-from harness.systems import SYSTEMS
+from tests.datasets.user_files import loaded, written
 
 IDS = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), None, b"\xff" * 16], pa.binary(16)))
 WIDE = pa.array([Decimal("-0.05"), None, Decimal("9" * 74)], pa.decimal256(76, 2))
@@ -36,15 +32,6 @@ LOGICAL_TYPES = {
     "fits": "decimal(38, 2)",
 }
 NO_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
-
-
-def written(table: pa.Table, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    else:
-        with ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
-    return path
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
@@ -72,9 +59,7 @@ def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path)
     ]
     assert data.from_frame(reading.of_memory(TABLE)).frame.equals(own.frame)
     for library in ("polars", "pandas"):
-        made: dict[str, Any] = {}
-        exec(loading.load(library, own, loading.Source(path), ""), {"DATA": str(path)}, made)
-        frame = made["load"]()
+        frame = loaded(library, own, path)
         if library == "pandas":
             assert [type(value) for value in (frame["counts"][0], frame["wide"][0])] == [dict, Decimal]
             continue
@@ -109,30 +94,3 @@ def test_without_names_fields_of_structs_in_maps_have_none_either() -> None:
     assert "secret" not in str(own.logical_types)
     assert own.frame["column_1"].to_list() == [{"a": [{"field_1": 1}]}, {}]
     assert own.with_names().frame["m"].to_list() == [{"a": [{"secret": 1}]}, {}]
-
-
-@pytest.mark.parametrize(
-    ("system", "values", "said"),
-    [
-        (
-            "postgres",
-            pl.Series([{"a": 1}], dtype=pl.Map(pl.String, pl.Int8)),
-            r"Postgres has no type for map\(.*\(hstore",
-        ),
-        ("postgres", pl.Series([["a", None], ["b\0"]]), r'"a", row 1: text of Postgres has no U\+0000'),
-        (
-            "clickhouse",
-            pl.Series([{"a": 1}, None], dtype=pl.Map(pl.String, pl.Int8)),
-            "row 1: a Map of ClickHouse cannot",
-        ),
-        (
-            "clickhouse",
-            pl.Series([{}, {"a": None}], dtype=pl.Map(pl.String, pl.List(pl.Int8))),
-            "row 1: a Map of ClickHouse cannot be null, nor a list",
-        ),
-    ],
-)
-def test_what_one_database_does_not_hold_is_refused_with_its_row(system: str, values: pl.Series, said: str) -> None:
-    own = data.from_frame(values.to_frame("a"))
-    with pytest.raises(LabError, match=said):
-        SYSTEMS[system].tables.definition(own.specification, PLAIN)

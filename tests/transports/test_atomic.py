@@ -3,8 +3,11 @@
 import asyncio
 import os
 import time
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -17,10 +20,12 @@ from harness import registry
 from harness.check.canonical import as_pandas
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
+from harness.lab.object_stores import Objects
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Transport
 from harness.systems import SYSTEMS
+from tests import object_store
 from tests.calls import each, uri_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
@@ -28,6 +33,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
 ROWS = 100_000
 SENT = 300_000  # bytes of a connection when it breaks: each sends more
 SECONDS = 45.0  # a write must notice it: asyncpg does not with an iterator (docs/upstream/asyncpg-copy-hangs.md)
+OVER_S3 = [entry for entry in registry.select("clickhouse.*.write_*") if "s3" in entry.needs]
 WRITES = [entry for entry in registry.select("*.write_*") if entry.moves_a_frame and not entry.needs]
 
 
@@ -36,6 +42,16 @@ def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Tables:
     spec = store.specification("analytics_metrics")
     dataset = store.ensure(dataset_folder, spec.name, ROWS, 1)
     return Tables(References(embedded_lab.endpoints), spec, dataset, dataset, 7)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Objects]:
+    yield from object_store.opened(tmp_path_factory.mktemp("objects"))
+
+
+def given(entry: Transport, tables: Tables) -> Any:
+    frame = pl.read_parquet(tables.dataset.path)
+    return as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
 
 
 def written(entry: Transport, uri: str, frame: Any, table: str) -> BaseException | None:
@@ -78,11 +94,9 @@ def test_a_connection_that_breaks_leaves_what_is_declared(
 ) -> None:
     table, _ = tables.for_write(entry.system)
     parts = urlsplit(uri_of(entry, embedded_lab))
-    frame = pl.read_parquet(tables.dataset.path)
-    given = as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
     with closing(Link(parts.port or 0, SENT)) as link:
         own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}"))
-        raised = written(entry, own, given, table)
+        raised = written(entry, own, given(entry, tables), table)
     if isinstance(raised, registry.Unsupported):
         pytest.skip(str(raised))
     left = rows_left(entry, embedded_lab, table)
@@ -94,3 +108,23 @@ def test_a_connection_that_breaks_leaves_what_is_declared(
     else:
         assert 0 < left < ROWS, raised
         assert (left == ROWS // 2) == (entry.atomic == "per connection")
+
+
+@each(OVER_S3)
+def test_a_server_whose_connections_to_s3_break_leaves_no_row(
+    entry: Transport, tables: Tables, embedded_lab: EmbeddedLab, objects: Objects
+) -> None:
+    table, _ = tables.for_write(entry.system)
+    uri = uri_of(entry, embedded_lab)
+    with objects.bucket("atomic", print) as bucket:
+        s3 = SimpleNamespace(**asdict(objects.store), bucket=bucket)
+        with (
+            closing(Link(urlsplit(s3.endpoint).port or 0, SENT, each=True)) as link,
+            registry.connect_of(entry)(uri, s3) as connection,
+        ):
+            s3.endpoint = f"http://127.0.0.1:{link.port}"  # for the server alone: the client has its connection
+            with pytest.raises(RuntimeError, match="answered 500") as raised:
+                entry.function(connection, given(entry, tables), table)
+    assert link.broken, "it read too little"
+    assert entry.atomic == "yes"
+    assert rows_left(entry, embedded_lab, table) == 0, raised

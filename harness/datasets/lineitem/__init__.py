@@ -6,25 +6,21 @@ several parts are concatenated from them.
 """
 
 from harness.datasets.lineitem.files import (
-    ensure,
+    LineitemFile,
     ensure_all,
     facts,
-    files_for,
     needed_bytes,
     needed_memory,
     require_disk,
     require_memory,
 )
 from harness.datasets.lineitem.layout import Layout
-from harness.datasets.lineitem.manifest import LineitemFile
 
 __all__ = [
     "Layout",
     "LineitemFile",
-    "ensure",
     "ensure_all",
     "facts",
-    "files_for",
     "needed_bytes",
     "needed_memory",
     "require_disk",

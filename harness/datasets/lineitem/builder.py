@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from harness.datasets.lineitem.layout import PARTIAL
 from harness.model import Facts
 
 if TYPE_CHECKING:
@@ -76,7 +75,10 @@ def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_r
     import duckdb_extensions
 
     # The wheel's extension is installed into a separate folder: neither the home directory nor a network is needed.
-    with TemporaryDirectory(dir=".", suffix=PARTIAL) as extensions, _connect(extensions) as connection:
+    with (
+        TemporaryDirectory(dir=".", suffix=f".partial-{os.getpid()}") as extensions,
+        _connect(extensions) as connection,
+    ):
         duckdb_extensions.import_extension("tpch", con=connection)
         connection.execute("LOAD tpch")
         connection.execute(f"CALL dbgen(sf = {scale_factor}, children = {parts}, step = {part})")

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.datasets.lineitem import manifest
-from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, PARTIAL, Action, Layout, Step, most_bytes, plan
-from harness.datasets.lineitem.manifest import LineitemFile
+from harness.datasets import manifest
+from harness.datasets.lineitem.layout import Action, Layout, Step, most_bytes, plan
 from harness.machine import inventory
 from harness.model import Facts, LabError
 
+GENERATOR = 1  # increase it when the rows, the known answers or their encoding change, to rebuild older files
 _PARTS = "parts"  # folder of intermediate parts: the next build reuses those of an interrupted one
 _BUILDER = (sys.executable, "-m", "harness.datasets.lineitem.builder")
 
@@ -27,57 +27,49 @@ _MEMORY = 1_000_000_000
 _MEMORY_PER_SCALE_FACTOR = 3_000_000_000
 
 
-def _nobody(_: str) -> None:
-    pass
+@dataclass(frozen=True)
+class LineitemFile:
+    """A file on disk. Rows, matches and content come from the generator's table, before the rows became Parquet.
+
+    `matches` is the number of rows that the scan suite's query counts. `content_id` is a hexadecimal sum modulo 2^64,
+    over all rows, of the first 8 bytes of the MD5 of the row as text. Files with the same rows have the same sum,
+    whatever their layout. Several files together have the sums of their rows, matches and content_id.
+    """
+
+    layout: Layout
+    path: str
+    rows: int
+    bytes: int
+    matches: int
+    content_id: str
+    row_groups: int
+    smallest_row_group: int
+    largest_row_group: int
+    duckdb_version: str  # the version that wrote it
 
 
-def ensure(folder: Path, layout: Layout, on_progress: Callable[[str], None] = _nobody) -> LineitemFile:
-    """Return one file, built or reused; see `ensure_all`."""
-    return ensure_all(folder, [layout], on_progress)[layout]
-
-
-def files_for(
-    folder: Path,
-    scale_factor: float,
-    parts: int,
-    files: int,
-    parts_per_file: int,
-    row_group_rows: int = BASE_ROW_GROUP_ROWS,
-    on_progress: Callable[[str], None] = _nobody,
-) -> list[LineitemFile]:
-    """Return `files` files, each of the next `parts_per_file` of the whole's parts: no row is in two of them."""
-    firsts = [number * parts_per_file for number in range(files)]
-    layouts = [Layout(scale_factor, parts, first, parts_per_file, row_group_rows) for first in firsts]
-    built = ensure_all(folder, layouts, on_progress)
-    return [built[layout] for layout in layouts]
-
-
-def ensure_all(
-    folder: Path, layouts: Sequence[Layout], on_progress: Callable[[str], None] = _nobody
-) -> dict[Layout, LineitemFile]:
+def ensure_all(folder: Path, layouts: Sequence[Layout], say: Callable[[str], None]) -> dict[Layout, LineitemFile]:
     """Return the files of all layouts, building those that are missing, damaged or of an older generator.
 
-    Each part is generated once, and removed after its last use unless it is requested itself. `on_progress` receives
-    every step. Two simultaneous builds in one folder are not supported. Raises LabError: a folder that is not writable,
+    Each part is generated once, and removed after its last use unless it is requested itself. `say` receives every
+    step. Two simultaneous builds in one folder are not supported. Raises LabError: a folder that is not writable,
     a disk that fills up, a builder that is killed.
     """
-    try:
+    with manifest.building("lineitem", folder):
         (folder / _PARTS).mkdir(parents=True, exist_ok=True)
-        for unfinished in [*folder.glob(f"*{PARTIAL}"), *folder.glob(f"*/*{PARTIAL}")]:
+        for unfinished in [*folder.glob("*.partial-*"), *folder.glob("*/*.partial-*")]:
             _remove(unfinished)
         asked = frozenset(layouts)
         known = _there(folder, layouts)
         steps = plan(asked, known)
         for number, step in enumerate(steps):
             path = folder / ("" if step.layout in asked else _PARTS) / step.layout.file_name
-            manifest.manifest_of(path).unlink(missing_ok=True)
+            path.with_suffix(".json").unlink(missing_ok=True)
             path.unlink(missing_ok=True)  # also before it is built again: a damaged file only takes space
             if step.action is not Action.REMOVE:
-                on_progress(_say(steps, number))
+                say(_step_in_words(steps, number))
                 known[step.layout] = _make(folder, path, step, known)
         shutil.rmtree(folder / _PARTS)
-    except OSError as error:
-        raise LabError(f"cannot build lineitem in {folder}: {error.strerror or error}") from None
     return {layout: known[layout] for layout in layouts}
 
 
@@ -110,7 +102,7 @@ def facts(file: LineitemFile) -> Facts:
     known = asdict(file)
     layout = known.pop("layout")
     del known["path"]
-    return {"name": "lineitem", "generator": manifest.GENERATOR, **layout, **known}
+    return {"name": "lineitem", "generator": GENERATOR, **layout, **known}
 
 
 def _remove(path: Path) -> None:
@@ -122,14 +114,14 @@ def _remove(path: Path) -> None:
 
 def _there(folder: Path, layouts: Sequence[Layout]) -> dict[Layout, LineitemFile]:
     """Return the requested files and their parts that already exist on disk."""
-    found = {layout: manifest.find(folder / layout.file_name, layout) for layout in layouts}
+    found = {layout: find(folder / layout.file_name, layout) for layout in layouts}
     for base in {base for layout in layouts if found[layout] is None for base in layout.bases} - found.keys():
         places = (folder / base.file_name, folder / _PARTS / base.file_name)
-        found[base] = next((file for place in places if (file := manifest.find(place, base))), None)
+        found[base] = next((file for place in places if (file := find(place, base))), None)
     return {layout: file for layout, file in found.items() if file}
 
 
-def _say(steps: Sequence[Step], number: int) -> str:
+def _step_in_words(steps: Sequence[Step], number: int) -> str:
     """Return a step in words: building lineitem part 3 of 24."""
     action, layout = steps[number].action, steps[number].layout
     same = [step.action is action for step in steps]
@@ -141,14 +133,14 @@ def _say(steps: Sequence[Step], number: int) -> str:
 
 def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile]) -> LineitemFile:
     """Build one file and its manifest; an incomplete file never keeps its name."""
-    layout, partial = step.layout, path.with_name(path.name + PARTIAL)
-    job: Facts = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
-    if step.action is Action.GENERATE:
-        job |= {"scale_factor": layout.scale_factor, "parts": layout.parts, "part": layout.first_part}
-    else:
-        sources = [known[base] for base in layout.bases]
-        job["sources"] = [str(Path(source.path).relative_to(folder)) for source in sources]
-    try:
+    layout = step.layout
+    with manifest.complete(path) as partial:
+        job: Facts = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
+        if step.action is Action.GENERATE:
+            job |= {"scale_factor": layout.scale_factor, "parts": layout.parts, "part": layout.first_part}
+        else:
+            sources = [known[base] for base in layout.bases]
+            job["sources"] = [str(Path(source.path).relative_to(folder)) for source in sources]
         answer = _run_builder({"folder": str(folder.resolve()), str(step.action): job}, folder)
         if step.action is Action.JOIN:
             answer |= {
@@ -159,10 +151,43 @@ def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile
         with partial.open("rb") as file:
             # After a power cut, no file with missing content may have the recorded size and time.
             os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return manifest.record(path, layout, answer["rows"], answer["matches"], answer["content"])
+    return _record(path, layout, answer["rows"], answer["matches"], answer["content"])
+
+
+def _record(path: Path, layout: Layout, rows: int, matches: int, content: int) -> LineitemFile:
+    """Write the manifest of a finished file and return its facts.
+
+    Raises LabError if the file's footer has another number of rows than were generated for it.
+    """
+    import duckdb
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    if footer.num_rows != rows:
+        raise LabError(f"{path} has {footer.num_rows} rows instead of {rows}; remove the file and try again")
+    sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+    facts: Facts = {
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "matches": matches,
+        "content_id": f"{content:016x}",
+        "row_groups": len(sizes),
+        "smallest_row_group": min(sizes, default=0),
+        "largest_row_group": max(sizes, default=0),
+        "duckdb_version": duckdb.__version__,
+    }
+    manifest.record(path.with_suffix(".json"), _of(layout), [path], facts=facts)
+    return LineitemFile(layout=layout, path=str(path), **facts)
+
+
+def find(path: Path, layout: Layout) -> LineitemFile | None:
+    """Return the facts about a file, or None if it must be built: missing, damaged, of an older generator."""
+    known = manifest.read(path.with_suffix(".json"), _of(layout))
+    return LineitemFile(layout=layout, path=str(path), **known["facts"]) if manifest.same(path, known) else None
+
+
+def _of(layout: Layout) -> Facts:
+    return {"name": "lineitem", "generator": GENERATOR, "layout": asdict(layout)}
 
 
 def _run_builder(job: Facts, folder: Path) -> Facts:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from harness.model import LabError
 
 ROWS_PER_SCALE_FACTOR = 6_001_215  # TPC-H specification, 4.2.5: lineitem at scale factor 1
-PARTIAL = ".partial"  # suffix of unfinished files
 BASE_ROW_GROUP_ROWS = 300_000  # of a generated part; the published benchmark's choice
 _SMALLEST_SCALE_FACTOR = 0.001  # below this, dbgen returns 6 rows whatever the scale factor
 _SMALLEST_ROW_GROUP = 2_048  # DuckDB's vector size: it silently enlarges smaller row groups to this

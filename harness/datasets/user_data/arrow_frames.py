@@ -41,7 +41,7 @@ def require_zones(schema: pa.Schema) -> None:
 
 def _in_utc(table: pa.Table) -> pa.Table:
     """Return an Arrow table with offset zones converted to UTC, because polars knows zones only by name."""
-    if not (offsets := arrow_types.with_offsets(table.schema)):
+    if not (offsets := arrow_types.columns(table.schema, arrow_types.has_offset)):
         return table
     utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
     return table.cast(pa.schema(utc))
@@ -49,7 +49,7 @@ def _in_utc(table: pa.Table) -> pa.Table:
 
 def with_uuids(frame: pl.DataFrame, schema: pa.Schema) -> pl.DataFrame:
     """Return a frame in which an Arrow schema's UUIDs keep their type: polars treats them as bytes."""
-    known = [frame[name] for name in arrow_types.with_uuids(schema)]
+    known = [frame[name] for name in arrow_types.columns(schema, arrow_types.of_uuids)]
     made = [one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known]
     return frame.with_columns(made) if made else frame
 

@@ -39,9 +39,14 @@ def is_offset(zone: object) -> bool:
     return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
 
 
-def with_offsets(schema: pa.Schema) -> list[str]:
-    """Return the columns whose zone is an offset such as +05:30 instead of a name."""
-    return [field.name for field in schema if is_offset(getattr(field.type, "tz", None))]
+def columns(schema: pa.Schema, known: Callable[[pa.DataType], bool]) -> list[str]:
+    """Return the columns of a schema whose types are known."""
+    return [field.name for field in schema if known(field.type)]
+
+
+def has_offset(of: pa.DataType) -> bool:
+    """Return whether a type has an offset such as +05:30 instead of the name of a zone; polars panics at it."""
+    return is_offset(getattr(of, "tz", None))
 
 
 def for_polars(schema: pa.Schema) -> bool:
@@ -52,7 +57,7 @@ def for_polars(schema: pa.Schema) -> bool:
     odd = (pa.types.is_time, pa.types.is_decimal256, pa.types.is_map)
     found = [part for field in schema for part in parts(field.type)]
     json = any(str(part) == JSON for part in found)
-    return not json and not with_offsets(schema) and not any(is_odd(part) for part in found for is_odd in odd)
+    return not json and not columns(schema, has_offset) and not any(is_odd(part) for part in found for is_odd in odd)
 
 
 def require_known(schema: pa.Schema) -> None:
@@ -82,33 +87,23 @@ def _inside(of: pa.DataType, column: pa.ChunkedArray) -> str:
     """Describe the fault of a type within a column's type that is fine for a whole column."""
     if of == column:
         return ""
-    if is_offset(getattr(of, "tz", None)):
+    if has_offset(of):
         return f"{of} names no time zone; cast it to UTC"
     around = str(column).partition("<")[0]
     if pa.types.is_decimal256(of):
         return f"{of} in a {around}: at most {MOST_DIGITS} digits fit there; cast it, or make it a string"
     if pa.types.is_decimal32(of) or pa.types.is_decimal64(of):  # polars reads other numbers there
         return f"{of} in a {around}: cast it to 128 bits, or make it a string"
-    if str(of) == UUID and not _in_lists(column):
+    if str(of) == UUID and not of_uuids(column):
         return f"a UUID in a {around}: make it a string; UUIDs are taken alone or in lists"
     return ""
 
 
-def _in_lists(column: pa.ChunkedArray) -> bool:
-    """Return whether a type is UUID, or a list of such."""
+def of_uuids(column: pa.DataType) -> bool:
+    """Return whether a type is UUID, or a list of such: polars reads bytes."""
     while pa.types.is_list(column) or pa.types.is_large_list(column):
         column = column.value_type
     return str(column) == UUID
-
-
-def with_uuids(schema: pa.Schema) -> list[str]:
-    """Return the columns of UUIDs, and of lists of these, which polars reads as bytes."""
-    return [field.name for field in schema if _in_lists(field.type)]
-
-
-def with_wide(schema: pa.Schema) -> list[str]:
-    """Return the columns of decimals with so many digits that polars aborts on them."""
-    return [field.name for field in schema if pa.types.is_decimal256(field.type)]
 
 
 def narrowed(table: pa.Table) -> pa.Table:
@@ -116,7 +111,7 @@ def narrowed(table: pa.Table) -> pa.Table:
 
     The strings have the opaque type of Postgres's numbers.
     """
-    for name in with_wide(table.schema):
+    for name in columns(table.schema, pa.types.is_decimal256):  # polars aborts on so many digits
         place, column = table.schema.get_field_index(name), table[name]
         table = table.set_column(place, name, _narrow(column, column.type.scale))
     return table
@@ -129,14 +124,9 @@ def _narrow(column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
     return pa.ExtensionArray.from_storage(pa.opaque(pa.large_string(), "numeric", "Arrow"), texts_of(column))
 
 
-def with_times(schema: pa.Schema) -> list[str]:
-    """Return the columns that contain times of day."""
-    return [field.name for field in schema if any(map(pa.types.is_time, parts(field.type)))]
-
-
 def require_times(table: pa.Table) -> None:
     """Raise LabError for a time of day that polars would read as a null: 24:00 or later, or before 0:00."""
-    for name in with_times(table.schema):
+    for name in columns(table.schema, lambda of: any(map(pa.types.is_time, parts(of)))):
         for part in (part for chunk in table[name].chunks for part in leaves(chunk) if pa.types.is_time(part.type)):
             ends = pc.min_max(part.cast(pa.int32() if pa.types.is_time32(part.type) else pa.int64())).as_py()
             if part.null_count < len(part) and not 0 <= ends["min"] <= ends["max"] < _A_DAY[part.type.unit]:

@@ -67,7 +67,8 @@ def asked(column: pl.Series, logical: str, options: Options) -> Typed:
     cells = _filled(column)
     if not (steps := _asked(cells, logical, options)):
         odd = cells.filter(~cells.str.contains(_SHAPES.get(plain(logical), cell_numbers.PLAIN)))
-        return Typed(column, misfit=_row(column, (odd if len(odd) else cells)[0])) if len(cells) else Typed(column)
+        misfit = (column == (odd if len(odd) else cells)[0]).arg_true()[0] if len(cells) else None
+        return Typed(column, misfit=misfit)
     made = reduce(lambda values, step: step.loosely(values), steps, column)
     lost = (made.is_null() & column.is_not_null() & (column != "")).arg_true()
     return Typed(made, misfit=lost[0]) if len(lost) else _made(column, steps)
@@ -77,10 +78,6 @@ def _filled(column: pl.Series) -> pl.Series:
     """Return the cells that are neither null nor empty."""
     cells = column.drop_nulls() if column.null_count() else column
     return cells.filter(cells != "") if (cells == "").any() else cells
-
-
-def _row(column: pl.Series, cell: str) -> int:
-    return int((column == cell).arg_true()[0])
 
 
 def _made(column: pl.Series, steps: Steps) -> Typed:

@@ -99,10 +99,17 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     frame = of_arrow(table)
     if file is not None:
         _compare_with_polars(table, path, file, where)
-    rows = _compare_table(frame, table, where)
+    compared.require_frame(frame, table, where)
     found = schema if not far else table.schema
     lines = tuple(line.format("{}", far) for line in _ARROW[form])
-    return OfFile(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
+    rows = compared.said(*frame.shape)
+    return OfFile(
+        frame,
+        lines,
+        rows,
+        tuple(arrow_types.columns(found, arrow_types.has_offset)),
+        tuple(arrow_types.columns(found, pa.types.is_decimal256)),
+    )
 
 
 def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:
@@ -259,17 +266,10 @@ def _compare_with_polars(table: pa.Table, path: Path, file: pq.ParquetFile, wher
     _groups(table.num_rows, file, where)
     far = {*_of_leaves(file, "physical_type", _INT96)}
     names = [one.name for one in table.schema if one.name not in far and arrow_types.for_polars(pa.schema([one]))]
-    if names and not arrow_types.with_offsets(table.schema):  # polars opens no file with these
+    if names and not arrow_types.columns(table.schema, arrow_types.has_offset):  # polars opens no file with these
         size = compared.pieces(table.num_rows, len(names))[0][1]
         other = pl.read_parquet(path, columns=names, n_rows=size, glob=False, memory_map=False, hive_partitioning=False)
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)
-
-
-def _compare_table(frame: pl.DataFrame, table: pa.Table, where: str) -> str:
-    """Compare a frame with the Arrow table that it was made from; return how much was compared."""
-    for first, size in compared.pieces(*frame.shape):
-        compared.require_same(frame.slice(first, size), table.slice(first, size), first, where)
-    return compared.said(*frame.shape)
 
 
 def _require_narrow(path: Path, form: str) -> None:

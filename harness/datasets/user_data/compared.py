@@ -50,6 +50,12 @@ def said(rows: int, width: int) -> str:
     return f"{sum(size for _, size in pieces(rows, width)):,} of {rows:,} rows"
 
 
+def require_frame(frame: pl.DataFrame, table: pa.Table, where: str) -> None:
+    """Raise LabError if a frame differs from the Arrow table that it was made from, as far as they are compared."""
+    for first, size in pieces(*frame.shape):
+        require_same(frame.slice(first, size), table.slice(first, size), first, where)
+
+
 def require_same(found: Iterable[pl.Series], table: pa.Table, first: int, where: str) -> None:
     """Raise LabError with the column and row of a value that differs in Arrow; a frame is its columns."""
     for column in found:

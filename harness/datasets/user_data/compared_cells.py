@@ -13,21 +13,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow.compute as pc
 
 from harness.check.logical_types import Dtype
 from harness.datasets.user_data.dialect import Cells
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.steps import Call
 from harness.model import LabError, Scalar
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 WHOLE = 50_000  # up to this many cells, all are compared
 _SAMPLE = 16_000  # cells compared beyond that
@@ -104,7 +100,7 @@ def _require_ends(cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], op
     """Raise LabError if a column's nulls are not the empty cells, or its extremes are not the written ones."""
     for place, name in enumerate(frame.columns):
         column, written = frame[name], cells.table[place]
-        lengths = pl.Series(written_lengths(written))
+        lengths = pl.Series(pl.from_arrow(pc.binary_length(written)))
         empty = lengths.null_count() + (0 if column.dtype == pl.String else int((lengths == 0).sum()))
         if not options.null_values and column.null_count() != empty:
             raise LabError(f'{cells.where}, column "{name}": {empty:,} empty cells and {column.null_count():,} nulls')
@@ -116,13 +112,6 @@ def _require_ends(cells: Cells, frame: pl.DataFrame, holds: dict[str, _Made], op
             cell = written[row].as_py() or ""
             if not _same(cell, _values(column.slice(row, 1))[0], holds[name], options):  # type: ignore[arg-type]
                 _refuse(cells, name, int(row), cell, frame)  # type: ignore[arg-type]
-
-
-def written_lengths(written: pa.Array) -> pa.Array:
-    """Return how many bytes each cell of an Arrow column has."""
-    import pyarrow.compute as pc
-
-    return pl.from_arrow(pc.binary_length(written))
 
 
 def _refuse(cells: Cells, name: str, row: int, cell: str, frame: pl.DataFrame) -> None:

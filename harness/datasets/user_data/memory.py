@@ -82,15 +82,10 @@ def _of_arrow(data: Frame) -> pl.DataFrame:
         table = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
         require_different(table.column_names, "the frame")
         frame = of_arrow(table)
-        _compare(frame, table)
+        compared.require_frame(frame, table, "the frame")
         return frame
     except (*OF_POLARS, *_OF_ARROW) as error:
         raise _not_taken("", error) from None
-
-
-def _compare(frame: pl.DataFrame, table: pa.Table) -> None:
-    for first, size in compared.pieces(*frame.shape):
-        compared.require_same(frame.slice(first, size), table.slice(first, size), first, "the frame")
 
 
 def _not_taken(which: str, error: BaseException) -> LabError:

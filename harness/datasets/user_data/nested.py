@@ -20,36 +20,18 @@ def rows(series: pl.Series) -> dict[str, int]:
     U+0000.
     """
     found: dict[str, int] = {}
-    if _is_nested(series.dtype):
-        level = _with_rows(series)
-        _note(found, "null", level.filter(pl.col("value").is_null()))
-        _look(level.drop_nulls("value"), found)
-        for leaf in leaves(series):
-            if leaf["value"].dtype == pl.String:
-                _note(found, "nul", leaf.filter(pl.col("value").str.contains("\0", literal=True)))
-    return found
-
-
-def _look(level: pl.DataFrame, found: dict[str, int]) -> None:
-    """Examine the values of rows, none of which is null."""
-    if isinstance(level["value"].dtype, pl.Map):
-        level = level.with_columns(level["value"].map.entries())
-    dtype: Dtype = level["value"].dtype
-    if isinstance(dtype, pl.Struct):
-        for field in level["value"].struct.unnest():
-            if _is_nested(field.dtype):
-                inside = level.with_columns(field.alias("value"))
-                _note(found, "missing", inside.filter(pl.col("value").is_null()))
-                _look(inside.drop_nulls("value"), found)
-    elif _is_nested(dtype.inner):
-        inside = level.filter(pl.col("value").list.len() > 0).explode("value")
-        _note(found, "missing", inside.filter(pl.col("value").is_null()))
-        inside = inside.drop_nulls("value")
-        if isinstance(dtype.inner, pl.List):
-            lengths = pl.col("value").list.len()
-            of_row = inside.group_by("row").agg(lengths.min().alias("low"), lengths.max().alias("high"))
+    lengths = pl.col("value").list.len()
+    for depth, (level, around) in enumerate(_levels(_with_rows(series)) if _is_nested(series.dtype) else ()):
+        dtype: Dtype = level["value"].dtype
+        if _is_nested(dtype):
+            _note(found, "missing" if depth else "null", level.filter(pl.col("value").is_null()))
+        if isinstance(dtype, pl.List) and isinstance(around, pl.List):
+            of_lists = level.drop_nulls("value").group_by("row")
+            of_row = of_lists.agg(lengths.min().alias("low"), lengths.max().alias("high"))
             _note(found, "ragged", of_row.filter((pl.col("low") != pl.col("high")) | (pl.col("low") == 0)))
-        _look(inside, found)
+        elif dtype == pl.String:
+            _note(found, "nul", level.filter(pl.col("value").str.contains("\0", literal=True)))
+    return found
 
 
 def _note(found: dict[str, int], what: str, rows: pl.DataFrame) -> None:
@@ -89,7 +71,7 @@ def not_counted(series: pl.Series) -> int | None:
 def repeated(series: pl.Series) -> int | None:
     """Return the first row with a map that has a key twice, if any: polars accepts them from Arrow unchanged."""
     found: dict[str, int] = {}
-    for level in _levels(_with_rows(series)) if series.dtype.is_nested() else ():
+    for level, _ in _levels(_with_rows(series)) if series.dtype.is_nested() else ():
         values: Dtype = level["value"]
         if isinstance(values.dtype, pl.Map):
             keys = values.map.keys()
@@ -99,7 +81,7 @@ def repeated(series: pl.Series) -> int | None:
 
 def leaves(series: pl.Series) -> Iterator[pl.DataFrame]:
     """Yield the non-nested values in a column, without nulls, as the columns `row` and `value`."""
-    for level in _levels(_with_rows(series)):
+    for level, _ in _levels(_with_rows(series)):
         if not level["value"].dtype.is_nested():
             yield level.drop_nulls("value")
 
@@ -108,9 +90,9 @@ def _with_rows(series: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series})
 
 
-def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield values with their rows, then those inside them, at any depth."""
-    yield level
+def _levels(level: pl.DataFrame, around: Dtype = None) -> Iterator[tuple[pl.DataFrame, Dtype]]:
+    """Yield values with their rows, then those inside them, at any depth, each with the type around them."""
+    yield level, around
     values: Dtype = level["value"]
     if isinstance(values.dtype, pl.Map):
         values = values.map.entries()
@@ -118,10 +100,11 @@ def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
         values = values.arr.to_list()
     if isinstance(values.dtype, pl.List):
         lists = level.with_columns(values.alias("value")).filter(values.list.len() > 0)
-        yield from _levels(lists.explode("value"))
+        yield from _levels(lists.explode("value"), values.dtype)
     elif isinstance(values.dtype, pl.Struct):
-        for field in values.struct.unnest():  # polars reads the name * as all columns
-            yield from _levels(level.with_columns(field.alias("value")))
+        some = level.drop_nulls("value")
+        for field in some["value"].struct.unnest():  # polars reads the name * as all columns
+            yield from _levels(some.with_columns(field.alias("value")), values.dtype)
 
 
 def renamed(series: pl.Series, dtype: Dtype) -> pl.Series:
