@@ -13,7 +13,7 @@ import pytest
 
 from harness.model import Status
 from harness.run import execution
-from harness.run.execution import Execution, Worker, execute
+from harness.run.execution import Execution, Worker
 from harness.run.fault_attribution import watch
 from harness.run.together import execute_together
 from harness.worker.measure import Memory, StopwatchReport
@@ -80,7 +80,7 @@ def test_no_variable_that_could_change_a_client_reaches_the_worker(run, monkeypa
 def test_memory_is_sampled_while_the_worker_runs(tmp_path):
     code = READ_JOB + "held = b'x' * 50_000_000; time.sleep(1); " + ANSWER
     before = time.monotonic_ns()
-    samples = execute(Call(transport="a way"), 20, tmp_path / "log", command=(sys.executable, "-S", "-c", code)).samples
+    samples = Worker(tmp_path / "log", (sys.executable, "-S", "-c", code)).ask(Call(transport="a way"), 20).samples
     assert before < samples[0].at_ns < samples[-1].at_ns < time.monotonic_ns()
     assert len(samples) >= 2
     assert max(sample.memory.rss for sample in samples) > 50_000_000
@@ -284,11 +284,11 @@ def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant
 
 PARENT = """
 import pathlib, sys
-from harness.run import execution
+from harness.run.execution import Worker
 from tests.run.one_liners import Call
 print("asking", flush=True)
 command = (sys.executable, "-S", "-E", "-c", sys.argv[1])
-found = execution.execute(Call(transport="a way"), 3.0, pathlib.Path(sys.argv[2]), command=command)
+found = Worker(pathlib.Path(sys.argv[2]), command).ask(Call(transport="a way"), 3.0)
 print(found.answer.error, flush=True)
 """
 

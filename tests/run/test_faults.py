@@ -24,7 +24,7 @@ from harness.machine.variables import namespace
 from harness.model import Experiment, Status
 from harness.results import runs_csv
 from harness.run import runner
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.rig import RunRequest
@@ -446,7 +446,7 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(
     with psycopg.connect(uri, autocommit=True) as direct:
         direct.execute(f"CREATE TABLE {table} AS SELECT n::int8 FROM generate_series(1, 5000000) n")
         interrupting()
-        answer = execute(job, 60, tmp_path / "log").answer
+        answer = Worker(tmp_path / "log").ask(job, 60).answer
         direct.execute(f"DROP TABLE {table}")
     assert answer.status is Status.OK, answer
 

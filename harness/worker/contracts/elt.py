@@ -25,9 +25,6 @@ class EltJob(Job[EltAnswer]):
     warmup_source: str
     warmup_destination: str
 
-    def answered_by(self) -> type[EltAnswer]:
-        return EltAnswer
-
 
 JOB = EltJob
 IMPORTS: Imports = {}

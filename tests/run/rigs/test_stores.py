@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.model import Status
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
 from tests.run.rigs.orders import case, order
@@ -68,7 +68,6 @@ def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good except for the fault in a name, and `made.polars`, made wrong."""
     made = MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN)
     made.join(monkeypatch)
-    monkeypatch.setattr(stores, "execute", partial(execute, command=made.command))  # which makes the stores to read
 
 
 @pytest.mark.long
@@ -112,7 +111,7 @@ def prepared(settings, name):
 
 
 def measured(job, tmp_path):
-    answer = stores.execute(job, 120.0, tmp_path / "log").answer
+    answer = Worker(tmp_path / "log").ask(job, 120.0).answer
     assert answer.status is Status.OK, answer
     return answer
 
