@@ -88,10 +88,6 @@ class Links(ABC):
             raise Off(f"the link has {off}, after {_TRIES} tries; end what else keeps the cores busy")
         return found
 
-    def dead(self) -> bool:
-        """Return whether the link's process has ended; fast."""
-        return bool(self.lab.dead())
-
 
 class OverWire(Links):
     """The one link over a wire: the last request applies to all connections.

@@ -77,10 +77,6 @@ class Objects:
                 if self.lab_name != "embedded":
                     say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
 
-    def dead(self) -> list[str]:
-        """Name our services that have ended; fast."""
-        return self.lab.dead()
-
     def revive(self) -> list[str]:
         """Restart our services that have ended or did not answer. Returns their names."""
         if self._hung:  # a client cannot tell which of them it was
@@ -151,7 +147,7 @@ def opened(
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
-            lab_name = _lab_name(settings) if named else "embedded"
+            lab_name = "embedded" if not named else "compose" if settings.name == "compose" else "external"
             yield Objects(store, check(settings, store), lab_name, lab.endpoints.get("toxiproxy"), no_links, lab)
     except ServiceError as error:
         raise LabError(str(error)) from None
@@ -194,10 +190,6 @@ def none_here(settings: Settings) -> str | None:
 
 def _chosen(settings: Settings) -> S3Server:
     return s3_servers.SERVERS[settings.s3_server]
-
-
-def _lab_name(settings: Settings) -> str:
-    return "compose" if settings.name == "compose" else "external"
 
 
 def _named(settings: Settings) -> ObjectStore | None:

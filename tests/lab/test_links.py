@@ -141,7 +141,7 @@ def test_a_toxiproxy_that_died_is_brought_back_and_its_links_are_made_again(made
         pytest.skip("there is none")
     made.measured(Limits(0, 0))
     made.lab.end("toxiproxy")
-    until(made.dead)
+    until(made.lab.dead)
     assert made.revive() == ["toxiproxy"]
     assert made.measured(Limits(2, 0)).rtt_ms > 2
 
@@ -252,7 +252,7 @@ def test_a_wire_has_the_round_trip_that_was_asked_for_of_whatever_rate(wired: Ov
 def test_a_wire_that_is_gone_is_laid_again(wired: OverWire) -> None:
     former = wired.wire
     wired.lab.end(wire.NAME)
-    until(wired.dead)
+    until(wired.lab.dead)
     until(lambda: former.device not in devices())
     assert wired.revive() == [wire.NAME]
     assert wired.wire != former
