@@ -10,8 +10,13 @@ from harness.systems import SYSTEMS
 
 
 def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
-    """Call a transport on a new connection, in this process."""
+    """Call a transport on a new connection to a lab, in this process."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
+    return run(entry, uri, *arguments)
+
+
+def run(entry: Transport, uri: str, *arguments: Any) -> Any:
+    """Call a transport on a new connection to an address, in this process."""
 
     async def in_a_loop() -> Any:
         async with registry.connect_of(entry)(uri) as connection:

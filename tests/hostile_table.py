@@ -3,7 +3,6 @@
 Its names need quotes; it has nulls next to empty strings, strings that look like markers, extreme numbers and dates.
 """
 
-import asyncio
 import uuid
 from datetime import date
 
@@ -12,8 +11,6 @@ import polars as pl
 import psycopg
 
 from harness.check.equality import differences
-from harness.model import Transport
-from harness.registry import connect_of
 
 TABLE = "Hostile rows"
 COLUMNS = {
@@ -55,19 +52,6 @@ def for_pandas(frame: pl.DataFrame) -> pd.DataFrame:
         pd.Series(size, dtype="float64"),
     )
     return pd.DataFrame(dict(zip(COLUMNS, series, strict=True)))
-
-
-def run(entry: Transport, uri: str, *arguments: object) -> object:
-    """Call a transport once, over new connections."""
-
-    async def call() -> object:
-        async with connect_of(entry)(uri) as connection:
-            return await entry.function(connection, *arguments)
-
-    if entry.style == "async":
-        return asyncio.run(call())
-    with connect_of(entry)(uri) as connection:
-        return entry.function(connection, *arguments)
 
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:

@@ -63,7 +63,7 @@ class Worker:
                 start_new_session=True,
             )
         self.ended = False
-        stopping.at_last(self._kill)
+        stopping.AT_LAST.add(self._kill)
 
     def ask(
         self,
@@ -124,7 +124,7 @@ class Worker:
             return True
         self.ended = True
         ended_itself = _end(self._process, patience)
-        stopping.not_any_more(self._kill)
+        stopping.AT_LAST.discard(self._kill)
         self._scratch.cleanup()
         return ended_itself
 

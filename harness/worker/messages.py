@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from harness.model import Status
-from harness.worker.lines import Message, line
+from harness.worker.lines import Message
 from harness.worker.measure import StopwatchReport
 
 # The events that a worker reports, each as one line of JSON.
@@ -17,11 +17,6 @@ CALLED = "called"  # its timing has ended
 ANSWERED = "answered"  # with its answer, or its failure
 Numbers = dict[str, int | float]  # by name with unit
 AnswerT = TypeVar("AnswerT", bound="Answer")
-
-
-def event(name: str, answer: "Answer | Failed | None" = None) -> bytes:
-    """Return an event as one line of JSON."""
-    return line({"event": name, "answer": answer})
 
 
 @dataclass(frozen=True, kw_only=True)

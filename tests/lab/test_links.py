@@ -181,17 +181,10 @@ def test_a_link_keeps_all_of_an_address_and_a_wire_its_port_too(made: Links) -> 
     assert (f"@{other}/" in uri) == bool(made.wire)
 
 
-@pytest.mark.parametrize("uri", ["http://here", "http://127.0.0.1"])
-def test_no_link_is_made_to_an_address_without_a_port(made: Links, uri: str) -> None:
+@pytest.mark.parametrize("uri", ["http://here", "http://127.0.0.1", "https://here:1"])
+def test_no_link_is_made_to_an_address_without_a_port_or_with_tls_of_another_host(made: Links, uri: str) -> None:
     with pytest.raises(LabError, match=r".*: a link needs an address with a port"):
         made.over(uri, Limits(0, 0))
-
-
-def test_toxiproxy_makes_no_link_to_an_address_with_tls(made: Links) -> None:
-    if made.wire:
-        pytest.skip("it does not look at what it carries")
-    with pytest.raises(LabError, match="an address with a port and without TLS"):
-        made.over("https://here:1", Limits(0, 0))
 
 
 @given(st.integers(1, 100), st.integers(1, 1000), st.floats(0.9, 1.1), st.floats(0.91, 1.09))
@@ -229,15 +222,11 @@ def test_an_answer_that_breaks_off_is_an_error() -> None:
             caller.round_trip()
 
 
-@pytest.fixture(scope="module")
-def wired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverWire]:
-    folder = tmp_path_factory.mktemp("wire")
-    folder.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch, links.opened(Settings(state_dir=folder), print) as found:
-        patch.setattr(links, "_TRIES", 100)  # other tests keep the cores busy
-        if not isinstance(found, OverWire):
-            pytest.skip(found if isinstance(found, str) else getattr(found, "no_wire", ""))
-        yield found
+@pytest.fixture
+def wired(made: Links) -> OverWire:
+    if not isinstance(made, OverWire):
+        pytest.skip("it has no wire")
+    return made
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from harness.registry import Unsupported, one, select
 from harness.transports.postgres.asyncpg import copy_binary, copy_csv
 from harness.transports.postgres.binary_copy import uuid_bytes
 from harness.transports.postgres.pgpq import copy_binary as pgpq
+from tests.calls import run
 from tests.hostile_table import (
     COLUMNS,
     LOGICAL_TYPES,
@@ -24,7 +25,6 @@ from tests.hostile_table import (
     for_pandas,
     hostile,
     missing_floats_as,
-    run,
     stored,
     without_extreme_dates,
     wrong,

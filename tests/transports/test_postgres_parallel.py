@@ -12,7 +12,8 @@ from harness.model import Operation, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres.pgpq import parallel as pgpq
 from harness.transports.postgres.psycopg import parallel as psycopg_parallel
-from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
+from tests.calls import run
+from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, stored, write_more, wrong
 from tests.transports.tuned_calls import hurried
 
 PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
