@@ -22,8 +22,8 @@ from harness.machine.inventory import filesystem, require_disk
 from harness.model import Case, LabError, ObjectStore
 from harness.run.rigs.objects import OnObjectStore
 from harness.run.rigs.rig import Checked, Rig, RunRequest, only_parameters, working_folder
-from harness.worker.contracts.elt import EltAnswer, EltJob
-from harness.worker.messages import Numbers
+from harness.worker.contracts.elt import EltJob
+from harness.worker.messages import Answer, Numbers
 
 REQUIRES = ("duckdb",)  # the witness for all other clients
 PARAMETERS = frozenset({"rows", "storage", "network"})
@@ -103,7 +103,7 @@ class EltRig(OnObjectStore):
             warmup_destination=self._destination(case, "warmup"),
         )
 
-    def check(self, case: Case, job: EltJob, answer: EltAnswer) -> Checked:
+    def check(self, case: Case, job: EltJob, answer: Answer) -> Checked:
         """Compare every row of the file with the tree's meaning, and report its types and size."""
         path = self.folder / "out" / "result.parquet"
         if _places(case)[1] == "s3":
@@ -185,7 +185,7 @@ def _check(request: RunRequest) -> None:
 
 
 @contextmanager
-def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[EltJob, Answer]]:
     """Build the trees, start or find the S3 server, and upload the trees that are read from it.
 
     Everything is removed at the end except the trees in the datasets folder. Raises LabError: too little disk space, an
