@@ -68,16 +68,16 @@ def _listens(process: psutil.Process, port: int | None) -> bool:
         return False
 
 
-def busy_worker(deadline: float) -> psutil.Process:
-    """Wait for a worker that has been talking to its server for a short time."""
+def busy(words: tuple[str, ...] = ("harness.worker",), port: int = 0) -> psutil.Process:
+    """Wait for a process with these words that has been talking to a server, or a port, for a short time."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        found = next(iter(descendants(("harness.worker",))), None)
-        try:
-            if found and any(c.status == psutil.CONN_ESTABLISHED for c in found.net_connections("tcp")):
-                time.sleep(0.2)
-                return found
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
+        for found in descendants(words):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                opened = [c for c in found.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED]
+                if any(not port or c.raddr.port == port for c in opened):
+                    time.sleep(0.2)
+                    return found
         time.sleep(0.01)
     raise AssertionError("no worker connected to a server in time")
 
@@ -98,12 +98,12 @@ def leave_no_descriptor(process: psutil.Process) -> None:
 
 
 @contextmanager
-def injuring(injure: Callable[[psutil.Process], None]) -> Iterator[list[int]]:
-    """In the background, act once as soon as a worker is busy; yield the list that gets the worker's pid."""
+def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[list[int]]:
+    """In the background, act once as soon as a process `of` the run is busy; yield the list that gets its pid."""
     injured: list[int] = []
 
     def wait() -> None:
-        found = busy_worker(time.monotonic() + 60)
+        found = busy(*of)
         injure(found)
         injured.append(found.pid)
 

@@ -18,7 +18,7 @@ from harness.datasets import store
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import Specification
 from harness.lab import interpreters
-from harness.lab.availability import missing_package
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Transport
@@ -65,7 +65,7 @@ class StoreRig(Rig[StoreJob, StoreAnswer]):
         return int(case.parameters["rows"]) * _BYTES_A_ROW
 
     def unavailable(self, case: Case) -> str | None:
-        return missing_package(case.transport)
+        return not_installed(case.transport.requires)
 
     def prepare(self, case: Case) -> StoreJob:
         """Create an empty folder for a new store, or make sure that the verified store exists, read from memory."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from harness.datasets import benchmark_input
 from harness.datasets.benchmark_input import InputFiles
 from harness.lab import s3
-from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects, object_store
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
@@ -71,7 +71,7 @@ class TuningRig(OnObjectStore):
         return self.tables[key].rows, self.tables[key].bytes
 
     def unavailable(self, case: Case) -> str | None:
-        if reason := missing_package(case.transport):
+        if reason := not_installed(case.transport.requires):
             return reason
         return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
 
@@ -167,7 +167,7 @@ def _on_s3(case: Case) -> bool:
 
 def _can_run_on_s3(request: RunRequest) -> list[Case]:
     """Return the cases that need the S3 server, if there is one."""
-    return [case for case in request.cases if _on_s3(case) and not missing_package(case.transport)]
+    return [case for case in request.cases if _on_s3(case) and not not_installed(case.transport.requires)]
 
 
 def _in_database(case: Case) -> bool:
