@@ -44,7 +44,7 @@ def main(each: int = 8, rows: int = 100_000) -> None:
         for number in range(1, plan.passes + 1):
             on = number % 4 in (1, 0)
             runs = [run for run in opened.todo if run.pass_number == number]
-            session = replace(opened, ahead=Ahead() if on else None)
+            session = replace(opened, ahead=Ahead(on))
             started = time.monotonic()
             runner.perform(session, runs, lambda row, on=on: took[on][row.transport].append(row.took))
             walls[on].append((time.monotonic() - started) / len(runs))

@@ -78,6 +78,17 @@ def wait_for_rows(results_dir: Path, count: int) -> None:
     raise AssertionError(f"no {count} rows in {results_dir} within 150 s")
 
 
+def ran(run: Command, environment: dict[str, str], text: str) -> Path:
+    """Run a suite of these lines at its size smoke; return the run's folder."""
+    name, results = text.split('"')[1], Path(environment["LAB_RESULTS_DIR"])
+    suites = results.parent / "suites"
+    suites.mkdir(exist_ok=True)
+    (suites / f"{name}.toml").write_text(text)
+    succeeded(run("run", name, "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(suites)}))
+    (folder,) = results.iterdir()
+    return folder
+
+
 def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
     """Return a command that ended well; otherwise fail with its output."""
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"

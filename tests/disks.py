@@ -1,5 +1,8 @@
-"""A file system of a given size, where mounting is allowed."""
+"""File systems: one of a given size, where mounting is allowed, and the locks of NFS."""
 
+import errno
+import fcntl
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -7,6 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+FLOCK = fcntl.flock
+
+
+def as_on_nfs(file: int, how: int) -> None:
+    """flock(2) on NFS: an exclusive lock needs a descriptor for writing."""
+    number = file if isinstance(file, int) else file.fileno()
+    if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    FLOCK(file, how)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from harness import registry, transports
 from harness.lab import interpreters
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.worker.messages import AnswerT, Failed, Job
 
 _LOG = """
@@ -53,7 +53,7 @@ class MadeUp:
     def run(self, job: Job[AnswerT], paused: Callable[[], object] = lambda: None) -> AnswerT | Failed:
         """Run a job in a worker, which leaves the returned data at `result`, and return its answer."""
         job = replace(job, result=str(self.result))
-        return execute(job, 120, self.log, command=self.command, paused=paused).answer
+        return Worker(self.log, self.command).ask(job, 120, paused=paused).answer
 
     def join(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Until the end of a test, put the transports into the catalogue, and let workers be such that know them."""

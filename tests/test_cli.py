@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -325,7 +324,6 @@ def test_a_command_in_the_process_of_the_tests_changes_no_variable_of_them(
     assert dict(os.environ) == before
 
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 LAB = (sys.executable, "-m", "harness.cli")
 SHOWN = "postgres.psycopg.call_select_1"
 NOBODY = 54_321  # a uid that no passwd entry names

@@ -20,34 +20,28 @@ def no_settings(monkeypatch):
         monkeypatch.setenv(name, "")  # loading sets them; this puts them back afterwards
 
 
-def test_without_variables_every_setting_has_its_default():
-    chosen = settings.load()
-    assert chosen.seed == 20260407
-    assert chosen.datasets_dir == settings.ROOT / "datasets"
-    assert (chosen.postgres_uri, chosen.time_limit) == (None, None)
-
-
-def test_an_empty_variable_means_the_default(monkeypatch):
-    default = settings.load()
+def test_without_variables_or_with_empty_ones_every_setting_has_its_default(monkeypatch):
+    monkeypatch.setenv("PGHOST", "elsewhere")
+    before, default = dict(os.environ), settings.load()
+    assert dict(os.environ) == before  # reading the settings changes nothing
+    assert default.seed == 20260407
+    assert default.datasets_dir == settings.ROOT / "datasets"
+    assert (default.postgres_uri, default.time_limit) == (None, None)
     for name in settings.Settings.model_fields:
         monkeypatch.setenv(f"LAB_{name.upper()}", "")
     assert settings.load() == default
 
 
-def test_a_path_may_begin_at_the_persons_home(monkeypatch):
-    monkeypatch.setenv("HOME", "/somebody")
-    monkeypatch.setenv("LAB_STATE_DIR", "~/state")
-    chosen = settings.load()
-    assert chosen.state_dir == Path("/somebody/state")
-    assert chosen.cache_dir == Path("/somebody/.cache/dataframe-io-lab")
-
-
-def test_variables_are_read_with_their_types(monkeypatch):
-    monkeypatch.setenv("LAB_SEED", "7")
-    monkeypatch.setenv("LAB_TIME_LIMIT", "0.5")
-    monkeypatch.setenv("LAB_RESULTS_DIR", "elsewhere")
+def test_variables_are_read_with_their_types_and_a_path_may_begin_at_the_persons_home(monkeypatch):
+    told = {"HOME": "/somebody", "LAB_STATE_DIR": "~/state", "LAB_RESULTS_DIR": "elsewhere"}
+    for name, value in {**told, "LAB_SEED": "7", "LAB_TIME_LIMIT": "0.5"}.items():
+        monkeypatch.setenv(name, value)
     chosen = settings.load()
     assert (chosen.seed, chosen.time_limit, chosen.results_dir) == (7, 0.5, Path("elsewhere").absolute())
+    assert chosen.state_dir == Path("/somebody/state")
+    assert chosen.cache_dir == Path("/somebody/.cache/dataframe-io-lab")
+    with pytest.raises(ValueError, match="frozen"):
+        chosen.seed = 1
 
 
 @pytest.mark.parametrize(
@@ -81,24 +75,12 @@ def test_the_namespace_is_the_one_that_is_set_here_and_in_workers(monkeypatch):
     assert variables.clean_environment()["LAB_NAMESPACE"] == "another_lab"
 
 
-def test_reading_the_settings_changes_nothing(monkeypatch):
-    monkeypatch.setenv("PGHOST", "elsewhere")
-    before = dict(os.environ)
-    settings.load()
-    assert dict(os.environ) == before
-
-
 def test_a_command_switches_every_proxy_off_and_forgets_what_clients_read(monkeypatch):
     monkeypatch.setattr(os, "environ", {"http_proxy": "http://x:1", "PGHOST": "elsewhere", "HOME": "/home"})
     variables.forget_clients(["PG"])
     assert getproxies_environment()["no"] == "*"
     assert "PGHOST" not in os.environ
     assert os.environ["HOME"] == "/home"
-
-
-def test_settings_cannot_be_changed_after_they_were_read():
-    with pytest.raises(ValueError, match="frozen"):
-        settings.load().seed = 1
 
 
 def test_every_setting_has_one_line_of_explanation():

@@ -18,8 +18,8 @@ from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.lineitem import Layout
 from harness.datasets.user_data import data
 from harness.fidelity import tables
-from harness.lab.availability import missing_package
 from harness.lab.embedded import EmbeddedLab
+from harness.lab.packages import not_installed
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
@@ -185,7 +185,7 @@ def test_the_script_of_a_job_prints_its_answer(
     name: str, arguments: tuple[str, ...], tmp_path: Path, output: Output
 ) -> None:
     entry = registry.one(name)
-    if reason := missing_package(entry):
+    if reason := not_installed(entry.requires):
         pytest.skip(reason)
     table = benchmark_input.ensure(tmp_path, ROWS, 2, 1, print)
     given = [table.pattern if argument == TABLE else argument for argument in arguments]

@@ -21,7 +21,7 @@ def launch(task: Task, keep_open: int) -> subprocess.Popen[bytes]:
     """
     with open(task.log, "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", program.__file__, os.path.basename(task.folder)],
+            [sys.executable, "-I", program.__file__, os.path.basename(task.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

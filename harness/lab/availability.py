@@ -18,7 +18,7 @@ def reason_unavailable(
 
     `no_s3` is the reason if the lab has no S3 server. `named` is the cluster that the user named.
     """
-    if reason := cluster.of_another_engine(entry, named) or missing_package(entry, lab.name):
+    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name):
         return reason
     if entry.engine == "spark" and (reason := cluster.no_java()):
         return reason
@@ -39,8 +39,3 @@ def reason_unavailable(
     if not no_s3 and entry.system in lab.without_keys:
         return f"the {entry.system} server was told of no S3 server; set {', '.join(KEYS)} to one"
     return no_s3
-
-
-def missing_package(entry: Transport, lab: str = "") -> str | None:
-    """Return which missing Python packages a transport needs, as a reason, or None; see `packages`."""
-    return not_installed(entry.requires, lab)

@@ -40,7 +40,7 @@ def _accept(listening: socket.socket) -> None:
 def _answer(connection: socket.socket) -> None:
     with suppress(OSError), connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while message := _receive(connection, _ASKED.size):
+        while len(message := connection.recv(_ASKED.size, socket.MSG_WAITALL)) == _ASKED.size:
             asked, number = _ASKED.unpack(message)
             if asked == _GIVE:
                 _send(connection, number)
@@ -105,14 +105,3 @@ def _drop(connection: socket.socket, number: int) -> bool:
             return False
         number -= received
     return True
-
-
-def _receive(connection: socket.socket, number: int) -> bytes:
-    """Return this many bytes; empty if the connection closed before the last."""
-    received = b""
-    while len(received) < number:
-        chunk = connection.recv(number - len(received))
-        if not chunk:
-            return b""
-        received += chunk
-    return received

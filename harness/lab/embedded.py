@@ -141,22 +141,19 @@ class EmbeddedLab:
         ended because its disk was full, because it would end again.
         """
         with self._one_at_a_time:
-            return self._revive(only)
-
-    def _revive(self, only: Iterable[str] | None) -> list[str]:
-        names = [name for name in self.dead() if only is None or name in only]
-        for name in names:
-            running = self._running[name]
-            if reason := _line_about_space(running, self._services[name].last_words):
-                raise ServiceError(
-                    f"{name} ended because no space is left for it in {self.folder} ({reason}); make room"
-                )
-            close(running.keeper)
-            end_processes_in(Path(running.task.folder), _PROGRAMS)
-            self._run(name, replace(running.task, prepare=[]), running.ports)
-        for name in names:
-            self._wait(name)
-        return names
+            names = [name for name in self.dead() if only is None or name in only]
+            for name in names:
+                running = self._running[name]
+                if reason := _line_about_space(running, self._services[name].last_words):
+                    raise ServiceError(
+                        f"{name} ended because no space is left for it in {self.folder} ({reason}); make room"
+                    )
+                close(running.keeper)
+                end_processes_in(Path(running.task.folder), _PROGRAMS)
+                self._run(name, replace(running.task, prepare=[]), running.ports)
+            for name in names:
+                self._wait(name)
+            return names
 
     def end(self, name: str) -> None:
         """Kill a service that hangs, with its keeper and all its processes; `revive` restarts it.
@@ -181,7 +178,7 @@ class EmbeddedLab:
                 running.keeper.wait(START_SECONDS)
             except subprocess.TimeoutExpired:
                 self.end(name)
-            self._revive([name])
+            self.revive([name])
 
     def stop(self) -> None:
         """Stop all services and remove the lab's folder; a second call does nothing."""

@@ -49,11 +49,6 @@ def place(wanted: GoProgram, cache: Path) -> Path:
     return cache / f"{wanted.name}-{wanted.version}"
 
 
-def toolchain() -> str | None:
-    """Return the path of the command go, if there is one."""
-    return shutil.which("go")
-
-
 def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: Sequence[str] = ()) -> Path:
     """Return the path of a program, compiling it if it is not in the cache. Raises NotThere.
 
@@ -62,7 +57,7 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: S
     path = place(wanted, cache)
     if os.access(path, os.X_OK):
         return path
-    go = toolchain()
+    go = shutil.which("go")
     if go is None:
         raise NotThere(f"no {wanted.name}: no Go to compile it with; install Go")
     try:

@@ -101,18 +101,14 @@ def install(wanted: Iterable[Jar], folder: Path, cache: Path, repository: str) -
 
 
 def _is(jar: Jar, path: Path) -> bool:
-    return path.is_file() and _sha256(path.read_bytes()) == jar.sha256
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
 
 
 def _fetched(jar: Jar, repository: str) -> bytes:
     """Download a jar. Raises LabError if its content does not match its hash."""
     with urlopen(f"{repository.rstrip('/')}/{jar.path}", timeout=_ANSWER_SECONDS) as answer:
         content: bytes = answer.read()
-    if (found := _sha256(content)) != jar.sha256:
+    if (found := hashlib.sha256(content).hexdigest()) != jar.sha256:
         raise LabError(
             f"{jar.file}: its SHA-256 is {found} ({len(content)} bytes) instead of {jar.sha256}, so it was discarded; "
             f"check the repository in {_SETTING}"

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -69,9 +70,9 @@ class Links(ABC):
     def _measure(self, limits: Limits) -> Probe:
         """Set up a link and measure it once."""
 
-    @abstractmethod
     def _together(self, one: Probe, other: Probe, limits: Limits) -> Probe:
         """Combine a try with the next one."""
+        return one.and_again(other, limits)
 
     @abstractmethod
     def revive(self) -> list[str]:
@@ -87,10 +88,6 @@ class Links(ABC):
         if off := found.off(limits, self.late_ms):
             raise Off(f"the link has {off}, after {_TRIES} tries; end what else keeps the cores busy")
         return found
-
-    def dead(self) -> bool:
-        """Return whether the link's process has ended; fast."""
-        return bool(self.lab.dead())
 
 
 class OverWire(Links):
@@ -151,8 +148,7 @@ class OverWire(Links):
         return found
 
     def _together(self, one: Probe, other: Probe, limits: Limits) -> Probe:
-        both = one.and_again(other, limits)
-        return Probe(other.rtt_ms, both.plain_rtt_ms, both.mbit_per_s_sent, both.mbit_per_s_received)
+        return replace(one.and_again(other, limits), rtt_ms=other.rtt_ms)
 
 
 class OverToxiproxy(Links):
@@ -200,9 +196,6 @@ class OverToxiproxy(Links):
         with Caller(self._link(self.echo_address, limits)) as caller:
             found = _round_trip(caller, limits)
             return Probe(found, plain, *_rates(caller, limits, found))
-
-    def _together(self, one: Probe, other: Probe, limits: Limits) -> Probe:
-        return one.and_again(other, limits)
 
     def _link(self, upstream: str, limits: Limits) -> str:
         key = upstream, limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -77,10 +78,6 @@ class Objects:
                 if self.lab_name != "embedded":
                     say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
 
-    def dead(self) -> list[str]:
-        """Name our services that have ended; fast."""
-        return self.lab.dead()
-
     def revive(self) -> list[str]:
         """Restart our services that have ended or did not answer. Returns their names."""
         if self._hung:  # a client cannot tell which of them it was
@@ -151,7 +148,7 @@ def opened(
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
-            lab_name = _lab_name(settings) if named else "embedded"
+            lab_name = "embedded" if not named else "compose" if settings.name == "compose" else "external"
             yield Objects(store, check(settings, store), lab_name, lab.endpoints.get("toxiproxy"), no_links, lab)
     except ServiceError as error:
         raise LabError(str(error)) from None
@@ -184,7 +181,7 @@ def none_here(settings: Settings) -> str | None:
     if settings.name == "compose":
         return _NOT_STARTED
     chosen = _chosen(settings)
-    if go_programs.place(chosen.program, settings.cache_dir).is_file() or go_programs.toolchain():
+    if go_programs.place(chosen.program, settings.cache_dir).is_file() or shutil.which("go"):
         return None
     return (
         f"no Go to compile {chosen.title} with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another "
@@ -194,10 +191,6 @@ def none_here(settings: Settings) -> str | None:
 
 def _chosen(settings: Settings) -> S3Server:
     return s3_servers.SERVERS[settings.s3_server]
-
-
-def _lab_name(settings: Settings) -> str:
-    return "compose" if settings.name == "compose" else "external"
 
 
 def _named(settings: Settings) -> ObjectStore | None:

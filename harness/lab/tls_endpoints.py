@@ -94,13 +94,9 @@ class Fronts:
         key_bits = min(one.key_bits for one in seen)
         return {"tls_connections": len(seen), "tls_version": version, "tls_key_bits": key_bits}
 
-    def dead(self) -> bool:
-        """Return whether the process has ended; fast."""
-        return bool(self.lab.dead())
-
     def revive(self) -> list[str]:
         """Restart the process if it has ended; return its name."""
-        return self.lab.revive() if self.dead() else []
+        return self.lab.revive()
 
     def _seen(self) -> list[Seen]:
         lines = (self.folder / _OUTPUT).read_text().splitlines()[1:]

@@ -15,7 +15,6 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -135,10 +134,6 @@ class _Way:
         self.waiting, self.ended = memoryview(b""), False
         self._room = memoryview(bytearray(_PIECE_BYTES))
 
-    def has_come(self) -> bool:
-        """Return whether decrypted bytes are pending, which its socket does not show."""
-        return isinstance(self.source, ssl.SSLSocket) and self.source.pending() > 0
-
     def go_on(self) -> None:
         """Receive and send as much as possible without waiting."""
         with suppress(*_NOT_NOW):
@@ -165,17 +160,14 @@ def _carry(client: socket.socket, server: socket.socket) -> None:
     ways = _Way(client, server), _Way(server, client)
     for one in (client, server):
         one.setblocking(False)
-    while not _over(ways):
+    while not any(way.ended and not way.waiting for way in ways):
         empty = [way for way in ways if not way.waiting and not way.ended]
         full = [way for way in ways if way.waiting]
-        if not any(way.has_come() for way in empty):
+        # Decrypted bytes may be pending, which a socket does not show.
+        if not any(isinstance(way.source, ssl.SSLSocket) and way.source.pending() for way in empty):
             select.select([way.source for way in empty], [way.target for way in full], [])
         for way in ways:
             way.go_on()
-
-
-def _over(ways: Sequence[_Way]) -> bool:
-    return any(way.ended and not way.waiting for way in ways)
 
 
 if __name__ == "__main__":

@@ -47,17 +47,15 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
     return {"toxiproxy": f"http://127.0.0.1:{ports[0]}"}
 
 
-def link(
-    api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int, buffered: bool = False, at: str = "127.0.0.1"
-) -> str:
-    """Create a TCP link to `upstream` (host:port) and return its address, host:port; `at` is its host on this machine.
+def link(api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int, buffered: bool = False) -> str:
+    """Create a TCP link to `upstream` (host:port) and return its address on this machine, host:port.
 
     Every answer arrives `latency_ms` later. Each connection carries at most `bytes_per_s` in each direction (toxiproxy
     has no limit for all together). 0 adds and limits nothing. `buffered` puts a queue of up to 32 MB in front of the
     limit in each direction. Without the queue the limit pauses while a piece is received, and less gets through.
     """
     port = urlsplit(api).port or 0
-    proxy = {"name": name, "listen": f"{at}:0", "upstream": upstream, "enabled": True}
+    proxy = {"name": name, "listen": "127.0.0.1:0", "upstream": upstream, "enabled": True}
     made = _ask(port, "POST", "/proxies", proxy)
     toxics: list[Facts] = []
     for way, latency in (("upstream", 0), ("downstream", latency_ms)):

@@ -38,14 +38,11 @@ class Connections:
         """Return the connections that are open now."""
         opened = list(_established(self._ports))
         if new := {inode for inode, _, _ in opened} - self._owners.keys():
-            found = self._found()
+            ours = [pid for pid in processes(self._mark) if self._counts(pid)]
+            found = {inode: pid for pid in ours for inode in _sockets_of(pid)}
             self._owners |= {inode: found.get(inode) for inode in new}
         owned = ((port, self._owners[inode], unread) for inode, port, unread in opened)
         return [Connection(port, pid, unread) for port, pid, unread in owned if pid is not None]
-
-    def _found(self) -> dict[str, int]:
-        """Return the process of every socket that a marked process has."""
-        return {inode: pid for pid in processes(self._mark) if self._counts(pid) for inode in _sockets_of(pid)}
 
     def _counts(self, pid: int) -> bool:
         try:

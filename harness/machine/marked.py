@@ -18,7 +18,7 @@ _ENDS_SECONDS = 5.0
 
 
 def processes(mark: str) -> list[int]:
-    """Return the ids, in order, of the processes that were started with this mark in their environment."""
+    """Return the ids, in order, of the living processes that were started with this mark in their environment."""
     wanted = f"{VARIABLE}={mark}".encode()
     return [pid for pid in psutil.pids() if wanted in _environment(pid)]
 
@@ -27,7 +27,7 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
-    except OSError:  # it has ended, or is another user's
+    except OSError:  # it has ended, or is another user's; a zombie has no environment
         return []
 
 
@@ -35,20 +35,13 @@ def end(mark: str) -> list[int]:
     """Kill all of them, and those that they start meanwhile; return their ids."""
     ended: set[int] = set()
     deadline = time.monotonic() + _ENDS_SECONDS
-    while (found := [pid for pid in processes(mark) if not _is_zombie(pid)]) and time.monotonic() < deadline:
+    while (found := processes(mark)) and time.monotonic() < deadline:
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         ended.update(found)
         time.sleep(0.02)
     return sorted(ended)
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @dataclass
@@ -60,15 +53,9 @@ class Usage:
 
     def look(self, pids: list[int]) -> None:
         """Check the processes once more. Shared memory is counted once: each process has its proportional share."""
-        memory = [found for pid in pids if (found := _proportional_bytes(pid)) is not None]
+        memory = []
+        for pid in pids:
+            with suppress(psutil.Error):
+                memory.append(psutil.Process(pid).memory_full_info().pss)  # memory shared by n processes, divided by n
         self.peak_rss_bytes = max(self.peak_rss_bytes, sum(memory))
         self.processes = max(self.processes, len(memory))
-
-
-def _proportional_bytes(pid: int) -> int | None:
-    """Return PSS: resident memory, with memory shared by n processes divided by n (proc_pid_smaps_rollup(5))."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), None)
-    except OSError:
-        return None

@@ -2,7 +2,7 @@
 
 The first signal becomes one exception in the main thread, so that `with` blocks end in order: worker, tables, servers.
 Later signals change nothing. A thread also receives the signal at once, even while the main thread is in C code. If the
-orderly end takes too long, the thread kills everything registered with `at_last` and ends the process. Keepers then
+orderly end takes too long, the thread calls all functions in `AT_LAST` and ends the process. Keepers then
 clean up on their own.
 """
 
@@ -75,7 +75,7 @@ class _Stopping:
                     self._ask(number)
 
     def _end_at_once(self) -> None:
-        for action in list(_at_last):
+        for action in list(AT_LAST):
             with suppress(Exception):
                 action()
         os.write(2, b"lab: ended in the middle of its end, which took too long; the next run clears up what it left\n")
@@ -83,7 +83,7 @@ class _Stopping:
 
 
 _stop: _Stopping | None = None
-_at_last: set[Callable[[], object]] = set()
+AT_LAST: set[Callable[[], object]] = set()  # functions to call if the process must be killed during its cleanup
 
 
 @contextmanager
@@ -121,13 +121,3 @@ def seconds_left(otherwise: float) -> float:
     if _stop is None or not _stop.number:
         return otherwise
     return max(0.1, min(otherwise, _stop.asked_at + TIDY_SECONDS - time.monotonic()))
-
-
-def at_last(action: Callable[[], object]) -> None:
-    """Register a function to call if the process must be killed during its cleanup; see `not_any_more`."""
-    _at_last.add(action)
-
-
-def not_any_more(action: Callable[[], object]) -> None:
-    """Unregister a function of `at_last`."""
-    _at_last.discard(action)

@@ -17,29 +17,37 @@ _PARSED = {column.name: column for column in COLUMNS}
 
 
 class RunsFile:
-    """The runs.csv of a run in progress. Raises LabError if another process changed or replaced the file."""
+    """The runs.csv of a run in progress; `then` is the end of its messages.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._left = path, _identity(path)
+    Raises LabError if another process changed or replaced the file, or no row can be written.
+    """
+
+    def __init__(self, path: Path, then: str) -> None:
+        self._path, self._then, self._left = path, then, identity(path)
 
     def require_same(self) -> None:
         """Raise LabError if the file was removed, replaced or changed: new rows would be lost."""
-        found = _identity(self._path)
+        found = identity(self._path)
         if found != self._left:
             how = (
                 "removed" if found is None else "changed" if self._left and found[:2] == self._left[:2] else "replaced"
             )
-            raise LabError(f"{self._path} was {how} while this run wrote to it; put the earlier file back")
+            raise LabError(
+                f"{self._path} was {how} while this run wrote to it; put the earlier file back, {self._then}"
+            )
 
     def add(self, row: Row) -> None:
         """Add one row, see `append`."""
         self.require_same()
-        append(self._path, row)
-        self._left = _identity(self._path)
+        try:
+            append(self._path, row)
+        except OSError as error:
+            raise LabError(f"cannot write {self._path}: {error.strerror}; make room, {self._then}") from None
+        self._left = identity(self._path)
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return the identity of a file and its size, to notice another file of its name; None without a file."""
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Return the identity of a file or folder and its size, to notice another one of its name; None without one."""
     try:
         found = path.stat()
     except FileNotFoundError:

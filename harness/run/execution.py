@@ -41,31 +41,11 @@ class Execution(Generic[AnswerT]):
     samples: list[Sample]
 
 
-def execute(
-    job: Job[AnswerT],
-    time_limit: float,
-    log: Path,
-    server_died: Callable[[], bool] = lambda: False,
-    command: tuple[str, ...] = COMMAND,
-    worker: "Worker | None" = None,
-    called: Callable[[], None] = lambda: None,
-    paused: Callable[[], object] = lambda: None,
-) -> Execution[AnswerT]:
-    """Run a job in a fresh process; `log` receives its standard error. `worker` is one that already waits for the job.
-
-    `called` is called after the worker's timing, while it prepares its result. `paused` is called at each of its
-    pauses; when it returns, the worker continues.
-
-    The answer's status is the worker's own, or one of these. `timeout`: after `time_limit` seconds of its life, not
-    counting the time in which this process was stopped (an answer given meanwhile is read first). `killed`: a signal
-    ended it. `again`: that signal was one with which people end programs. `error`: it ended without an answer, gave an
-    invalid one, or its server died.
-    """
-    return (worker or Worker(log, command)).ask(job, time_limit, server_died, called, paused)
-
-
 class Worker:
-    """A worker process; it ends, with everything it started, after its last job or the first failure."""
+    """A worker process; it ends, with everything it started, after its last job or the first failure.
+
+    `log` receives its standard error.
+    """
 
     def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
         self._log = log
@@ -83,7 +63,7 @@ class Worker:
                 start_new_session=True,
             )
         self.ended = False
-        stopping.at_last(self._kill)
+        stopping.AT_LAST.add(self._kill)
 
     def ask(
         self,
@@ -93,7 +73,16 @@ class Worker:
         called: Callable[[], None] = lambda: None,
         paused: Callable[[], object] = lambda: None,
     ) -> Execution[AnswerT]:
-        """Pass it a job and return the result, see `execute`; it stays alive only if its answer says so."""
+        """Pass it a job and return the result; it stays alive only if its answer says so.
+
+        `called` is called after the worker's timing, while it prepares its result. `paused` is called at each of its
+        pauses; when it returns, the worker continues.
+
+        The answer's status is the worker's own, or one of these. `timeout`: after `time_limit` seconds of its life, not
+        counting the time in which this process was stopped (an answer given meanwhile is read first). `killed`: a
+        signal ended it. `again`: that signal was one with which people end programs. `error`: it ended without an
+        answer, gave an invalid one, or its server died.
+        """
         answer: AnswerT | Failed | None = None
         listener = _Listener(self._process, Patience(time_limit), server_died)
         try:
@@ -135,7 +124,7 @@ class Worker:
             return True
         self.ended = True
         ended_itself = _end(self._process, patience)
-        stopping.not_any_more(self._kill)
+        stopping.AT_LAST.discard(self._kill)
         self._scratch.cleanup()
         return ended_itself
 

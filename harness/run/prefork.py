@@ -7,7 +7,9 @@ then waits idly for its job. A failed import is not reported here, because the j
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.lab import interpreters
@@ -15,47 +17,36 @@ from harness.model import Run
 from harness.run.execution import Worker
 
 
+@dataclass
 class Ahead:
-    """At most one worker that waits for its run."""
+    """At most one worker that waits for its run, if `on`. `next` is the run that follows the current one, if any."""
 
-    def __init__(self) -> None:
-        self._next: Run | None = None
-        self._waiting: tuple[Run, Worker, Path] | None = None
+    on: bool = False
+    next: Run | None = None
+    _waiting: tuple[Run, Worker, Path] | None = None
 
-    def then(self, run: Run | None) -> None:
-        """Set the run that follows the current one; None without one."""
-        self._next = run
-
-    def start(self, contract: str, log: Path) -> None:
-        """Start the next run's worker with its own `log`. If none can be started, the run starts one.
+    def start(self, contract: str, log_of: Callable[[Run], Path]) -> None:
+        """Start the next run's worker with its own log. If none can be started, the run starts one.
 
         A worker that is already started stays.
         """
-        if self._waiting and self._waiting[0] is self._next:
+        if self.next is None or (self._waiting and self._waiting[0] is self.next):
             return
-        self.end()
-        if self._next is None:
-            return
-        entry = self._next.case.transport
+        self.close()
+        entry = self.next.case.transport
         with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
-            command = interpreters.command_of(entry)
-            worker = Worker(log, (*command, contract, entry.id, entry.module))
-            self._waiting = self._next, worker, log
+            log, command = log_of(self.next), interpreters.command_of(entry)
+            self._waiting = self.next, Worker(log, (*command, contract, entry.id, entry.module)), log
 
     def take(self, run: Run) -> Worker | None:
         """Return the worker that waits for this run, if any; end one that waits for another run."""
         if self._waiting is None or self._waiting[0] is not run:
-            self.end()
+            self.close()
             return None
         (_, worker, _), self._waiting = self._waiting, None
         return worker
 
-    @property
-    def next(self) -> Run | None:
-        """The next run."""
-        return self._next
-
-    def end(self) -> None:
+    def close(self) -> None:
         """End the waiting worker and remove its empty log."""
         if self._waiting is None:
             return

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
@@ -14,14 +13,9 @@ from harness.model import FINE, printable
 from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
+OnRow = Callable[[Row], None]  # called with every finished row
 _FIGURES = 20  # columns for the count of runs and the ETA
 _BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that shows it
-
-
-class OnRow(Protocol):
-    """Called with every finished row."""
-
-    def __call__(self, row: Row) -> None: ...
 
 
 @contextmanager

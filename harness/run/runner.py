@@ -10,7 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -30,7 +30,7 @@ from harness.results.folder import Facts
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import fault_attribution
 from harness.run.estimate import Key
-from harness.run.execution import Execution, Worker, execute, measurement
+from harness.run.execution import Execution, Worker, measurement
 from harness.run.plan import shuffled_runs
 from harness.run.prefork import Ahead
 from harness.run.redaction import DataRules
@@ -41,6 +41,7 @@ from harness.worker.messages import Answer, AnyJob, Failed
 
 _BYTES_A_RUN = 1_000_000  # disk space for rows, logs and environment.json
 _SAID = {Unavailable: Status.UNAVAILABLE, NotNow: Status.AGAIN, NotConvertible: Status.MISMATCH}
+_RESTARTED = " and was restarted"
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have all of it
 
 
@@ -48,8 +49,9 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the run's logs have 
 class SuiteRun:
     """A run of a suite that is ready or under way: its request, rig, folder and earlier rows.
 
-    `rules` are those of its data. `calibration` is that of its start, empty without one. With `ahead` the next worker
-    starts while a result is verified. At `deadline` (monotonic clock) a running run is ended and must be repeated.
+    `rules` are those of its data. `calibration` is that of its start, empty without one. If `ahead` is on, the next
+    worker starts while a result is verified. At `deadline` (monotonic clock) a running run is ended and must be
+    repeated.
     """
 
     request: RunRequest
@@ -59,7 +61,7 @@ class SuiteRun:
     earlier: Sequence[Row] = ()
     rules: DataRules = field(default_factory=DataRules)
     calibration: Facts = field(default_factory=dict)
-    ahead: Ahead | None = None
+    ahead: Ahead = field(default_factory=Ahead)
     deadline: float = math.inf
 
     @cached_property
@@ -95,7 +97,7 @@ class SuiteRun:
     @cached_property
     def rows(self) -> runs_csv.RunsFile:
         """The rows of this run, as they are on disk."""
-        return runs_csv.RunsFile(self.folder / folders.RUNS)
+        return runs_csv.RunsFile(self.folder / folders.RUNS, self.goes_on)
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -116,62 +118,36 @@ class SuiteRun:
 
 def perform(suite_run: SuiteRun, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     """Perform the runs in order; append each row to runs.csv, then pass it to `on_row`."""
-    try:
-        _perform(suite_run, runs, on_row)
-    finally:
-        if suite_run.ahead:
-            suite_run.ahead.end()
+    rows, ours = suite_run.rows, _identity(suite_run)
+    rows.require_same()
+    with closing(suite_run.ahead) as ahead:
+        for place, run in enumerate(runs):
+            following = (one for one in runs[place + 1 :] if ahead.on and not cannot_run(suite_run, one))
+            ahead.next = next(following, None)
+            require_room(suite_run.folder, suite_run.rig, run.case, suite_run.goes_on)
+            started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            watch = fault_attribution.watch(suite_run.places)
+            limited = LIMIT in run.case.parameters
+            outcome = _outcome(suite_run, run)
+            disturbed = suite_run.rig.disturbed(run.case)
+            outcome = watch.judged(outcome, run.key in suite_run.excused, limited, disturbed)
+            stopping.check()
+            if _identity(suite_run) != ours:
+                raise LabError(
+                    f"the results folder {suite_run.folder} was removed or renamed while this run wrote to it; "
+                    f"put it back, {suite_run.goes_on}"
+                )
+            if outcome.status is Status.AGAIN and (full := watch.full()):
+                raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {suite_run.goes_on}")
+            row = as_row(suite_run, run, outcome, started_at)
+            rows.add(row)
+            on_row(row)
+    rows.require_same()
 
 
-def _perform(suite_run: SuiteRun, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
-    ours = _identity(suite_run)
-    _require_rows(suite_run)
-    for place, run in enumerate(runs):
-        if suite_run.ahead:
-            following = (one for one in runs[place + 1 :] if not cannot_run(suite_run, one))
-            suite_run.ahead.then(next(following, None))
-        require_room(suite_run.folder, suite_run.rig, run.case, suite_run.goes_on)
-        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        watch = fault_attribution.watch(suite_run.places)
-        limited = LIMIT in run.case.parameters
-        outcome = _outcome(suite_run, run)
-        disturbed = suite_run.rig.disturbed(run.case)
-        outcome = watch.judged(outcome, run.key in suite_run.excused, limited, disturbed)
-        stopping.check()
-        if _identity(suite_run) != ours:
-            raise LabError(
-                f"the results folder {suite_run.folder} was removed or renamed while this run wrote to it; "
-                f"put it back, {suite_run.goes_on}"
-            )
-        if outcome.status is Status.AGAIN and (full := watch.full()):
-            raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {suite_run.goes_on}")
-        row = as_row(suite_run, run, outcome, started_at)
-        _require_rows(suite_run)
-        try:
-            suite_run.rows.add(row)
-        except OSError as error:
-            raise LabError(
-                f"cannot write {suite_run.folder}/runs.csv: {error.strerror}; make room, {suite_run.goes_on}"
-            ) from None
-        on_row(row)
-    _require_rows(suite_run)
-
-
-def _require_rows(suite_run: SuiteRun) -> None:
-    """Raise LabError if the rows on disk are no longer those that were written."""
-    try:
-        suite_run.rows.require_same()
-    except LabError as error:
-        raise LabError(f"{error}, {suite_run.goes_on}") from None
-
-
-def _identity(suite_run: SuiteRun) -> tuple[int, int] | None:
-    """Return the identity of the results folder, to notice another folder of its name; None without a folder."""
-    try:
-        found = suite_run.folder.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
+def _identity(suite_run: SuiteRun) -> tuple[int, ...]:
+    """Return the identity of the results folder, to notice another folder of its name; empty without a folder."""
+    return (runs_csv.identity(suite_run.folder) or ())[:2]
 
 
 def require_room(folder: Path, rig: AnyRig, case: Case, then: str) -> None:
@@ -260,11 +236,14 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
     job = replace(prepared, result=str(result), module=case.transport.module)
-    waiting = suite_run.ahead.take(run) if suite_run.ahead else None
+    waiting, start_next = (
+        suite_run.ahead.take(run),
+        partial(suite_run.ahead.start, job.contract, partial(_log, suite_run)),
+    )
     left = max(suite_run.deadline - time.monotonic(), 0.0)
     try:
-        execution = _executed(suite_run, case, job, min(time_limit, left), log, waiting)
-        _start_next(suite_run, job)  # if there was no call
+        execution = _executed(rig, case, job, min(time_limit, left), log, waiting, start_next)
+        start_next()  # if there was no call
         _close_log(log, execution, suite_run)
         answer = execution.answer
         if answer.status is Status.TIMEOUT and left < time_limit:
@@ -287,25 +266,22 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
 
 
 def _executed(
-    suite_run: SuiteRun, case: Case, job: AnyJob, seconds: float, log: Path, waiting: Worker | None
+    rig: AnyRig,
+    case: Case,
+    job: AnyJob,
+    seconds: float,
+    log: Path,
+    waiting: Worker | None,
+    start_next: Callable[[], None],
 ) -> Execution[Answer]:
-    rig, command = suite_run.rig, interpreters.command_of(case.transport)
+    """Do a job in the worker that waits for it, in a new one, or in several at once."""
+    command, died = interpreters.command_of(case.transport), partial(rig.died, case)
     if shared := job.shared():
         if waiting:
             waiting.end()
-        return execute_together(shared, seconds, log, lambda: rig.died(case), command)
-    return execute(
-        *(job, seconds, log, lambda: rig.died(case)),
-        command=command,
-        worker=waiting,
-        called=partial(_start_next, suite_run, job),
-        paused=partial(rig.between, case, job),
-    )
-
-
-def _start_next(suite_run: SuiteRun, job: AnyJob) -> None:
-    if suite_run.ahead and suite_run.ahead.next:
-        suite_run.ahead.start(job.contract, _log(suite_run, suite_run.ahead.next))
+        return execute_together(shared, seconds, log, died, command)
+    worker = waiting or Worker(log, command)
+    return worker.ask(job, seconds, died, start_next, partial(rig.between, case, job))
 
 
 def _log(suite_run: SuiteRun, run: Run) -> Path:
@@ -333,14 +309,14 @@ def _after(suite_run: SuiteRun, case: Case, outcome: Outcome, hung: bool) -> Out
     died = rig.died(case)
     revived = rig.revive()
     if hung:
-        return replace(outcome, error=outcome.error + _restarted(revived))
+        return replace(outcome, error=outcome.error + (_RESTARTED if revived else ""))
     if died:
         text = f"the {' and '.join(revived)} server died during this run and was restarted; {outcome.error}"
         return Outcome(Status.ERROR, text.removesuffix("; "))
     try:
         rig.settle(case)
     except NoAnswer as error:
-        text = f"after the run {error}{_restarted(rig.revive())}; {outcome.error}"
+        text = f"after the run {error}{_RESTARTED if rig.revive() else ''}; {outcome.error}"
         return Outcome(Status.TIMEOUT, text.removesuffix("; "))
     except Exception as error:
         text = f"after the run: {type(error).__name__}: {error}"
@@ -348,7 +324,3 @@ def _after(suite_run: SuiteRun, case: Case, outcome: Outcome, hung: bool) -> Out
             return Outcome(Status.ERROR, text)
         return replace(outcome, error=f"{outcome.error}; {text}")
     return outcome
-
-
-def _restarted(revived: Sequence[str]) -> str:
-    return " and was restarted" if revived else ""

@@ -85,7 +85,7 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
                 ruled_out=ruled_out(described, chosen), columns=user_data.logical_types if user_data else {}
             ),
             calibration=_calibrate(settings, folder),
-            ahead=Ahead() if settings.ahead else None,
+            ahead=Ahead(settings.ahead),
         )
         yield suite_run
         _calibrate(settings, folder)

@@ -24,21 +24,6 @@ _LOOK_SECONDS = 0.05  # between checks whether a person has asked to stop
 _OTHER = "another client failed before all had begun"
 
 
-class _Start:
-    """Where workers wait for one another; it reads the servers' CPU time when the last one has arrived."""
-
-    def __init__(self, clients: int, server_pids: Sequence[int]) -> None:
-        self._pids, self._before = server_pids, cast(float | None, None)
-        self.barrier = threading.Barrier(clients, action=self._begin)
-
-    def _begin(self) -> None:
-        self._before = servers_cpu_seconds(self._pids)
-
-    def spent(self) -> Numbers:
-        """Return `server_cpu_seconds` since the start, if known."""
-        return spent_by_servers(self._before, servers_cpu_seconds(self._pids))
-
-
 def execute_together(
     jobs: Sequence[AnyJob],
     time_limit: float,
@@ -52,18 +37,20 @@ def execute_together(
     details are the first one's. If one fails, all fail, with the first failure as the answer.
     """
     logs = [log.with_name(f"{log.name}.{place}") for place in range(1, len(jobs) + 1)]
-    start = _Start(len(jobs), jobs[0].server_pids or [])
+    server_pids, before = jobs[0].server_pids or [], list[float | None]()
+    # Where the workers wait for one another; the last one to arrive has the servers' CPU time read.
+    barrier = threading.Barrier(len(jobs), lambda: before.append(servers_cpu_seconds(server_pids)))
     with ThreadPoolExecutor(len(jobs)) as threads:
         asked = [
-            threads.submit(partial(_ask, job, time_limit, one, server_died, command, start.barrier))
+            threads.submit(partial(_ask, job, time_limit, one, server_died, command, barrier))
             for job, one in zip(jobs, logs, strict=True)
         ]
-        found = _waited_for(asked, start.barrier)
+        found = _waited_for(asked, barrier)
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"".join(one.read_bytes() for one in logs if one.exists()))
     for one in logs:
         one.unlink(missing_ok=True)
-    return _as_one(found, start.spent())
+    return _as_one(found, spent_by_servers(before[0] if before else None, servers_cpu_seconds(server_pids)))
 
 
 def _waited_for(asked: Sequence[Future[Execution[Answer]]], barrier: threading.Barrier) -> list[Execution[Answer]]:

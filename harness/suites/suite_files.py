@@ -157,6 +157,7 @@ class _SuiteFile(_Entries):
 def _suite(path: Path, file: _SuiteFile) -> Suite:
     if file.name != path.stem:
         raise ValueError(f'name "{file.name}": give the name of the file, "{path.stem}"')
+    _require_experiments(file)
     published = file.published
     return Suite(
         name=file.name,
@@ -169,8 +170,8 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         pictures=tuple(file.pictures),
         comparisons=tuple(file.comparisons),
         traces=file.traces,
-        answers=_answers(file),
-        crossings=_crossings(file),
+        answers=file.answers,
+        crossings=file.crossings,
         left_out=left_out(path.parent, file.contenders_of or file.name),
     )
 
@@ -189,20 +190,17 @@ def left_out(folder: Path, name: str) -> frozenset[str]:
         return frozenset(line["transport"] for line in csv.DictReader(file))
 
 
-def _answers(file: _SuiteFile) -> AnswersWanted | None:
-    known = {part.name for size in file.sizes.values() for part in size.experiments}
-    for name in (file.answers.experiment, file.answers.existing) if file.answers else ():
-        if name and name not in known:
-            raise ValueError(f"answers: {unknown('experiment', name, sorted(known))}")
-    return file.answers
-
-
-def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
-    known = {part.name for size in file.sizes.values() for part in size.experiments}
-    for name in (*file.crossings.experiments, *file.crossings.networks) if file.crossings else ():
+def _require_experiments(file: _SuiteFile) -> None:
+    """Raise ValueError if the entries `answers` or `crossings` name an experiment that no size has."""
+    known = sorted({part.name for size in file.sizes.values() for part in size.experiments})
+    named = []
+    if file.answers:
+        named += [("answers", file.answers.experiment), ("answers", file.answers.existing or file.answers.experiment)]
+    if file.crossings:
+        named += [("crossings", name) for name in (*file.crossings.experiments, *file.crossings.networks)]
+    for entry, name in named:
         if name not in known:
-            raise ValueError(f"crossings: {unknown('experiment', name, sorted(known))}")
-    return file.crossings
+            raise ValueError(f"{entry}: {unknown('experiment', name, known)}")
 
 
 def _size(name: SizeName, file: _SuiteFile) -> Size:

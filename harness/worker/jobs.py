@@ -30,9 +30,9 @@ from harness.machine.marked import VARIABLE
 from harness.model import Connection, Frame, Status, Transport, Value
 from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
-from harness.worker.lines import made
+from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, AnyJob, Failed, Measured, Numbers, event
+from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, AnyJob, Failed, Measured, Numbers
 from harness.worker.meters import Meters
 
 _Measured = tuple[Stopwatch, float, Frame]  # a stopwatch's readings, the seconds to connect, and the result
@@ -67,7 +67,7 @@ def main(ahead: Sequence[str] = ()) -> None:
 
 
 def _say(answers: BinaryIO, name: str, answer: Answer | Failed | None = None) -> None:
-    answers.write(event(name, answer))
+    answers.write(line({"event": name, "answer": answer}))
     answers.flush()
 
 

@@ -3,13 +3,12 @@
 Every contract extends the job and the answer; this module has their common fields.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from harness.model import Status
-from harness.worker.lines import Message, line
+from harness.worker.lines import Message
 from harness.worker.measure import StopwatchReport
 
 # The events that a worker reports, each as one line of JSON.
@@ -20,14 +19,11 @@ Numbers = dict[str, int | float]  # by name with unit
 AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
-def event(name: str, answer: "Answer | Failed | None" = None) -> bytes:
-    """Return an event as one line of JSON."""
-    return line({"event": name, "answer": answer})
-
-
 @dataclass(frozen=True, kw_only=True)
-class Job(Message, ABC, Generic[AnswerT]):
-    """The common fields of a job: the transport and its module, the path for its result, whether the worker stays.
+class Job(Message, Generic[AnswerT]):
+    """The common fields of a job, which names the type of its answer.
+
+    These are the transport and its module, the path for its result, and whether the worker stays.
 
     `server_pids` are our servers whose CPU time counts; None if no server is involved. `mark` is an environment
     variable of every process that the worker starts, which identifies these. `call` is the number of the process's call
@@ -50,9 +46,10 @@ class Job(Message, ABC, Generic[AnswerT]):
         """Return the jobs of several workers that share this one; empty if one worker does it."""
         return []
 
-    @abstractmethod
     def answered_by(self) -> type[AnswerT]:
-        """Return the type of its answer."""
+        """Return the type of its answer, which its class names."""
+        answer: type[AnswerT] = get_args(self.__orig_bases__[0])[0]  # type: ignore[attr-defined]  # of every generic
+        return answer
 
 
 AnyJob = Job[Any]

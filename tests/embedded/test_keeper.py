@@ -1,6 +1,5 @@
 """The keeper with small commands instead of a database, and folders of embedded labs: their end and removal."""
 
-import errno
 import fcntl
 import os
 import shlex
@@ -16,6 +15,7 @@ from harness.embedded.keeper import LOCK, Command, Task
 from harness.embedded.launch import ask_to_stop, close, launch
 from harness.systems.clickhouse.gateway import engine
 from harness.systems.clickhouse.gateway.errors import ClickHouseError
+from tests.disks import FLOCK, as_on_nfs
 from tests.waiting import DEADLINE_SECONDS, until
 
 FOREVER = "while :; do sleep 0.05; done"
@@ -186,17 +186,6 @@ def test_a_stopped_service_ends_with_its_children_in_other_sessions(keep, folder
     ask_to_stop(keeper)
     assert keeper.wait(DEADLINE_SECONDS) == 0
     until(lambda: not any(map(runs, family)))
-
-
-FLOCK = fcntl.flock
-
-
-def as_on_nfs(file: int, how: int) -> None:
-    """flock(2) on NFS: an exclusive lock needs a descriptor for writing."""
-    number = file if isinstance(file, int) else file.fileno()
-    if how & fcntl.LOCK_EX and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    FLOCK(file, how)
 
 
 def made(root: Path, released: list[Path] | None = None) -> tuple[Path, int]:

@@ -27,6 +27,8 @@ from tests.every import every
 HERE = "postgresql://lab:geheim99@127.0.0.1:5432/lab"
 THERE = "postgresql://lab:verborgen7@database.example.org:6432/lab"
 
+LAB = Lab("embedded", None, {"postgres": HERE}, None, list, lambda names=None: [])
+
 
 def named(address: str | None, **others: str) -> Settings:
     return Settings(cluster_address=address, **others)
@@ -123,9 +125,8 @@ def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
 )
 def test_a_transport_of_another_engine_is_unavailable(engine: str, named_one: str | None, reason: str | None) -> None:
     found = Cluster(named_one, "tcp://scheduler:8786") if named_one else None
-    here = Lab("embedded", None, {"postgres": HERE}, None, list, lambda names=None: [])
     servers = {"postgres": Server("18.4", frozenset(), {})}
-    assert availability.reason_unavailable(transport(engine), here, servers, None, found) == reason
+    assert availability.reason_unavailable(transport(engine), LAB, servers, None, found) == reason
 
 
 @pytest.mark.parametrize(
@@ -135,16 +136,14 @@ def test_an_engine_that_is_not_installed_says_how_to_install_it(
     lab: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.lab.packages.find_spec", lambda name: None)
-    here = Lab(lab, None, {"postgres": HERE}, None, list, lambda names=None: [])
-    reason = availability.reason_unavailable(transport("ray", requires=("ray",)), here, {})
+    reason = availability.reason_unavailable(transport("ray", requires=("ray",)), replace(LAB, name=lab), {})
     assert reason == f'the Python package "ray" is not installed: {command}'
 
 
 def test_spark_without_java_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = Lab("embedded", None, {"postgres": HERE}, None, list, lambda names=None: [])
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    reason = availability.reason_unavailable(transport("spark"), here, {})
+    reason = availability.reason_unavailable(transport("spark"), LAB, {})
     assert reason is not None
     assert "Spark needs Java 17 or newer: install a JRE" in reason
     java = tmp_path / "home/bin/java"

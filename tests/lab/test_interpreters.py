@@ -115,22 +115,14 @@ def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None
     )
 
 
-def test_a_run_records_the_versions_that_really_ran(own: Path, rig: object) -> None:
+def test_a_run_records_the_versions_that_really_ran_and_where_nothing_of_daft_ran_none(own: Path, rig: object) -> None:
+    facts = environment.describe(request(), rig, [registry.one(OF_DAFT)])  # type: ignore[arg-type]
+    assert facts["uses"][OF_DAFT] == []
     install(own, daft="0.7.26", pyarrow="25.0.1", never_used="1")
     facts = environment.describe(request(), rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)])  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft", "daft/pyarrow"]
     assert facts["packages"]["daft/pyarrow"] == "25.0.1" != facts["packages"]["pyarrow"]
     assert re.fullmatch(r"3\.\d+\.\d+.*", facts["packages"]["daft/python"])
 
-
-@pytest.mark.long
-def test_a_run_without_daft_does_not_look_there(own: Path, rig: object) -> None:
-    install(own, daft="0.7.26")
     facts = environment.describe(request(), rig, [registry.one(OF_OTHERS)])  # type: ignore[arg-type]
     assert not [name for name in facts["packages"] if name.startswith("daft/")]
-
-
-@pytest.mark.long
-def test_a_run_on_a_lab_without_daft_says_that_nothing_of_it_ran(own: Path, rig: object) -> None:
-    facts = environment.describe(request(), rig, [registry.one(OF_DAFT)])  # type: ignore[arg-type]
-    assert facts["uses"][OF_DAFT] == []

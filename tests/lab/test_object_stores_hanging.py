@@ -1,9 +1,8 @@
 """An S3 server that hangs or dies stops no run: calls to it end, the run is a row, and the lab restarts its own."""
 
 import signal
-import threading
-import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from harness.run.rigs.rig import Stop
 from harness.settings import Settings
 from tests import object_store
 from tests.run.rigs import orders
-from tests.run.test_faults import busy_worker
+from tests.run.test_faults import injuring
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 
@@ -53,22 +52,14 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
         folder, rows = tmp_path / "run", []
         folder.mkdir()
 
-        def later(objects: Objects) -> None:
-            busy_worker(time.monotonic() + 60)
-            then(objects)
-
         with elt.opened(orders.order(settings, *cases)) as rig:
             if isinstance(rig.objects, str):
                 pytest.skip(rig.objects)
-            thread = threading.Thread(target=later if in_the_run else then, args=(rig.objects,))
-            thread.start()
-            if not in_the_run:
-                thread.join()
-            for place, each in enumerate(cases, 1):
-                seconds = limit if place == 1 else PATIENCE
-                session = orders.running(rig, folder, seconds)
-                runner.perform(session, [Run(each, 1, place)], rows.append)
-            thread.join()
+            objects = rig.objects
+            with injuring(lambda _: then(objects)) if in_the_run else nullcontext(then(objects)):
+                for place, each in enumerate(cases, 1):
+                    session = orders.running(rig, folder, limit if place == 1 else PATIENCE)
+                    runner.perform(session, [Run(each, 1, place)], rows.append)
         assert not list((tmp_path / "state").glob("*/*"))
         return rows
 

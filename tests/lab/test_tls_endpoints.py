@@ -164,7 +164,7 @@ def test_the_certificate_is_for_every_host_that_clients_go_to(made, embedded_lab
 
 def test_a_front_that_died_is_brought_back(made, embedded_lab):
     made.lab.end(tls_endpoints.NAME)
-    until(made.dead)
+    until(made.lab.dead)
     assert made.revive() == [tls_endpoints.NAME]
     assert made.revive() == []
     psycopg.connect(at_front(made, embedded_lab, "postgres", on=True)).close()

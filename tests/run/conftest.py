@@ -10,7 +10,7 @@ from harness.model import Case, Run, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import runner
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.rigs.rig import Checked
 from harness.run.rigs.rig import Rig as AnyRig
 from harness.worker.contracts.parquet import ParquetJob
@@ -130,7 +130,7 @@ def run(tmp_path):
 
     def run(code, time_limit=60.0, job=None, **more):
         command = (sys.executable, "-S", "-E", "-c", code)
-        return execute(job or Call(transport="a way"), time_limit, tmp_path / "log", command=command, **more).answer
+        return Worker(tmp_path / "log", command).ask(job or Call(transport="a way"), time_limit, **more).answer
 
     return run
 

@@ -26,9 +26,6 @@ class Call(Job[Echo]):
     sleep: float = 0.0
     logical_types: dict[str, str] = field(default_factory=dict)
 
-    def answered_by(self) -> type[Echo]:
-        return Echo
-
 
 LONG_BEFORE = 30.0  # seconds within which the lab ends a process of a minute, even on a busy machine
 MEMORY = {"rss": 1, "anon": None, "file": None, "high_water": None}

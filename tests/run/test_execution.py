@@ -13,7 +13,7 @@ import pytest
 
 from harness.model import Status
 from harness.run import execution
-from harness.run.execution import Execution, Worker, execute
+from harness.run.execution import Execution, Worker
 from harness.run.fault_attribution import watch
 from harness.run.together import execute_together
 from harness.worker.measure import Memory, StopwatchReport
@@ -80,7 +80,7 @@ def test_no_variable_that_could_change_a_client_reaches_the_worker(run, monkeypa
 def test_memory_is_sampled_while_the_worker_runs(tmp_path):
     code = READ_JOB + "held = b'x' * 50_000_000; time.sleep(1); " + ANSWER
     before = time.monotonic_ns()
-    samples = execute(Call(transport="a way"), 20, tmp_path / "log", command=(sys.executable, "-S", "-c", code)).samples
+    samples = Worker(tmp_path / "log", (sys.executable, "-S", "-c", code)).ask(Call(transport="a way"), 20).samples
     assert before < samples[0].at_ns < samples[-1].at_ns < time.monotonic_ns()
     assert len(samples) >= 2
     assert max(sample.memory.rss for sample in samples) > 50_000_000
@@ -197,6 +197,11 @@ ENDS = [
     (Status.ERROR, "the worker ended with exit code 0 and no answer", "os._exit(0)"),
     (Status.ERROR, "the worker ended with exit code 4 and no answer", "os.close(0); os._exit(4)"),
     (Status.ERROR, 'the worker ended with exit code 1 and no answer: "out of ideas"', "sys.exit('out of ideas')"),
+    (
+        Status.ERROR,
+        'the worker ended with exit code 1 and no answer: "\ufffd\ufffd"',
+        "os.write(2, bytes([255, 254, 10])); os._exit(1)",
+    ),
 ]
 
 
@@ -204,6 +209,8 @@ ENDS = [
 def test_each_end_of_a_worker_has_its_name(run, status, error, code):
     limit = 2.0 if IGNORE in code else 60.0
     assert run(READ_JOB + code, time_limit=limit) == Failed(status, error)
+    if "os._exit(4)" in code:  # also before it reads its job
+        assert run("import os; os._exit(4)") == Failed(status, error)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +238,6 @@ def test_a_library_that_starts_no_thread_and_says_so_in_the_log_alone_is_excused
     assert watch([]).judged(answer).status is (Status.AGAIN if short else Status.ERROR)
 
 
-def test_the_last_words_may_be_no_text_at_all(run):
-    answer = run(READ_JOB + "os.write(2, bytes([255, 254, 10])); os._exit(1)")
-    assert answer.status == Status.ERROR
-
-
 @pytest.mark.long
 def test_a_worker_that_closes_its_output_and_lives_on_is_ended_and_not_called_killed(run, descendant):
     started = time.monotonic()
@@ -245,29 +247,20 @@ def test_a_worker_that_closes_its_output_and_lives_on_is_ended_and_not_called_ki
     assert descendant.has_ended()
 
 
-def test_a_worker_that_dies_before_it_reads_its_job_is_an_error(run):
-    assert run("import os; os._exit(4)").error == "the worker ended with exit code 4 and no answer"
-
-
-def test_a_worker_whose_server_died_has_a_grace_to_say_so_itself(run, monkeypatch):
-    monkeypatch.setattr(execution, "GRACE_SECONDS", 20.0)
-    answer = run(READ_JOB + "time.sleep(0.2); " + SAYS_WHY, server_died=lambda: True)
-    assert answer == Failed(Status.ERROR, "connection lost")
-
-
-def test_a_worker_that_does_not_notice_its_dead_server_is_ended_after_the_grace(run, monkeypatch):
-    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.3)
+@pytest.mark.parametrize(
+    ("grace", "limit", "then", "said"),
+    [
+        (20.0, 60.0, "time.sleep(0.2); " + SAYS_WHY, "connection lost"),
+        (0.3, 60.0, "time.sleep(60)", "the worker did not notice that its server died; it was ended"),
+        (60.0, 0.5, "time.sleep(60)", "the worker did not notice that its server died; it was ended"),
+    ],
+    ids=["it says so itself", "it is ended after the grace", "a grace does not lengthen the time limit"],
+)
+def test_a_worker_whose_server_died_has_a_grace(run, monkeypatch, grace, limit, then, said):
+    monkeypatch.setattr(execution, "GRACE_SECONDS", grace)
     started = time.monotonic()
-    answer = run(READ_JOB + "time.sleep(60)", time_limit=60.0, server_died=lambda: time.monotonic() > started + 0.2)
-    assert time.monotonic() - started < LONG_BEFORE
-    assert answer.status == Status.ERROR
-    assert "server died" in answer.error
-
-
-def test_a_grace_does_not_lengthen_the_time_limit(run, monkeypatch):
-    monkeypatch.setattr(execution, "GRACE_SECONDS", 60.0)
-    started = time.monotonic()
-    run(READ_JOB + "time.sleep(60)", time_limit=0.5, server_died=lambda: True)
+    answer = run(READ_JOB + then, limit, server_died=lambda: time.monotonic() > started + 0.2)
+    assert answer == Failed(Status.ERROR, said)
     assert time.monotonic() - started < LONG_BEFORE
 
 
@@ -284,11 +277,11 @@ def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant
 
 PARENT = """
 import pathlib, sys
-from harness.run import execution
+from harness.run.execution import Worker
 from tests.run.one_liners import Call
 print("asking", flush=True)
 command = (sys.executable, "-S", "-E", "-c", sys.argv[1])
-found = execution.execute(Call(transport="a way"), 3.0, pathlib.Path(sys.argv[2]), command=command)
+found = Worker(pathlib.Path(sys.argv[2]), command).ask(Call(transport="a way"), 3.0)
 print(found.answer.error, flush=True)
 """
 

@@ -24,7 +24,7 @@ from harness.machine.variables import namespace
 from harness.model import Experiment, Status
 from harness.results import runs_csv
 from harness.run import runner
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.rig import RunRequest
@@ -54,10 +54,6 @@ def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
     return found
 
 
-def worker() -> psutil.Process | None:
-    return next(iter(descendants(("harness.worker",))), None)
-
-
 def server_at(uri: str) -> psutil.Process:
     """The process below this one that listens at an address: the first of a family that inherits the socket."""
     port = urlsplit(uri).port
@@ -72,16 +68,16 @@ def _listens(process: psutil.Process, port: int | None) -> bool:
         return False
 
 
-def busy_worker(deadline: float) -> psutil.Process:
-    """Wait for a worker that has been talking to its server for a short time."""
+def busy(words: tuple[str, ...] = ("harness.worker",), port: int = 0) -> psutil.Process:
+    """Wait for a process with these words that has been talking to a server, or a port, for a short time."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        found = worker()
-        try:
-            if found and any(c.status == psutil.CONN_ESTABLISHED for c in found.net_connections("tcp")):
-                time.sleep(0.2)
-                return found
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
+        for found in descendants(words):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                opened = [c for c in found.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED]
+                if any(not port or c.raddr.port == port for c in opened):
+                    time.sleep(0.2)
+                    return found
         time.sleep(0.01)
     raise AssertionError("no worker connected to a server in time")
 
@@ -90,11 +86,6 @@ def backend(worker: psutil.Process) -> psutil.Process:
     """The process of Postgres that serves a worker."""
     ports = {c.laddr.port for c in worker.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED}
     return next(one for one in descendants(("postgres: ",)) if any(f"({port})" in one.cmdline()[0] for port in ports))
-
-
-def checkpointer(worker: psutil.Process) -> psutil.Process:
-    (found,) = descendants(("checkpointer",))
-    return found
 
 
 def kill(process: psutil.Process) -> None:
@@ -107,12 +98,12 @@ def leave_no_descriptor(process: psutil.Process) -> None:
 
 
 @contextmanager
-def injuring(injure: Callable[[psutil.Process], None]) -> Iterator[list[int]]:
-    """In the background, act once as soon as a worker is busy; yield the list that gets the worker's pid."""
+def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[list[int]]:
+    """In the background, act once as soon as a process `of` the run is busy; yield the list that gets its pid."""
     injured: list[int] = []
 
     def wait() -> None:
-        found = busy_worker(time.monotonic() + 60)
+        found = busy(*of)
         injure(found)
         injured.append(found.pid)
 
@@ -195,7 +186,11 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
     ("select", "injure", "said"),
     [
         (COPY, lambda worker: kill(backend(worker)), "another user interrupted the server during this run"),
-        (COPY, lambda worker: kill(checkpointer(worker)), "another user interrupted the server during this run"),
+        (
+            COPY,
+            lambda worker: kill(*descendants(("checkpointer",))),
+            "another user interrupted the server during this run",
+        ),
         (COPY, lambda worker: backend(worker).terminate(), "another user interrupted the server during this run"),
         ("postgres.psycopg.read_pandas_rows", leave_no_descriptor, "this machine is short of open files"),
     ],
@@ -431,9 +426,13 @@ def test_ctrl_c_is_never_a_row_even_where_a_client_takes_it_for_itself(environme
         assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
 
 
-def test_an_interrupt_that_reaches_a_worker_changes_nothing(
-    embedded_lab: EmbeddedLab, tmp_path: Path, interrupting: Callable[[], None]
-) -> None:
+def interrupt(worker: psutil.Process) -> None:
+    for _ in range(10):
+        worker.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+
+
+def test_an_interrupt_that_reaches_a_worker_changes_nothing(embedded_lab: EmbeddedLab, tmp_path: Path) -> None:
     uri, table = embedded_lab.endpoints["postgres"], "read_while_interrupted"
     job = DatabaseJob(
         transport="postgres.adbc.read_polars_fetch",
@@ -445,20 +444,7 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(
     )
     with psycopg.connect(uri, autocommit=True) as direct:
         direct.execute(f"CREATE TABLE {table} AS SELECT n::int8 FROM generate_series(1, 5000000) n")
-        interrupting()
-        answer = execute(job, 60, tmp_path / "log").answer
+        with injuring(interrupt):
+            answer = Worker(tmp_path / "log").ask(job, 60).answer
         direct.execute(f"DROP TABLE {table}")
     assert answer.status is Status.OK, answer
-
-
-@pytest.fixture
-def interrupting() -> Callable[[], None]:
-    """Send the next busy worker some interrupts, in the background."""
-
-    def interrupt() -> None:
-        worker = busy_worker(time.monotonic() + 60)
-        for _ in range(10):
-            worker.send_signal(signal.SIGINT)
-            time.sleep(0.02)
-
-    return lambda: threading.Thread(target=interrupt, daemon=True).start()

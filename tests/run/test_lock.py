@@ -1,7 +1,6 @@
 """One run at a time on one machine, and a killed run blocks no other."""
 
 import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from harness.run import lock
 from harness.run.lock import NAME, only_run, require_free
 from harness.settings import load
 from tests.commands import one_line
+from tests.disks import as_on_nfs
 
 HOLD = """
 import pathlib, sys
@@ -53,11 +53,6 @@ def test_a_question_for_the_lock_is_refused_too_and_leaves_it_free_as_a_killed_r
     assert (tmp_path / NAME).read_text() == "first"
     with only_run(tmp_path, "second"):
         assert (tmp_path / NAME).read_text() == "second"
-
-
-def test_a_run_in_the_same_process_is_refused_too(tmp_path):
-    with only_run(tmp_path, "first"), pytest.raises(LabError, match=r"^run first "), only_run(tmp_path, "second"):
-        pytest.fail("two runs at once")
 
 
 def test_the_lock_is_free_after_a_run_that_ended_well_or_badly(tmp_path):
@@ -137,12 +132,6 @@ def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
     command = (sys.executable, "-c", HOLD, str(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert "it is a pipe of the user with uid" in done.stderr
-
-
-def as_on_nfs(file, how):
-    """flock(2) on NFS: an exclusive lock needs a descriptor for writing."""
-    if how & fcntl.LOCK_EX and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def test_a_networks_folder_is_locked(tmp_path, monkeypatch):

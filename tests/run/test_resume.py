@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from harness.run import fault_attribution
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
 from tests.commands import Command, addresses_of, environment_below, refused, succeeded, wait_for_rows
+from tests.disks import small_disk
 
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
@@ -127,30 +128,20 @@ def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
     assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(made / "runs.csv")) == 3
 
 
-@contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """Make a folder a disk of so many MB."""
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.fixture
 def small_state_disk() -> Iterator[Path]:
     """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
     with tempfile.TemporaryDirectory(prefix="lab-test-") as name:
         Path(name).chmod(0o755)
-        with small_disk(Path(name), 250) as folder:
+        with small_disk(Path(name), "250m") as folder:
             yield folder
 
 
 @pytest.fixture
-def small_results_disk(tmp_path: Path) -> Iterator[Path]:
-    """A results folder on a disk of 3 MB."""
-    (tmp_path / "results").mkdir()
-    with small_disk(tmp_path / "results", 3) as folder:
+def small_results_disk(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
+    """The results folder of the test, on a disk of 3 MB."""
+    with small_disk(tmp_path, "3m") as folder:
+        environment["LAB_RESULTS_DIR"] = str(folder)
         yield folder
 
 

@@ -260,7 +260,7 @@ def perform_ahead(tmp_path, monkeypatch):
             Run(Case(registry.one(f"made.up.{name}"), "growing", "lineitem", {"files": place}), 1, place)
             for place, name in enumerate(functions, 1)
         ]
-        session = running(rig, folder, ahead=Ahead() if ahead else None)
+        session = running(rig, folder, ahead=Ahead(ahead))
         runner.perform(session, runs, lambda row: None)
         return rig, runs_csv.load(folder / "runs.csv")
 
@@ -301,7 +301,7 @@ def test_what_cannot_be_imported_ahead_is_reported_as_ever(perform_ahead, functi
 
 def test_nothing_waits_when_a_run_ends_the_suite(perform_ahead, monkeypatch):
     ended = []
-    monkeypatch.setattr(Ahead, "end", lambda self, real=Ahead.end: ended.append(self._waiting) or real(self))
+    monkeypatch.setattr(Ahead, "close", lambda self, real=Ahead.close: ended.append(self._waiting) or real(self))
 
     def refused(self, case):
         raise KeyboardInterrupt

@@ -73,7 +73,7 @@ def small(folder: Path) -> Suite:
 
 
 def test_a_good_suite_is_read(small):
-    assert (small.name, small.title, small.rig) == ("small", "A title", "databases")
+    assert (small.name, small.title, small.rig, small.traces) == ("small", "A title", "databases", False)
     assert small.citation == 'An author, "An article", 2026-04-07'
     assert small.published == (
         PublishedFigure("a", mean_seconds=1.0, mean_rows_per_s=2.0, min_rows_per_s=3.0, max_rows_per_s=4.0),
@@ -108,9 +108,11 @@ def test_a_figure_says_under_which_conditions_and_of_what_it_was_measured(folder
     assert suite_files.load(folder, "small").published == (figure,)
 
 
-def test_an_unknown_suite_names_the_nearest(folder):
+def test_an_unknown_suite_names_the_nearest_and_a_folder_without_any_says_so(folder):
     with pytest.raises(LabError, match=r'no suite "smal". Did you mean "small"\? Choose from: small'):
         suite_files.load(folder, "smal")
+    with pytest.raises(LabError, match="no suites in"):
+        suite_files.load(folder / "nowhere", "matrix")
 
 
 @pytest.mark.parametrize("name", ["../small", "", "/etc/passwd", "small.toml"])
@@ -273,23 +275,11 @@ against = "a.b.d"
     )
 
 
-def test_only_a_suite_that_asks_for_traces_has_them(folder):
-    assert not suite_files.load(folder, "small").traces
-    (folder / "small.toml").write_text(f"traces = true\n{GOOD}")
-    assert suite_files.load(folder, "small").traces
-
-
-def test_a_suite_need_not_reproduce_a_published_benchmark(folder):
+def test_a_suite_may_ask_for_traces_and_need_not_reproduce_a_published_benchmark(folder):
     before, _, rest = GOOD.partition("[published]")
-    (folder / "small.toml").write_text(f"{before}[defaults]{rest.partition('[defaults]')[2]}")
+    (folder / "small.toml").write_text(f"traces = true\n{before}[defaults]{rest.partition('[defaults]')[2]}")
     small = suite_files.load(folder, "small")
-    assert (small.citation, small.conditions, small.published) == ("", "", ())
-
-
-def test_origins_may_be_above_the_experiments_they_are_for(folder):
-    (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
-    small = suite_files.load(folder, "small")
-    assert [part.origins for part in small.size("default").experiments] == [["limit"], ["limit"]]
+    assert (small.citation, small.conditions, small.published, small.traces) == ("", "", (), True)
 
 
 def test_the_rigs_that_a_suite_may_name_are_those_there_are():
@@ -351,9 +341,11 @@ def test_what_a_plan_names_is_run_in_full(contested, asked):
     assert plan(contested, **asked).experiments == (FIRST, SECOND)
 
 
-def test_all_origins_are_those_too_that_the_suite_leaves_out(folder):
+def test_origins_may_be_above_the_experiments_they_are_for_and_all_origins_are_those_too_that_they_leave_out(folder):
     (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
-    assert plan(suite_files.load(folder, "small"), origins="all").experiments == (FIRST, SECOND)
+    small = suite_files.load(folder, "small")
+    assert [part.origins for part in plan(small).experiments] == [["limit"], ["limit"]]
+    assert plan(small, origins="all").experiments == (FIRST, SECOND)
 
 
 @pytest.mark.parametrize(
@@ -427,8 +419,3 @@ def test_on_data_of_a_persons_own_the_matrix_has_every_transport_at_every_size()
         found = plans.cases(plans.on_user_data(made, "own"), registry.select)
         assert {case.dataset for case in found} == {"own"}
         assert {case.transport.id for case in found} == every, size
-
-
-def test_a_folder_without_suites_says_so(tmp_path):
-    with pytest.raises(LabError, match="no suites in"):
-        suite_files.load(tmp_path / "nowhere", "matrix")

@@ -18,7 +18,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.lab.packages import not_installed
 from harness.machine import marked
 from harness.model import Operation, Transport, Workers
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.transports.clickhouse.partitions import insert_part
 from harness.transports.parts import row_groups
 from harness.transports.postgres.partitions import copy_part
@@ -63,7 +63,7 @@ def answered(entry: Transport, made: Table, source: str, folder: Path) -> Any:
         for group in row_groups(source):
             PUT[entry.system](made.uri, made.name, source, group)
         job = replace(job, warmup_table=made.name, warmup_destination=str(folder / "warmup"))
-    answer = execute(job, 300, folder / "log", command=interpreters.command_of(entry)).answer
+    answer = Worker(folder / "log", interpreters.command_of(entry)).ask(job, 300).answer
     assert marked.processes(job.mark) == []
     return answer
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.datasets import benchmark_input
 from harness.lab import s3
-from harness.lab.availability import missing_package
+from harness.lab.packages import not_installed
 from harness.model import Operation, Origin
 from harness.registry import Unsupported, connect_of, one, select
 from tests import object_store
@@ -50,7 +50,7 @@ def bucket(objects):
 @contextmanager
 def connected(name, folder, store=None):
     entry = one(f"tuning.{name}")
-    if reason := missing_package(entry):
+    if reason := not_installed(entry.requires):
         pytest.skip(reason)
     (folder / "scratch").mkdir()
     keys = store and {n: getattr(store, n) for n in ("endpoint", "region", "access_key", "secret_key")}

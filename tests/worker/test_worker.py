@@ -152,9 +152,6 @@ pytestmark = pytest.mark.process
 class OfNoContract(Job[DatabaseAnswer]):
     contract = "nothing"
 
-    def answered_by(self) -> type[DatabaseAnswer]:
-        return DatabaseAnswer
-
 
 @pytest.fixture
 def lab(tmp_path):
@@ -272,10 +269,10 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
     os.mkfifo(lab.folder / "alive")
     parent = textwrap.dedent(f"""
         import pathlib
-        from harness.run.execution import execute
+        from harness.run.execution import Worker
         from harness.worker.contracts.databases import Addresses, DatabaseJob
         job = DatabaseJob(transport="made.up.read_forever", dataset="", logical_types={{}}, addresses=Addresses("made://up"))
-        execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
+        Worker(pathlib.Path({str(lab.log)!r}), {lab.command!r}).ask(job, 60)
     """)
     environment = os.environ | {"LAB_ALIVE": str(lab.folder / "alive")}
     with (

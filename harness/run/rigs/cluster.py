@@ -51,17 +51,13 @@ class UnderWay:
     changing: Changing | None = None
 
     @property
-    def _threads(self) -> list[DuringCall]:
+    def threads(self) -> list[DuringCall]:
+        """The background activity, which starts with the run."""
         return [thread for thread in (self.looking, self.killing, self.changing) if thread]
-
-    def start(self) -> None:
-        """Start the background activity."""
-        for thread in self._threads:
-            thread.start()
 
     def finish(self) -> None:
         """End the background activity."""
-        for thread in self._threads:
+        for thread in self.threads:
             thread.finish()
 
     def forget(self) -> None:
@@ -116,7 +112,8 @@ class ClusterRig(DatabaseRig):
         if system and "change" in case.parameters:
             what = (job.table, job.warmup_table, self._of(case).spec.month)
             beside.changing = Changing(system, self.lab.endpoints, what, Path(job.warmup_destination))
-        beside.start()
+        for thread in beside.threads:
+            thread.start()
         return job
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:

@@ -80,7 +80,8 @@ class DatabaseRig(OnObjectStore):
     @property
     def headline(self) -> str:
         used = self.servers | self.networks.servers()
-        versions = ", ".join(f"{name} {server.version}{_whose(server)}" for name, server in used.items())
+        whose = {name: f" of {one.program.partition(' ')[0]}" if one.program else "" for name, one in used.items()}
+        versions = ", ".join(f"{name} {server.version}{whose[name]}" for name, server in used.items())
         sizes: dict[str, list[str]] = defaultdict(list)
         for name, rows in self.tables:
             sizes["your data" if name == user_data.NAME else name].append(f"{rows:,}")
@@ -219,10 +220,6 @@ class DatabaseRig(OnObjectStore):
             raise
 
 
-def _whose(server: Server) -> str:
-    return f" of {server.program.partition(' ')[0]}" if server.program else ""
-
-
 def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> Addresses:
     """Return the part of a job with the addresses to connect to."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
@@ -266,7 +263,8 @@ def servers_and_tables(
         }
         of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in request.cases)
         for name, rows, system in of_systems:
-            _require_tables(tables[name, int(rows)], system)
+            if (spec := tables[name, int(rows)].spec).columns and system in SYSTEMS:
+                SYSTEMS[system].tables.definition(spec, PLAIN)  # raises LabError before any table is created
         claimed: list[str] = []
         stack.callback(_close, references, list(tables.values()), lab, claimed, request.say)
         for system in lab.systems:
@@ -277,17 +275,12 @@ def servers_and_tables(
         for system, rows in {system: rows for rows, system in sorted(own)}.items():  # the largest number of rows
             tables[user_data.NAME, rows].require_held(system)
         # Compile or start the other services only for cases that can run; the rest have reported their reason.
-        can_run = [case for case in request.cases if not _lacking(case, lab, servers, named)]
+        rig = DatabaseRig(lab, servers, references, tables, "", "", folder, Networks(""), named)
+        can_run = [case for case in request.cases if not rig.unavailable(case)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
         objects, bucket = stack.enter_context(object_store(request.settings, on_s3, request.run_id, request.say))
         linked = stack.enter_context(networks.linked(request.settings, lab, can_run, request.say))
-        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder, linked, named)
-
-
-def _lacking(case: Case, lab: Lab, servers: dict[str, Server], named: Cluster | None) -> str | None:
-    """Return why a case cannot run with any S3 server or links; None if it can."""
-    lacking = reason_unavailable(case.transport, lab, servers, None, named)
-    return lacking or server_parameters.unavailable(case, lab) or networks.never(case)
+        yield replace(rig, objects=objects, bucket=bucket, networks=linked)
 
 
 def _tables(
@@ -303,12 +296,6 @@ def _tables(
         store.ensure(request.settings.datasets_dir, name, count, request.plan.seed) for count in (rows, WARMUP_ROWS)
     )
     return Tables(references, store.specification(name), dataset, warmup, place, summed_above)
-
-
-def _require_tables(tables: Tables, system: str) -> None:
-    """Raise LabError if a database cannot have a table with these columns, before any table is created."""
-    if tables.spec.columns and system in SYSTEMS:
-        SYSTEMS[system].tables.definition(tables.spec, PLAIN)
 
 
 def _close(

@@ -15,15 +15,15 @@ from harness.check import row_sums
 from harness.datasets import raw_csv
 from harness.datasets.raw_csv import Tree
 from harness.lab import s3
-from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects, object_store
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk
 from harness.model import Case, LabError, ObjectStore
 from harness.run.rigs.objects import OnObjectStore
 from harness.run.rigs.rig import Checked, Rig, RunRequest, only_parameters, working_folder
-from harness.worker.contracts.elt import EltAnswer, EltJob
-from harness.worker.messages import Numbers
+from harness.worker.contracts.elt import EltJob
+from harness.worker.messages import Answer, Numbers
 
 REQUIRES = ("duckdb",)  # the witness for all other clients
 PARAMETERS = frozenset({"rows", "storage", "network"})
@@ -75,7 +75,7 @@ class EltRig(OnObjectStore):
         return tree.rows, tree.bytes
 
     def unavailable(self, case: Case) -> str | None:
-        if reason := missing_package(case.transport):
+        if reason := not_installed(case.transport.requires):
             return reason
         if not self.on_s3(case):
             return None
@@ -103,7 +103,7 @@ class EltRig(OnObjectStore):
             warmup_destination=self._destination(case, "warmup"),
         )
 
-    def check(self, case: Case, job: EltJob, answer: EltAnswer) -> Checked:
+    def check(self, case: Case, job: EltJob, answer: Answer) -> Checked:
         """Compare every row of the file with the tree's meaning, and report its types and size."""
         path = self.folder / "out" / "result.parquet"
         if _places(case)[1] == "s3":
@@ -185,7 +185,7 @@ def _check(request: RunRequest) -> None:
 
 
 @contextmanager
-def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
+def opened(request: RunRequest) -> Iterator[Rig[EltJob, Answer]]:
     """Build the trees, start or find the S3 server, and upload the trees that are read from it.
 
     Everything is removed at the end except the trees in the datasets folder. Raises LabError: too little disk space, an
@@ -197,7 +197,7 @@ def opened(request: RunRequest) -> Iterator[Rig[EltJob, EltAnswer]]:
         folder = stack.enter_context(working_folder(settings, "elt"))
         sizes = sorted({int(case.parameters["rows"]) for case in request.cases} | {_WARMUP_ROWS})
         building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, request.plan.seed) for rows in sizes)
-        on_s3 = [case for case in request.cases if "s3" in _places(case) and not missing_package(case.transport)]
+        on_s3 = [case for case in request.cases if "s3" in _places(case) and not not_installed(case.transport.requires)]
         users = sorted({case.transport.id for case in on_s3})
         user_store = bool(on_s3) and settings.s3_endpoint is None
         running = (2 if user_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]

@@ -30,10 +30,13 @@ _ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 @dataclass
 class Networks:
-    """Links and fronts of a run, or the reasons without them, and the measurement of the current run's link."""
+    """Links and fronts of a run, or the reasons without them, and the measurement of the current run's link.
+
+    A reason is empty until it is known whether there will be any.
+    """
 
     links: Links | str
-    fronts: Fronts | str = "no experiment asked for TLS"
+    fronts: Fronts | str = ""
     _found: Numbers = field(default_factory=dict)
     _bytes_before: int = 0
     _cpu_before: float | None = None
@@ -51,7 +54,7 @@ class Networks:
         limits, tls = limits_of(case), tls_of(case)
         if limits and (reason := self.links if isinstance(self.links, str) else self.links.unavailable(limits)):
             return reason
-        return self.fronts if tls is not None and isinstance(self.fronts, str) else None
+        return self.fronts or None if tls is not None and isinstance(self.fronts, str) else None
 
     def put(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         """Return the job with the address of its case's link or front, after measuring the link. Raises NotNow."""
@@ -113,7 +116,7 @@ class Networks:
         """Return whether the process of the case's link or its front has ended; a fast check."""
         used: list[Links | Fronts | str] = [self.links] if limits_of(case) else []
         used += [self.fronts] if tls_of(case) is not None else []
-        return any(one.dead() for one in used if not isinstance(one, str))
+        return any(one.lab.dead() for one in used if not isinstance(one, str))
 
     def revive(self) -> list[str]:
         """Restart the processes that have ended; return their names."""
@@ -166,7 +169,7 @@ def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[s
     """
     over_links = sorted({case.transport.id for case in cases if limits_of(case)})
     over_fronts = any(tls_of(case) is not None for case in cases)
-    found = Networks("no experiment asked for a link")
+    found = Networks("no experiment asked for a link", "no experiment asked for TLS")
     if lab.name != "embedded":
         found.links = "links are made to the servers of the embedded lab alone: to others there is a network already"
         found.fronts = (

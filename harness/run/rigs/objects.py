@@ -35,7 +35,7 @@ class OnObjectStore(AnyRig):
 
     def died(self, case: Case) -> bool:
         """See `Rig`."""
-        return not isinstance(self.objects, str) and self.on_s3(case) and bool(self.objects.dead())
+        return not isinstance(self.objects, str) and self.on_s3(case) and bool(self.objects.lab.dead())
 
     def revive(self) -> list[str]:
         """See `Rig`."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, LineitemFile
-from harness.lab.availability import missing_package
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import available_memory, filesystem
 from harness.model import Case, LabError
@@ -56,7 +56,7 @@ class ParquetRig(Rig[ParquetJob, ParquetAnswer]):
     def unavailable(self, case: Case) -> str | None:
         if case.parameters["page_cache"] == "dropped" and sys.platform != "linux":
             return f"files cannot be dropped from the page cache on {sys.platform}"
-        return missing_package(case.transport)
+        return not_installed(case.transport.requires)
 
     def prepare(self, case: Case) -> ParquetJob:
         """Bring the page cache into the state that the case requires, and return the files."""

@@ -18,11 +18,11 @@ from harness.datasets import store
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import Specification
 from harness.lab import interpreters
-from harness.lab.availability import missing_package
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Transport
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.rigs.rig import Checked, Rig, RunRequest, dataset_facts, only_parameters, working_folder
 from harness.worker.contracts.stores import StoreAnswer, StoreJob
 from harness.worker.messages import Failed
@@ -65,7 +65,7 @@ class StoreRig(Rig[StoreJob, StoreAnswer]):
         return int(case.parameters["rows"]) * _BYTES_A_ROW
 
     def unavailable(self, case: Case) -> str | None:
-        return missing_package(case.transport)
+        return not_installed(case.transport.requires)
 
     def prepare(self, case: Case) -> StoreJob:
         """Create an empty folder for a new store, or make sure that the verified store exists, read from memory."""
@@ -119,7 +119,7 @@ class StoreRig(Rig[StoreJob, StoreAnswer]):
         making = self._fresh("made")
         create = registry.one(f"{entry.system}.{entry.client}.create")
         job = self._job(create, rows, making, self._fresh("warmup"))
-        answer = execute(job, self.time_limit, self.folder / "log", command=interpreters.command_of(create)).answer
+        answer = Worker(self.folder / "log", interpreters.command_of(create)).ask(job, self.time_limit).answer
         if isinstance(answer, Failed):
             raise LabError(f"the store could not be made by {create.id}: {answer.error}")
         if wrong := self._differences_in_store(create, rows, making):

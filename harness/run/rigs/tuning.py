@@ -13,8 +13,8 @@ from pathlib import Path
 from harness.datasets import benchmark_input
 from harness.datasets.benchmark_input import InputFiles
 from harness.lab import s3
-from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects, object_store
+from harness.lab.packages import not_installed
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
 from harness.model import Case, LabError, Value
@@ -71,7 +71,7 @@ class TuningRig(OnObjectStore):
         return self.tables[key].rows, self.tables[key].bytes
 
     def unavailable(self, case: Case) -> str | None:
-        if reason := missing_package(case.transport):
+        if reason := not_installed(case.transport.requires):
             return reason
         return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
 
@@ -85,12 +85,13 @@ class TuningRig(OnObjectStore):
         elif key and case.parameters.get("source") == "parquet":
             page_cache.warm(self.tables[key].paths)
         os.sync()  # flush earlier runs' writes, so that they do not count for this run
+        little: dict[str, Value] = {"elements": _WARMUP_ELEMENTS} if "elements" in _names(case) else {}
         return TuningJob(
             transport=case.transport.id,
             folder=str(self.folder / "scratch"),
             s3=self.store(case),
             arguments=self._arguments(case, key, "measured"),
-            warmup_arguments=self._arguments(case, _WARMUP, "warmup") | _little(case),
+            warmup_arguments=self._arguments(case, _WARMUP, "warmup") | little,
         )
 
     def check(self, case: Case, job: TuningJob, answer: TuningAnswer) -> Checked:
@@ -156,10 +157,6 @@ def _prefix(key: tuple[int, int]) -> str:
     return f"in/{key[0]}-{key[1]}"
 
 
-def _little(case: Case) -> dict[str, Value]:
-    return {"elements": _WARMUP_ELEMENTS} if "elements" in _names(case) else {}
-
-
 def _from_s3(case: Case) -> bool:
     return case.parameters.get("source") == "s3"
 
@@ -170,7 +167,7 @@ def _on_s3(case: Case) -> bool:
 
 def _can_run_on_s3(request: RunRequest) -> list[Case]:
     """Return the cases that need the S3 server, if there is one."""
-    return [case for case in request.cases if _on_s3(case) and not missing_package(case.transport)]
+    return [case for case in request.cases if _on_s3(case) and not not_installed(case.transport.requires)]
 
 
 def _in_database(case: Case) -> bool:
@@ -243,7 +240,14 @@ def opened(request: RunRequest) -> Iterator[Rig[TuningJob, TuningAnswer]]:
         folder.mkdir(parents=True)
         loaded = sorted({_WARMUP} | _keys(filter(_in_database, request.cases)))
         databases = {key: _load(folder / f"{key[0]}-{key[1]}.duckdb", tables[key]) for key in loaded}
-        objects, bucket = _objects(request, tables, stack)
+        on_s3 = _can_run_on_s3(request)
+        users = sorted({case.transport.id for case in on_s3})
+        objects, bucket = stack.enter_context(object_store(settings, users, request.run_id, request.say))
+        if not isinstance(objects, str):
+            requests = s3.client(objects.store, read_seconds=60.0)
+            for key in sorted({_WARMUP} | _keys(filter(_from_s3, on_s3))):
+                for path in tables[key].paths:
+                    requests.upload_file(str(path), bucket, f"{_prefix(key)}/{path.name}")
         yield TuningRig(tables, databases, objects, bucket, folder)
 
 
@@ -256,19 +260,3 @@ def _load(path: Path, table: InputFiles) -> Path:
             "CREATE TABLE benchmark_input AS SELECT * FROM read_parquet($files)", {"files": table.pattern}
         )
     return path
-
-
-def _objects(
-    request: RunRequest, tables: dict[tuple[int, int], InputFiles], stack: ExitStack
-) -> tuple[Objects | str, str]:
-    """Return the S3 server, or the reason without one, and the run's bucket with the files that are read from it."""
-    on_s3 = _can_run_on_s3(request)
-    users = sorted({case.transport.id for case in on_s3})
-    objects, bucket = stack.enter_context(object_store(request.settings, users, request.run_id, request.say))
-    if isinstance(objects, str):
-        return objects, ""
-    requests = s3.client(objects.store, read_seconds=60.0)
-    for key in sorted({_WARMUP} | _keys(filter(_from_s3, on_s3))):
-        for path in tables[key].paths:
-            requests.upload_file(str(path), bucket, f"{_prefix(key)}/{path.name}")
-    return objects, bucket

@@ -75,9 +75,6 @@ class DatabaseJob(Job[DatabaseAnswer]):
             for place, path in enumerate(datasets, start=1)
         ]
 
-    def answered_by(self) -> type[DatabaseAnswer]:
-        return DatabaseAnswer
-
 
 JOB = DatabaseJob
 # polars loads a frame for a write, and makes the result of a read canonical.

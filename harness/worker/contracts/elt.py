@@ -8,12 +8,7 @@ from harness.worker.messages import Answer, Job, Measured
 
 
 @dataclass(frozen=True, kw_only=True)
-class EltAnswer(Answer):
-    """Nothing more: the parent finds the file at the requested path."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EltJob(Job[EltAnswer]):
+class EltJob(Job[Answer]):
     """A scratch folder for engines, the S3 server if one is used, the source and the destination."""
 
     contract = "elt"
@@ -24,9 +19,6 @@ class EltJob(Job[EltAnswer]):
     destination: str
     warmup_source: str
     warmup_destination: str
-
-    def answered_by(self) -> type[EltAnswer]:
-        return EltAnswer
 
 
 JOB = EltJob
@@ -39,6 +31,6 @@ def calls(entry: Transport, job: EltJob) -> Calls:
     return Calls(connect, (job.warmup_source, job.warmup_destination), (job.source, job.destination))
 
 
-def hand_over(entry: Transport, returned: Frame, job: EltJob, measured: Measured) -> EltAnswer:
+def hand_over(entry: Transport, returned: Frame, job: EltJob, measured: Measured) -> Answer:
     """Add nothing: the parent finds the file at the requested path."""
-    return EltAnswer(measured=measured)
+    return Answer(measured=measured)

@@ -24,9 +24,6 @@ class ParquetJob(Job[ParquetAnswer]):
     files: list[str]
     warmup_files: list[str]
 
-    def answered_by(self) -> type[ParquetAnswer]:
-        return ParquetAnswer
-
 
 JOB = ParquetJob
 IMPORTS: Imports = {}

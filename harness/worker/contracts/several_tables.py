@@ -25,9 +25,6 @@ class SeveralTablesJob(Job[SeveralTablesAnswer]):
 
     jobs: list[DatabaseJob]
 
-    def answered_by(self) -> type[SeveralTablesAnswer]:
-        return SeveralTablesAnswer
-
 
 JOB = SeveralTablesJob
 IMPORTS = databases.IMPORTS

@@ -39,9 +39,6 @@ class StoreJob(Job[StoreAnswer]):
     rows: int
     logical_types: dict[str, str]
 
-    def answered_by(self) -> type[StoreAnswer]:
-        return StoreAnswer
-
 
 JOB = StoreJob
 IMPORTS: Imports = {}  # a store's memory figures include its first call's imports

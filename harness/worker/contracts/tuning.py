@@ -25,9 +25,6 @@ class TuningJob(Job[TuningAnswer]):
     arguments: dict[str, Value]
     warmup_arguments: dict[str, Value]
 
-    def answered_by(self) -> type[TuningAnswer]:
-        return TuningAnswer
-
 
 JOB = TuningJob
 IMPORTS: Imports = {}

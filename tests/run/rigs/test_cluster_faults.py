@@ -1,15 +1,13 @@
 """A program, a scheduler or a server dies while workers load: the row says so, and nothing is left."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -25,7 +23,7 @@ from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
 from harness.systems.postgres import client as postgres
-from tests.run.test_faults import descendants, server_at
+from tests.run.test_faults import descendants, injuring, kill, server_at
 
 pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(1_200)]
 
@@ -40,18 +38,6 @@ PLAN = Plan(
     1,
     LIMIT_SECONDS,
 )
-
-
-def loading(words: tuple[str, ...], uri: str) -> bool:
-    """Whether one of the workers is connected to the server."""
-    port = int(uri.rpartition(":")[2].partition("/")[0])
-    for process in descendants(words):
-        try:
-            if any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp")):
-                return True
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return False
 
 
 def marked() -> set[tuple[int, str]]:
@@ -70,24 +56,12 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
     """Load twice; while the workers of the first load are connected, kill the victim, which gets the address."""
     rows: list[Row] = []
     of_others = marked()
-    killed: list[int] = []
     with open_run(RunRequest(settings=settings, plan=PLAN, rig="cluster", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
         assert isinstance(rig, ClusterRig)
         uri = rig.lab.endpoints["postgres"]
-
-        def kill() -> None:
-            deadline = time.monotonic() + 60
-            while not loading(words, uri) and time.monotonic() < deadline:
-                time.sleep(0.02)
-            time.sleep(0.3)
-            killed.append(victim(uri).pid)
-            os.kill(killed[0], signal.SIGKILL)
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        runner.perform(suite_run, suite_run.todo, rows.append)
-        thread.join()
+        with injuring(lambda _: kill(victim(uri)), words, urlsplit(uri).port) as killed:
+            runner.perform(suite_run, suite_run.todo, rows.append)
         assert len(killed) == 1
         connection = postgres.open_connection(rig.lab.endpoints)
         tables = postgres.query(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.datasets import store
 from harness.lab.reference import References
-from harness.lab.tables import MOST, Tables
+from harness.lab.tables import MOST, Tables, places
 from harness.model import Case, LabError
 from harness.results import runs_csv
 from harness.run.rigs import databases, server_parameters
 from harness.systems import SYSTEMS
-from tests.commands import succeeded
+from tests.commands import ran
 from tests.run.rigs import orders
 
 SIXTH = """
@@ -45,19 +45,8 @@ log = true
 
 
 @pytest.mark.long
-def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment, tmp_path):
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "sixth.toml").write_text(SIXTH)
-    succeeded(
-        lab(
-            "run",
-            "sixth",
-            "--size",
-            "smoke",
-            env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "1"},
-        )
-    )
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment):
+    folder = ran(lab, environment | {"LAB_PICTURES": "1"}, SIXTH)
     rows = runs_csv.load(folder / "runs.csv")
     assert sorted((row.system, row.rows, str(row.status)) for row in rows) == [
         (system, size, "ok") for system in ("clickhouse", "postgres") for size in (10, 300, 2_000)
@@ -106,13 +95,10 @@ def test_nothing_is_compiled_or_started_for_transports_that_cannot_run_here(with
     assert said == []
 
 
-def test_more_datasets_than_there_are_names_for_are_refused(lab, environment, tmp_path):
-    (tmp_path / "suites").mkdir()
-    text = SIXTH.replace("[10, 300, 2_000]", str(list(range(1, MOST + 2))))
-    (tmp_path / "suites" / "sixth.toml").write_text(text)
-    done = lab("run", "sixth", "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")})
-    assert done.returncode == 2
-    assert f"{MOST + 1} sizes of analytics_metrics: choose at most {MOST} for a run on databases" in done.stderr
+def test_more_datasets_than_there_are_names_for_are_refused():
+    with pytest.raises(LabError, match=f"{MOST + 1} sizes of a: choose at most {MOST} for a run on databases"):
+        places([("a", rows) for rows in range(MOST + 1)])
+    assert places([("a", 3), ("a", 5), ("b", 3)]) == {("a", 3): 1, ("a", 5): 2, ("b", 3): 1}
 
 
 WAYS = ("postgres.psycopg.{}_polars_tuned", "clickhouse.http_client.{}_polars_tuned")
@@ -143,12 +129,8 @@ experiments = [
 
 
 @pytest.mark.long
-def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_empty_one(lab, environment, tmp_path):
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "tenth.toml").write_text(SUITE)
-    env = environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "0"}
-    succeeded(lab("run", "tenth", "--size", "smoke", env=env))
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_empty_one(lab, environment):
+    folder = ran(lab, environment, SUITE)
     rows = runs_csv.load(folder / "runs.csv")
     assert [row.error for row in rows if not row.ok] == []
     wanted = {way.format(name) for way in WAYS for name in ("write", "read")}

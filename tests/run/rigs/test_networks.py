@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -15,13 +14,12 @@ from harness.lab.limits import Limits, Off
 from harness.lab.links import Links
 from harness.model import LabError, Status
 from harness.results import runs_csv
-from harness.results.row import Row
 from harness.run.rigs import networks
 from harness.run.rigs.networks import Networks, limits_of, tls_of
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
 from harness.worker.contracts.databases import Addresses, DatabaseJob
-from tests.commands import succeeded
+from tests.commands import ran
 from tests.run.rigs.orders import case
 from tests.waiting import until
 
@@ -225,30 +223,22 @@ y = "seconds"
 """
 
 
-def ran(lab, environment: dict[str, str], suite: str, text: str) -> tuple[list[Row], str]:
-    """The rows of a suite's run, and its report."""
-    folder = Path(environment["LAB_RESULTS_DIR"]).parent / "suites"
-    folder.mkdir()
-    (folder / f"{suite}.toml").write_text(text)
-    succeeded(lab("run", suite, "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(folder)}))
-    (found,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    return runs_csv.load(found / "runs.csv"), (found / "report.md").read_text()
-
-
 @pytest.mark.long
 def test_a_suite_over_links_says_in_each_row_what_they_were_and_counts_round_trips(lab, environment):
-    rows, report = ran(lab, environment, "linked", SUITE)
+    folder = ran(lab, environment, SUITE)
+    rows = runs_csv.load(folder / "runs.csv")
     assert {str(row.status) for row in rows} == {"ok"}
     for row in rows:
         asked = float(row.parameters["rtt_ms"])
         assert asked * 0.9 <= row.details["link_rtt_ms"] <= 1.1 * asked + 0.2 or not asked
         assert row.seconds > 0.9 * asked / 1e3
-    assert "Round trips" in report
+    assert "Round trips" in (folder / "report.md").read_text()
 
 
 @pytest.mark.long
 def test_a_suite_with_tls_says_in_each_row_that_it_was_used_and_what_it_costs(lab, environment):
-    rows, report = ran(lab, environment, "encrypted", ENCRYPTED)
+    folder = ran(lab, environment, ENCRYPTED)
+    rows = runs_csv.load(folder / "runs.csv")
     clients = {(row.system, row.client): row for row in rows if row.experiment == "every_client"}
     refused = {(row.system, row.client) for row in rows if row.status is Status.UNSUPPORTED}
     assert refused == {("clickhouse", "connectorx")}
@@ -258,4 +248,4 @@ def test_a_suite_with_tls_says_in_each_row_that_it_was_used_and_what_it_costs(la
             assert (row.status, row.error) == (Status.OK, "")
             assert (row.details["tls_connections"] > 0) == (row.parameters["tls"] == "on")
             assert ("link_rtt_ms" in row.details) == ("rtt_ms" in row.parameters)
-    assert "with TLS it took" in report
+    assert "with TLS it took" in (folder / "report.md").read_text()

@@ -142,8 +142,8 @@ def test_without_a_server_s3_is_unavailable_with_the_reason(perform, settings, m
 @pytest.mark.parametrize(("rig", "cases"), ON_S3)
 def test_a_rig_compiles_and_starts_no_server_for_cases_that_cannot_run_here(without_programs, monkeypatch, rig, cases):
     local, *remote = cases
-    monkeypatch.setattr(rig, "missing_package", lambda entry: None if entry == local.transport else "not installed: it")
+    monkeypatch.setattr(rig, "not_installed", lambda names: None if names == local.transport.requires else "no: it")
     remote = [one for one in remote if one.transport != local.transport]
     with rig.opened(order(without_programs, local, *remote)) as opened:
-        assert [opened.unavailable(one) for one in (local, *remote)] == [None, "not installed: it"]
+        assert [opened.unavailable(one) for one in (local, *remote)] == [None, "no: it"]
         assert opened.objects == "no case that can run here uses one"

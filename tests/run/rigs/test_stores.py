@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.model import Status
-from harness.run.execution import execute
+from harness.run.execution import Worker
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
 from tests.run.rigs.orders import case, order
@@ -68,7 +68,6 @@ def made_up(tmp_path, monkeypatch):
     """Have the stores `made.pyarrow`, which are good except for the fault in a name, and `made.polars`, made wrong."""
     made = MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN)
     made.join(monkeypatch)
-    monkeypatch.setattr(stores, "execute", partial(execute, command=made.command))  # which makes the stores to read
 
 
 @pytest.mark.long
@@ -112,7 +111,7 @@ def prepared(settings, name):
 
 
 def measured(job, tmp_path):
-    answer = stores.execute(job, 120.0, tmp_path / "log").answer
+    answer = Worker(tmp_path / "log").ask(job, 120.0).answer
     assert answer.status is Status.OK, answer
     return answer
 
@@ -197,25 +196,19 @@ def test_every_create_starts_with_empty_folders_and_every_read_with_the_same_sto
         assert path.exists()
 
 
-def test_the_rig_announces_its_disk(settings):
-    said = []
-    with stores.opened(order(settings, case("stores_published.pyarrow.create"), say=said.append)):
-        assert ["GB of disk" in line for line in said] == [True]
-
-
-def test_what_a_killed_run_left_is_gone_before_the_next_one_starts(settings):
-    old = settings.state_dir / "stores" / "stores_equal.pyarrow-20"
+def test_the_rig_announces_its_disk_and_what_a_killed_run_left_is_gone(settings):
+    said, old = [], settings.state_dir / "stores" / "stores_equal.pyarrow-20"
     old.mkdir(parents=True)
     (old / "data.parquet").write_text("of another time")
-    with stores.opened(order(settings, case("stores_equal.pyarrow.read"))):
+    with stores.opened(order(settings, case("stores_equal.pyarrow.read"), say=said.append)):
+        assert ["GB of disk" in line for line in said] == [True]
         assert not old.exists()
 
 
 @pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, SystemExit, OSError])
 def test_the_folder_is_removed_however_a_run_ends(settings, stopped_by):
     def stop_in_the_middle():
-        with stores.opened(order(settings, case("stores_equal.pyarrow.create"))) as rig:
-            rig.prepare(case("stores_equal.pyarrow.create"))
+        with prepared(settings, "stores_equal.pyarrow.create"):
             assert (settings.state_dir / "stores" / "created").exists()
             raise stopped_by
 

@@ -4,6 +4,7 @@ import pytest
 
 from harness import registry
 from harness.datasets import benchmark_input
+from harness.lab.packages import not_installed
 from harness.model import LabError, Status
 from harness.results import folder as folders
 from harness.run.rigs import tuning, tuning_answers
@@ -67,7 +68,7 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
 def test_a_triad_is_ok_and_its_extent_is_its_arrays(perform):
     name = "tuning.numexpr.triad"
     (row,) = perform(tuning, case(name, elements=100_000, threads=1))
-    if reason := tuning.missing_package(registry.one(name)):
+    if reason := not_installed(registry.one(name).requires):
         assert (row.status, row.error) == (Status.UNAVAILABLE, reason)
         return
     assert fine([row])
@@ -88,7 +89,7 @@ S3_WAYS = [
 @pytest.mark.usefixtures("has_s3")
 def test_every_way_to_and_from_s3_is_ok(perform):
     rows = perform(tuning, *(case(name, **S3, source=source) for name, source in S3_WAYS))
-    missing = {name: text for name, _ in S3_WAYS if (text := tuning.missing_package(registry.one(name)))}
+    missing = {name: text for name, _ in S3_WAYS if (text := not_installed(registry.one(name).requires))}
     without = {row.transport: (row.status, row.error) for row in rows if row.transport in missing}
     assert without == {name: (Status.UNAVAILABLE, text) for name, text in missing.items()}
     there = [row for row in rows if row.transport not in missing]
