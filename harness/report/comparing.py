@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.figures import in_order, significant, times
-from harness.report.intervals import CONFIDENCE, Estimate, around, estimate, p_value, ratio, spread_of
+from harness.report.intervals import CONFIDENCE, Estimate, estimate, factor_interval, p_value, spread_of
 from harness.report.merging import differing, packages, written
 from harness.report.table import Section, Table
 from harness.results.folder import StoredRun
@@ -161,7 +161,7 @@ def _line(
 ) -> CaseRatio:
     medians, (first, second) = [statistics.median(side) for side in runs], known
     factor = medians[1] / medians[0]
-    low, high = around(factor, ratio(second, first)) if first and second else (None, None)
+    low, high = factor_interval(factor, second, first) or (None, None)
     direction = "slower" if factor > 1 else "faster"
     return CaseRatio(
         *key[:2],

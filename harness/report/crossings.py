@@ -24,19 +24,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from harness.model import label
-from harness.report.figures import described, in_order, legend, marked, route, significant, span, times
-from harness.report.intervals import Estimate, Interval, around, draws, draws_of, middle, slower
+from harness.report.figures import described, in_order, legend, marked, route, significant, span, times, varying
+from harness.report.intervals import Array, Estimate, Interval, around, draws, draws_of, middle, slower
 from harness.report.summary import Summary, competes, direction_order, is_exact, places
 from harness.report.table import Table
 from harness.suites.suite import Suite
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from harness.report.intervals import Array
 
 Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 
@@ -145,8 +142,6 @@ def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
 
     `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
     """
-    import numpy as np
-
     times, rows = np.asarray(seconds, dtype=float), np.asarray(sizes, dtype=float) / max(sizes)
     line = times
     for _ in range(_ROUNDS):
@@ -158,8 +153,6 @@ def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
 
 def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
     """Return the two costs, not below zero, by weighted least squares."""
-    import numpy as np
-
     ones, both, eachs = weights.sum(-1), (weights * rows).sum(-1), (weights * rows * rows).sum(-1)
     of_one, of_each = (weights * times).sum(-1), (weights * rows * times).sum(-1)
     spread = ones * eachs - both * both
@@ -174,8 +167,6 @@ def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
-    import numpy as np
-
     sizes = tuple(curve)
     medians = np.array([case.took for case in curve.values()])
     fixed, marginal = map(float, fitted(sizes, medians))
@@ -192,8 +183,6 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
 
 @lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
 def _intervals(name: str, sizes: tuple[int, ...], times: tuple[Estimate, ...]) -> tuple[Interval, Interval]:
-    import numpy as np
-
     source = draws_of(name)
     fixed, marginal = fitted(sizes, np.stack([draws(one, source) for one in times], axis=-1))
     return middle(fixed), middle(marginal)
@@ -266,8 +255,6 @@ def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array
     `first` and `second` are seconds, arrays whose last axis goes over `sizes` in their order. The result has their
     shape without that axis. It is 0 if the second is faster at all sizes, infinite if it is not at the last one.
     """
-    import numpy as np
-
     ahead = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)  # above 0: the second is faster
     rows = np.asarray(sizes, dtype=float)
     behind = ahead <= 0
@@ -282,7 +269,9 @@ def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array
 
 def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
     """Cover the sizes with the fewest spans: each as long as one transport may be the fastest at all of it."""
-    leading = [_leading(rows, curves) for rows in sizes]
+    leading = [
+        [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])] for rows in sizes
+    ]
     found, start = [], 0
     while start < len(sizes):
         able, end = set(leading[start]), start + 1
@@ -294,10 +283,6 @@ def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
         found.append(_span(best, part, leading[start:end], curves))
         start = end
     return found
-
-
-def _leading(rows: int, curves: Mapping[str, Curve]) -> list[str]:
-    return [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])]
 
 
 def _mean_ratio(name: str, sizes: Sequence[int], curves: Mapping[str, Curve]) -> float:
@@ -318,8 +303,6 @@ def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], c
 
 
 def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) -> Crossing:
-    import numpy as np
-
     before, after = curves[one.transport], curves[other.transport]
     sizes = [rows for rows in (*one.sizes, *other.sizes) if rows in before and rows in after]
     shown = any(_faster(before, after, rows) for rows in one.sizes) and any(
@@ -429,10 +412,8 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
     words = [route(one)]
     if len({other.dataset for other in among}) > 1:
         words.append(one.dataset)
-    for name, value in one.parameters.items():
-        if any(other.parameters.get(name) != value for other in among):
-            words.append(described(name, value))
-    return ", ".join(words)
+    apart = varying([other.parameters for other in among])
+    return ", ".join([*words, *(described(name, value) for name, value in one.parameters.items() if name in apart)])
 
 
 def _fastest(found: Curves) -> Table:

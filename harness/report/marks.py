@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.model import LabError, label
+from harness.model import LabError
 from harness.report.figures import (
     DETAIL,
     PARAMETER,
@@ -16,9 +15,11 @@ from harness.report.figures import (
     Quantity,
     in_common,
     in_order,
+    is_number,
     parameter_or_quantity,
     with_unit,
 )
+from harness.report.summary import is_about
 from harness.results.row import NAMES, Row, ok_rows
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
@@ -38,40 +39,31 @@ class Spread:
     high: float
     n: int
 
+    @property
+    def reach(self) -> dict[str, float]:
+        """Its ends, if it is of several runs."""
+        return {"low": self.low, "high": self.high} if self.n > 1 else {}
+
 
 @dataclass(frozen=True)
 class CaseMark:
-    """One case in a picture.
+    """One case in a picture: `row` is its first run.
 
     `name` is the transport's, or the author's name for it if it reproduces a published one. `x`, `y` are None without
     an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
-    case. `failed` says how the runs without numbers ended.
+    case. `failed` says how the runs without numbers ended, and `outcome` why there is no figure.
     """
 
     name: str
-    transport: str
-    experiment: str
-    parameters: Mapping[str, str]
-    rows: int | None
-    published_row: str
+    row: Row
     colour: str
     dash: str
     place: str | float | None
     x: Spread | None
     y: Spread | None
-    ok: int
+    outcome: str
     failed: str
     error: str
-
-    @property
-    def label(self) -> str:
-        """The parameters as one string."""
-        return label(self.parameters)
-
-    @property
-    def outcome(self) -> str:
-        """How its runs ended if it has no figure: `timeout`, `error, killed`, or that the figure was not measured."""
-        return self.failed or ("no figure" if self.ok else "")
 
 
 def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
@@ -86,7 +78,7 @@ def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
     for row in rows:
         of_case[row.case].append(row)
     found = [_marked(picture, runs) for runs in of_case.values()]
-    return sorted(found, key=lambda case: (case.name, case.transport, case.experiment, in_order(case.parameters)))
+    return sorted(found, key=lambda one: (one.name, *one.row.case[1::-1], in_order(one.row.parameters)))
 
 
 def has_mark(picture: Picture, case: CaseMark) -> bool:
@@ -97,28 +89,21 @@ def has_mark(picture: Picture, case: CaseMark) -> bool:
 
 def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
     first, good = runs[0], ok_rows(runs)
-    bad = [row for row in runs if row not in good]
+    bad = Counter(str(row.status) for row in runs if not row.ok)
+    counted = bool(good) or len(bad) > 1
+    failed = ", ".join(f"{count} {name}" if counted else name for name, count in bad.items())
     return CaseMark(
         name=value(first, "transport"),
-        transport=first.transport,
-        experiment=first.experiment or "",
-        parameters=first.parameters,
-        rows=first.rows,
-        published_row=first.published_row or "",
+        row=first,
         colour=value(first, picture.colour),
         dash=value(first, picture.dash) if picture.dash else "",
         place=_place(first, picture.x) if picture.form == "lines" else None,
         x=_spread(good, picture.x, picture.statistic) if picture.form == "scatter" else None,
         y=_spread(good, picture.y, picture.statistic),
-        ok=len(good),
-        failed=", ".join(_counted(Counter(str(row.status) for row in bad), bool(good))),
-        error=next((row.error for row in bad if row.error), ""),
+        outcome=failed or ("no figure" if good else ""),
+        failed=failed,
+        error=next((row.error for row in runs if not row.ok and row.error), ""),
     )
-
-
-def _counted(counts: Counter[str], always: bool) -> list[str]:
-    """Name each status, with its count if some runs were ok or several statuses are mixed."""
-    return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
 
 
 def value(row: Row, column: str) -> str:
@@ -140,11 +125,7 @@ def printable(words: str) -> str:
 def _place(row: Row, column: str) -> str | float | None:
     """Return the place of a case on the x axis: a number, else a category, or None if unknown."""
     said = value(row, column)
-    try:
-        number = float(said)
-    except ValueError:
-        return said or None
-    return number if math.isfinite(number) else said
+    return float(said) if is_number(said) else said or None
 
 
 def figure(row: Row, column: str) -> float | None:
@@ -173,19 +154,14 @@ def author_says(figure: PublishedFigure, column: str) -> float | None:
 
 def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
     """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
-    return [
-        figure
-        for figure in published
-        if figure.description == case.published_row
-        and figure.experiment in (None, case.experiment)
-        and figure.parameters.items() <= case.parameters.items()
-    ]
+    return [figure for figure in published if is_about(figure, case.row)]
 
 
 def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
     """Return the text that a mark shows on hover: the transport, its conditions, values, ranges and sample size."""
-    conditions = ": ".join(part for part in (case.experiment, case.label) if part)
-    lines = [case.name, case.transport if case.transport != case.name else "", conditions]
+    row = case.row
+    conditions = ": ".join(part for part in (row.experiment, row.label) if part)
+    lines = [case.name, row.transport if row.transport != case.name else "", conditions]
     lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
     ending = case.failed if len(lines) > 3 else case.outcome
     if ending:
@@ -261,6 +237,6 @@ def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
 
 def _where(picture: Picture, case: CaseMark) -> str:
     if not isinstance(case.place, float):
-        return case.place or f"[{case.label}]"
+        return case.place or f"[{case.row.label}]"
     along = parameter_or_quantity(picture.x)
     return with_unit(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"

@@ -100,7 +100,7 @@ def test_along_an_axis_of_rows_a_bound_is_a_line():
 def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
     rows = [of_engine(PARTS, 2, 10.0), measured("postgres.psycopg.load_copy", 8.0, experiment="workers")]
     picture = replace(MEMORY, where=None)
-    found = {point.transport: point.y.middle for point in cases_of(picture, rows)}
+    found = {point.name: point.y.middle for point in cases_of(picture, rows)}
     assert found == {PARTS: 180e6 + 2 * 610e6, "postgres.psycopg.load_copy": 180e6}
     nothing = replace(rows[0], peak_rss_bytes=None)
     assert cases_of(picture, [nothing])[0].y is None

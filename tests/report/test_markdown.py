@@ -9,7 +9,7 @@ from harness.report import markdown
 from harness.report.rankings import published_tables, rankings
 from harness.report.sections import sections
 from harness.report.summary import summarise
-from harness.report.table import Drawing
+from harness.report.table import Chart
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
@@ -57,7 +57,7 @@ def test_a_report_says_how_much_of_own_data_was_compared_and_with_what():
 
 
 def test_a_report_has_its_parts_in_order():
-    pictures = [Drawing("time", "Time", "median of 3 runs", "<svg/>")]
+    pictures = [Chart("time", "Time", "median of 3 runs", {}, "<svg/>")]
     rows = [scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0)]
     text = report(rows, SIZED, pictures=pictures, titles=["Time", "Memory"])
     assert lines(text, "#") == [

@@ -64,7 +64,7 @@ class Elements(HTMLParser):
 
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     about = suite(*published, pictures=pictures)
-    drawn = [one.drawing() for picture in pictures if (one := chart(picture, rows, published, tmp_path))]
+    drawn = [one for picture in pictures if (one := chart(picture, rows, published, tmp_path))]
     summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
     known = environment() if facts is None else facts
@@ -115,7 +115,7 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known["data"] = [{"name": NASTY}]
     known["measurement"] = {NASTY: NASTY}
     one = chart(replace(TIMES, title=NASTY), rows, (), tmp_path)
-    found = sections(about, known, rows, summarise(rows, ()), charts=[one.drawing()])
+    found = sections(about, known, rows, summarise(rows, ()), charts=[one])
     text = page(about, known, rows, found, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []

@@ -87,12 +87,12 @@ FOUND = Recommendation(
 
 
 def said(**more: object) -> list[str]:
-    return recommendation.sentences(replace(FOUND, **more))  # type: ignore[arg-type]
+    return list(recommendation.sentences(replace(FOUND, **more)))  # type: ignore[arg-type]
 
 
 def detailed(**more: object) -> list[str]:
     """The notes below the report's table, without those on the transports' steps."""
-    return recommendation.details(replace(FOUND, **more))[2:]  # type: ignore[arg-type]
+    return list(recommendation.details(replace(FOUND, **more)))[2:]  # type: ignore[arg-type]
 
 
 def opened(**more: object) -> list[str]:
