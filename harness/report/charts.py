@@ -11,8 +11,9 @@ import math
 import re
 import statistics
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,34 +25,24 @@ from harness.report.answers import FASTEST, HERO, PYPI, USUAL, Lane
 from harness.report.crossings import directions, ends, many, winners
 from harness.report.figures import (
     Quantity,
+    chosen,
+    figure,
+    in_common,
     in_order,
+    is_number,
     natural,
     parameter_or_quantity,
+    printable,
     quantity,
     significant,
+    value,
     with_unit,
 )
-from harness.report.marks import (
-    CaseMark,
-    author_says,
-    caption,
-    cases_of,
-    chosen,
-    conditions,
-    figure,
-    figures_of,
-    has_mark,
-    printable,
-    published_saying,
-    sample,
-    saying,
-    value,
-)
-from harness.report.summary import BOUNDED_BY, summarise
+from harness.report.summary import is_about, summarise
 from harness.report.table import Chart
 from harness.results.folder import load_trace, trace_path
 from harness.results.row import Row, ok_rows
-from harness.suites.suite import Picture, PublishedFigure
+from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 # Okabe & Ito, "Color Universal Design" (2008), distinct with every common colour vision; without its yellow, which is
 # invisible on white.
@@ -167,7 +158,7 @@ def _of_cases(
         notes += [f"{face}: {dash}" for dash, face in _faces(cases).items()] if picture.dash else []
     else:
         changes = _changes(picture, about)
-        spec, authors = _lines(picture, cases, published, looks, _bounds(picture, about, rows), changes)
+        spec, authors = _lines(picture, cases, published, looks, changes)
         notes += [CHANGES if changes else NO_CHANGES] if picture.crossings else []
     notes += [f"open marks: {PUBLISHED}"] if authors else []
     return caption(picture, about, cases, authors), _whole(picture.title, notes, spec)
@@ -456,10 +447,9 @@ def _lines(
     cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: _Looks,
-    bounds: Sequence[_Mark],
     changes: Sequence[_Mark],
 ) -> tuple[Spec, bool]:
-    """Draw the cases of each line joined, the author's figures dotted, bounds dashed and changes as upright lines.
+    """Draw the cases of each line joined, the author's figures dotted and changes as upright lines.
 
     Raises LabError where two cases would be at one place of a line.
     """
@@ -477,36 +467,30 @@ def _lines(
         theirs = _theirs(members, published, picture.x, what, along) if numeric else []
         authors += [key | one for one in theirs]
     names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
-    names += dict.fromkeys(bound["colour"] for bound in bounds)
-    looks = {**looks, **{bound["colour"]: (INK, "stroke", (7, 3)) for bound in bounds}}
     dashes = {dash: ("", "", DASHES[place % 4]) for place, dash in enumerate(sorted({case.dash for case in cases}))}
     dashed = _looking(list(dashes), dashes, "dash", 2) if picture.dash else _looking(names, looks, "colour", 2)
     colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
     places = {case.place for case in drawable if case.place is not None}
 
     def panel(log: bool) -> Spec:
-        heights = [mark[end] for mark in (*marks, *authors, *bounds) for end in ("y", "low", "high") if end in mark]
+        heights = [mark[end] for mark in (*marks, *authors) for end in ("y", "low", "high") if end in mark]
         y = _axis(what, [one for one in heights if one >= 0], log)
         x = _along(along, places, [mark["x"] for mark in (*marks, *authors)], log)
         floor = y["scale"].get("domain", [-math.inf])[0]
         reaches = [
             mark | {"low": max(mark["low"], floor)} for mark in marks if mark.get("high", 0) > mark.get("low", 0)
         ]
-        at, up = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}, {"y": {"field": "y"} | y}
+        at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}
         joined = at | {"color": colour, "detail": {"field": "line"}}
         reach = {"x": at["x"], "y": {"field": "low"} | y, "y2": {"field": "high"}, "color": colour}
-        along_rows, here = (at, at) if picture.x == "rows" else (up, up | {"x": {"value": _PANEL - 8}})
-        limit = {"type": "line" if picture.x == "rows" else "rule", "strokeDash": [7, 3]}
         open_mark = at | {"stroke": colour | {"legend": None}}
         layers = [
             *_change_layers(changes, x),
-            *([_layer(bounds, limit, **along_rows, color=colour)] if bounds else []),
             _layer(paths, "line", **joined, strokeDash=dashed),
             _layer(reaches, "rule", **reach),
             _layer(marks, _DOT, True, **at, color=colour, shape=shape),
             *([_layer(authors, {"type": "line", "strokeDash": list(DOTTED)}, **joined)] if authors else []),
             *([_layer(authors, _DOT | {"fill": GROUND}, True, **open_mark)] if authors else []),
-            *([_layer(bounds, _DOT | {"shape": "stroke"}, True, **here, color=colour)] if bounds else []),
         ]
         return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 
@@ -594,26 +578,6 @@ def _theirs(
                     "says": published_saying(theirs.description, with_unit(x, along.unit), y, what),
                 }
     return [found[x] for x in sorted(found)]
-
-
-def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list[_Mark]:
-    """Return the fastest bound of the lines' directions at as many rows, by system; empty unless the picture asks."""
-    if not picture.limit:
-        return []
-    wanted = {(row.experiment, row.system, BOUNDED_BY.get(row.operation), row.rows) for row in about}
-    cases: dict[tuple[str, str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in sorted(ok_rows(rows), key=lambda row: row.transport):
-        asked = (row.experiment, row.system, row.operation, row.rows) in wanted
-        if asked and row.rows and row.origin == Origin.LIMIT and (found := figure(row, picture.y)) is not None:
-            cases[row.system, row.operation, row.rows][row.transport].append(found)
-    what, marks = quantity(picture.y), []
-    for (_, _, size), transports in sorted(cases.items()):
-        medians = {name: statistics.median(figures) for name, figures in transports.items()}
-        best = (max if what.more_is_better else min)(medians, key=medians.__getitem__)
-        says = f"median {what.name}: {with_unit(medians[best], what.unit)} (n = {len(transports[best])})"
-        says = f"bound: {best}\n{size:,} rows\n{says}"
-        marks.append({"x": size, "y": medians[best], "colour": f"bound: {best}", "says": says})
-    return marks
 
 
 def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
@@ -724,3 +688,190 @@ def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, 
     more = " Runs too short for two samples have no line." if traced < len(wanted) else ""
     spec = _whole(picture.title, [note], {"width": _PANEL, "height": _HEIGHT} | layer)
     return f"CPU time of the worker process, sampled from outside; {note}.{more}", spec
+
+
+_REACH = {
+    STATISTICS[0]: "whiskers from minimum to maximum",
+    STATISTICS[1]: "whiskers of one population standard deviation to both sides",
+}
+_NAMED = 6  # transports without a mark that are named one by one
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of the figures of some runs, how far they reach to both sides, and how many they are."""
+
+    middle: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def reach(self) -> dict[str, float]:
+        """Its ends, if it is of several runs."""
+        return {"low": self.low, "high": self.high} if self.n > 1 else {}
+
+
+@dataclass(frozen=True)
+class CaseMark:
+    """One case in a picture: `row` is its first run.
+
+    `name` is the transport's, or the author's name for it if it reproduces a published one. `x`, `y` are None without
+    an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
+    case. `failed` says how the runs without numbers ended, and `outcome` why there is no figure.
+    """
+
+    name: str
+    row: Row
+    colour: str
+    dash: str
+    place: str | float | None
+    x: Spread | None
+    y: Spread | None
+    outcome: str
+    failed: str
+    error: str
+
+
+def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
+    """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
+    of_case: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        of_case[row.case].append(row)
+    found = [_marked(picture, runs) for runs in of_case.values()]
+    return sorted(found, key=lambda one: (one.name, *one.row.case[1::-1], in_order(one.row.parameters)))
+
+
+def has_mark(picture: Picture, case: CaseMark) -> bool:
+    """Say whether a case can be drawn: it has the figures, and a place on the axis if the picture has one."""
+    placed = {"bars": True, "lines": case.place is not None, "scatter": case.x is not None}
+    return case.y is not None and placed[picture.form]
+
+
+def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
+    first, good = runs[0], ok_rows(runs)
+    bad = Counter(str(row.status) for row in runs if not row.ok)
+    counted = bool(good) or len(bad) > 1
+    failed = ", ".join(f"{count} {name}" if counted else name for name, count in bad.items())
+    return CaseMark(
+        name=value(first, "transport"),
+        row=first,
+        colour=value(first, picture.colour),
+        dash=value(first, picture.dash) if picture.dash else "",
+        place=_place(first, picture.x) if picture.form == "lines" else None,
+        x=_spread(good, picture.x, picture.statistic) if picture.form == "scatter" else None,
+        y=_spread(good, picture.y, picture.statistic),
+        outcome=failed or ("no figure" if good else ""),
+        failed=failed,
+        error=next((row.error for row in runs if not row.ok and row.error), ""),
+    )
+
+
+def _place(row: Row, column: str) -> str | float | None:
+    """Return the place of a case on the x axis: a number, else a category, or None if unknown."""
+    said = value(row, column)
+    return float(said) if is_number(said) else said or None
+
+
+def _spread(good: list[Row], column: str, statistic: str) -> Spread | None:
+    figures = [found for row in good if (found := figure(row, column)) is not None]
+    if not figures:
+        return None
+    if statistic == STATISTICS[0]:
+        return Spread(statistics.median(figures), min(figures), max(figures), len(figures))
+    mean, deviation = statistics.fmean(figures), statistics.pstdev(figures)
+    return Spread(mean, mean - deviation, mean + deviation, len(figures))
+
+
+def author_says(figure: PublishedFigure, column: str) -> float | None:
+    """Return the author's figure for a column of runs.csv, a mean; None without one."""
+    names = {"seconds": "mean_seconds", "rows_per_s": "mean_rows_per_s", "peak_rss_bytes": "peak_rss_bytes"}
+    return getattr(figure, names[column]) if column in names else None
+
+
+def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+    """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
+    return [figure for figure in published if is_about(figure, case.row)]
+
+
+def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
+    """Return the text that a mark shows on hover: the transport, its conditions, values, ranges and sample size."""
+    row = case.row
+    conditions = ": ".join(part for part in (row.experiment, row.label) if part)
+    lines = [case.name, row.transport if row.transport != case.name else "", conditions]
+    lines += [_with_range(spread, what, statistic) for spread, what in figures if spread]
+    ending = case.failed if len(lines) > 3 else case.outcome
+    if ending:
+        lines.append(": ".join(part for part in (ending, case.error) if part))
+    return "\n".join(line for line in lines if line)
+
+
+def _with_range(spread: Spread, what: Quantity, statistic: str) -> str:
+    low, middle, high = (with_unit(value, what.unit) for value in (spread.low, spread.middle, spread.high))
+    reach = f"{low} to {high}, " if spread.n > 1 else ""
+    return f"{statistic.split()[0]} {what.name}: {middle} ({reach}n = {spread.n})"
+
+
+def published_saying(name: str, conditions: str, value: float, what: Quantity) -> str:
+    """Return the label of the mark of an author's figure."""
+    return "\n".join(
+        part for part in (name, conditions, f"published mean {what.name}: {with_unit(value, what.unit)}") if part
+    )
+
+
+def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], published: bool) -> str:
+    """Return a picture's caption: its content in sentences, how to read it, and every case without a mark."""
+    said = sample(picture, cases)
+    sentences = [f"{said[:1].upper()}{said[1:]}.", f"Conditions: {', '.join(conditions(rows))}."]
+    if published:
+        marks = "Open diamonds" if picture.form == "bars" else "Dotted lines with open marks"
+        sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
+    missing = [case for case in cases if not has_mark(picture, case)]
+    if missing and picture.form == "bars":
+        sentences.append("Transports in grey have no figure: how their runs ended is next to them.")
+    elif missing:
+        sentences.append(f"Without a mark: {_without_mark(picture, missing)}.")
+    return " ".join(sentences)
+
+
+def sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
+    """Explain a picture's marks: their statistic, the number of runs, and the whiskers."""
+    sizes = sorted({case.y.n for case in cases if case.y})
+    name = picture.statistic.split()[0]
+    if sizes == [1]:
+        return "one run each"
+    runs = f"{sizes[0]} runs" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} runs"
+    return f"{name} of {runs}, {_REACH[picture.statistic]}"
+
+
+def conditions(rows: Sequence[Row]) -> list[str]:
+    """Return the values that all rows of a picture share."""
+    rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
+    parts = []
+    if len(rows_of) == 1 and (number := rows_of.pop()):
+        parts.append(f"{number:,} rows")
+    if len(datasets) == 1 and (dataset := datasets.pop()):
+        parts.append(f"dataset {dataset}")
+    if len(labs) == 1 and (lab := labs.pop()) not in ("", "local"):
+        parts.append(f"{lab} lab")
+    parts.append("experiment " + " and ".join(sorted({row.experiment for row in rows})))
+    shared = in_common([row.parameters for row in rows], but={"rows"})
+    return [*parts, *([shared] if shared else [])]
+
+
+def _without_mark(picture: Picture, missing: Sequence[CaseMark]) -> str:
+    """Name the transports without a mark, the conditions, and the reasons."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for case in missing:
+        outcome = case.outcome or "no place on the axis"
+        places.setdefault((case.name, outcome), []).append(_where(picture, case))
+    named = [f"{name} at {' and '.join(found)} ({outcome})" for (name, outcome), found in places.items()]
+    more = len(named) - _NAMED
+    return "; ".join(named[:_NAMED]) + (f"; and {more} more, all listed under what did not run" if more > 0 else "")
+
+
+def _where(picture: Picture, case: CaseMark) -> str:
+    if not isinstance(case.place, float):
+        return case.place or f"[{case.row.label}]"
+    along = parameter_or_quantity(picture.x)
+    return with_unit(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model import Fate, LabError, Operation
-from harness.results.row import COLUMNS
+from harness.results.row import COLUMNS, NAMES, Row
+from harness.suites.suite import Picture
 from harness.systems import SYSTEMS
 
 CHANGES, REFUSES = "†", "‡"
@@ -242,6 +243,36 @@ def _of_detail(column: str) -> Quantity:
             rest = "rate" if unit == "B/s" else "time" if unit == "s" else ""
             return Quantity(column, f"{words} {rest}".strip(), unit, unit == "B/s")
     raise LabError(f'detail "{name}" has no unit; end its name in seconds, bytes or bytes_per_s')
+
+
+def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that a picture is about. Raises LabError when it names an unknown column."""
+    where = picture.where or {}
+    return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
+
+
+def value(row: Row, column: str) -> str:
+    """Return a column, or with `parameter:<name>` one parameter, as a printable string."""
+    if column == "transport":
+        return printable(row.published_row or row.transport)
+    if column.startswith(PARAMETER):
+        return printable(row.parameters.get(column.removeprefix(PARAMETER), ""))
+    if column in NAMES:
+        return printable(row.text(column))
+    raise LabError(f'no column "{column}" for a picture; give one of runs.csv, or "{PARAMETER}<name>"')
+
+
+def printable(words: str) -> str:
+    """Return a string without the characters that no SVG can hold and no page can show; line ends stay."""
+    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in words)
+
+
+def figure(row: Row, column: str) -> float | None:
+    """Return a figure of a run; a sum of columns (see `quantities.SUM`) needs only the first of them."""
+    if SUM in column:
+        first, *others = (figure(row, part) for part in column.split(SUM))
+        return None if first is None else first + sum(other or 0 for other in others)
+    return row.details.get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else getattr(row, column)
 
 
 def parameter_or_quantity(column: str) -> Quantity:

@@ -18,16 +18,18 @@ from harness.report.crossings import not_slower
 from harness.report.figures import (
     PARAMETER,
     SUM,
+    chosen,
     described,
+    figure,
     in_order,
     natural,
     numbered,
     quantity,
     route,
     short_name,
+    value,
     with_unit,
 )
-from harness.report.marks import chosen, figure, value
 from harness.report.summary import UNSURE, Summary, competes, direction_order, is_exact, summarise
 from harness.report.table import Table
 from harness.results.row import Row

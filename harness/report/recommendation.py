@@ -26,7 +26,7 @@ FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
 SHORT_WITHIN = 2.0  # the transport with the least code may take this many times as long as the fastest
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
-_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
+_MOST_VALUES, _MOST_OTHERS = 8, 3  # that the report lists; all are in recommendation.json
 _MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
 
 
@@ -324,13 +324,10 @@ def sentences(found: Recommendation) -> Iterator[str]:
 
 
 def details(found: Recommendation) -> Iterator[str]:
-    """Yield the notes below the report's table: how the fastest works, its ties, and the excluded with reasons."""
+    """Yield the notes below the report's table: how the fastest works, and the excluded with reasons."""
     yield f"{found.fastest.transport}: {found.fastest.how}"
     if found.taken.transport != found.fastest.transport:
         yield f"{found.taken.transport}: {found.taken.how}"
-    if found.ties:
-        more = f" and {len(found.ties) - _MOST_TIES} more: see {FILE}" if len(found.ties) > _MOST_TIES else ""
-        yield f"{NO_DIFFERENCE} between the fastest and {', '.join(found.ties[:_MOST_TIES])}{more}"
     if found.left_behind:
         many = len(found.left_behind) - _MOST_NAMES
         others = f" and {many} more (see {FILE})" if many > 0 else ""

@@ -53,9 +53,8 @@ class Picture:
     of `x`. Each is a column, a parameter, several of them joined by ` + `, or `direction` (database, operation and
     frame); see `report.grids`. `grid` and `winners` are tables of the report, and drawn nowhere. `inset` adds the same
     lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` adds the author's figures next
-    to ours. `limit` adds to lines the fastest bound of their cases, for as many rows. `crossings` marks on lines of
-    rates over rows where the fastest transport changes (see `report.crossings`). Figures are columns, `detail:<name>`,
-    or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
+    to ours. `crossings` marks on lines of rates over rows where the fastest transport changes (see `report.crossings`).
+    Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Picture:
     inset: bool = False
     log: bool = False
     published: bool = False
-    limit: bool = False
     crossings: bool = False
 
     @property

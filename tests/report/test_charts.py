@@ -83,13 +83,6 @@ def test_every_mark_says_way_point_value_range_and_sample_size(picture):
     assert value[picture.form] in said
 
 
-def test_every_case_has_its_own_mark():
-    rows = [*ladder("quick"), *ladder("slow")]
-    for picture in PICTURES:
-        said = set(titles(composed(picture, rows)))
-        assert len(said) == 6, picture.form
-
-
 LONG_NAME = "a_client_that_has_a_name_of_sixty_letters_at_the_very_least"
 
 
@@ -171,10 +164,6 @@ def test_there_is_no_picture_of_memory_where_none_was_measured():
     rows = [changed(one, peak_rss_bytes=None) for one in ladder("quick")]
     assert chart(SCATTER, rows, (), Path()) is None
     assert chart(replace(LINES, y="peak_rss_bytes"), rows, (), Path()) is None
-
-
-def test_there_are_no_lines_over_bytes_where_no_bytes_are_known():
-    assert chart(LINES, [changed(one, bytes=None) for one in ladder("quick")], (), Path()) is None
 
 
 def test_a_case_without_memory_is_named_below_the_others():
