@@ -41,7 +41,7 @@ from harness.report.figures import (
 from harness.report.summary import is_about, summarise
 from harness.report.table import Chart
 from harness.results.folder import load_trace, trace_path
-from harness.results.row import Row, ok_rows
+from harness.results.row import Row, by_case, ok_rows
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 # Okabe & Ito, "Color Universal Design" (2008), distinct with every common colour vision; without its yellow, which is
@@ -333,7 +333,9 @@ def _bars(
     along = _axis(what, [*values[: len(drawn)], *(one for one in values[len(drawn) :] if one), *lows], picture.log)
     along["axis"]["title"] += ": more is better" if what.more_is_better else ": less is better"
     colour = _looking(names, looks, "colour", 0)
-    edge = colour | {"scale": {"domain": names, "range": [_edge(looks[name]) for name in names]}}
+    # Dark if another value has the same colour, like dashed lines.
+    edges = [shade if dash == DASHES[0] else INK for shade, _, dash in (looks[name] for name in names)]
+    edge = colour | {"scale": {"domain": names, "range": edges}}
     bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": _BAR}
     words = _LINE | {"align": "right", "dy": above}
     quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
@@ -361,11 +363,6 @@ def _bars(
         ),
     ]
     return {"width": _WIDTH, "height": {"step": high}, "layer": layers}, bool(authors)
-
-
-def _edge(looks: tuple[str, str, Sequence[int]]) -> str:
-    """Return the colour of the edge of a bar: dark if another value has the same colour, like dashed lines."""
-    return looks[0] if looks[2] == DASHES[0] else INK
 
 
 _DOT = {"type": "point", "filled": True, "size": 55, "opacity": 1}
@@ -735,10 +732,7 @@ class CaseMark:
 
 def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
     """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
-    of_case: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        of_case[row.case].append(row)
-    found = [_marked(picture, runs) for runs in of_case.values()]
+    found = [_marked(picture, runs) for runs in by_case(rows).values()]
     return sorted(found, key=lambda one: (one.name, *one.row.case[1::-1], in_order(one.row.parameters)))
 
 

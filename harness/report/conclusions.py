@@ -31,7 +31,7 @@ from harness.report.intervals import (
 )
 from harness.report.summary import Summary
 from harness.report.table import Table
-from harness.results.row import Row
+from harness.results.row import Row, by_case
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 
@@ -115,11 +115,7 @@ def _side(row: Row, comparison: AnyComparison) -> tuple[str, Collection[str], st
 
 def _spread(rows: Iterable[Row], of: Callable[[Row], float | None]) -> RunSpread:
     """Return how much a figure scatters in this run."""
-    cases: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for row in rows:
-        if value := of(row):
-            cases[row.case].append(value)
-    return spread_of(cases.values())
+    return spread_of([value for row in runs if (value := of(row))] for runs in by_case(rows).values())
 
 
 def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str:

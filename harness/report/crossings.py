@@ -122,6 +122,11 @@ class Cost:
         """The rows at which half of the largest rate is reached; None where rows cost nothing."""
         return self.fixed / self.marginal if self.marginal else None
 
+    @property
+    def told(self) -> bool:
+        """Whether its transport is exact at all sizes, and its costs fit a line."""
+        return self.off <= STRAIGHT and self.sizes == tuple(self.direction.exact.get(self.transport, ()))
+
     def seconds(self, rows: float) -> float:
         """Return the line's seconds for a number of rows."""
         return self.fixed + self.marginal * rows
@@ -279,16 +284,10 @@ def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
             able &= set(leading[end])
             end += 1
         part = tuple(sizes[start:end])
-        best = min(sorted(able), key=lambda name: _mean_ratio(name, part, curves))
+        best = min(sorted(able), key=lambda name: statistics.geometric_mean(curves[name][rows].took for rows in part))
         found.append(_span(best, part, leading[start:end], curves))
         start = end
     return found
-
-
-def _mean_ratio(name: str, sizes: Sequence[int], curves: Mapping[str, Curve]) -> float:
-    """Return how many times as long as the smallest median one takes, on the geometric mean over some sizes."""
-    best = [min(of[rows].took for of in curves.values() if rows in of) for rows in sizes]
-    return statistics.geometric_mean(curves[name][rows].took / least for rows, least in zip(sizes, best, strict=True))
 
 
 def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], curves: Mapping[str, Curve]) -> Span:
@@ -334,7 +333,7 @@ _SPANS = (
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
     "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
 )
-_COSTS = (
+_COST_NOTES = (
     "the straight line through the medians, whose errors count as shares of it, with 95 % intervals "
     "(docs/explanation/suites/crossings.md)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
@@ -364,7 +363,7 @@ def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
 
 def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
     """Return the table of the fastest transports by rows and the table of costs, if they have any row."""
-    return [_fastest(found)] if found.winners else [], [_cost_table(found)] if found.costs else []
+    return [_fastest(found)] if found.winners else [], [_costs(found)] if found.costs else []
 
 
 def many(rows: float, of: Winners) -> str:
@@ -394,9 +393,8 @@ def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
 
     Only exact transports whose costs fit a line count.
     """
-    told = [one.off <= STRAIGHT and one.sizes == tuple(one.direction.exact.get(one.transport, ())) for one in every]
     for direction in {id(one.direction): one.direction for one in every}.values():
-        places = [place for place, one in enumerate(every) if told[place] and one.direction is direction]
+        places = [place for place, one in enumerate(every) if one.told and one.direction is direction]
         for column, of in ((2, "fixed"), (4, "marginal")):
             if len(places) > 1:
                 first = min(places, key=lambda place: getattr(every[place], of))
@@ -437,7 +435,7 @@ def _fastest(found: Curves) -> Table:
     return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
 
-def _cost_table(found: Curves) -> Table:
+def _costs(found: Curves) -> Table:
     rows = tuple(
         (
             subject(one.direction, found.directions),
@@ -454,7 +452,7 @@ def _cost_table(found: Curves) -> Table:
     head = ("direction", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
     return Table(
-        *(title, head, rows, _COSTS),
+        *(title, head, rows, _COST_NOTES),
         wide=frozenset({0, 1}),
         best=frozenset(_least(found.costs)),
         droppable=((7,), (6,), (3, 5)),
@@ -492,10 +490,12 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
         return None
     beside, runs = _sizes_for(rows, sizes)
     seconds = {
-        name: _between(rows, curve, beside) for name, curve in curves.items() if all(one in curve for one in beside)
+        name: float(np.interp(rows, beside, [curve[one].took for one in beside]))
+        for name, curve in curves.items()
+        if all(one in curve for one in beside)
     }
     if rows > sizes[-1]:
-        lines = _lines_beyond(direction, rows, sizes[-1])
+        lines = {one.transport: one.seconds(rows) for one in costs([direction]) if one.told and sizes[-1] in one.sizes}
         runs = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
         seconds = lines or seconds
     if not seconds:
@@ -536,18 +536,3 @@ def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
         return [sizes[-1]], ""
     low, high = sizes[after - 1], sizes[after]
     return [low, high], f"{low:,} and {high:,} rows, interpolated"
-
-
-def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, float]:
-    """Return the seconds of transports that are exact at all sizes, up to the largest, and whose costs fit a line."""
-    return {
-        one.transport: one.seconds(rows)
-        for one in costs([direction])
-        if one.off <= STRAIGHT and one.sizes == tuple(direction.exact.get(one.transport, ())) and largest in one.sizes
-    }
-
-
-def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
-    low, high = beside[0], beside[-1]
-    first, last = curve[low].took, curve[high].took
-    return first if low == high else first + (last - first) * (rows - low) / (high - low)

@@ -90,7 +90,8 @@ def _tables(one: Section) -> Iterator[str]:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Return a Markdown table, the columns `right` aligned to the right; a bar within a cell is escaped."""
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)]
+    cells = ([cell.replace("|", "\\|") for _, cell in zip(head, row, strict=True)] for row in (head, *rows))
+    lines = [f"| {' | '.join(row)} |" for row in cells]
     rule = "".join("---:|" if place in right else "---|" for place in range(len(head)))
     return "\n".join([lines[0], f"|{rule}", *lines[1:]]) + "\n"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ import polars as pl
 from harness.model import CONTROL, Operation, Origin, Status, label
 from harness.report.figures import described, in_order, marked, significant, span, varying, volume
 from harness.report.intervals import Estimate, Interval, RunSpread, around, estimate, interval, slower, spread_of
-from harness.results.row import Row
+from harness.results.row import Row, by_case
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
@@ -367,12 +367,9 @@ def summarise(
 
     `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
-    cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     every = list(rows)
-    for row in every:
-        cases[row.case].append(row)
-    figures = _figures(results_frame(every))
-    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
+    figures, cases = _figures(results_frame(every)), by_case(every).values()
+    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases)]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
     bounds, ranked = limits(summaries), []
