@@ -60,7 +60,8 @@ def main(each: int = 8, rows: int = 100_000) -> None:
 
 
 def _said(found: Ratio) -> str:
-    return f"on / off {found.value:.3f} ({found.low:.3f} to {found.high:.3f}, {found.n} runs)"
+    low, high = found.interval or (0.0, 0.0)
+    return f"on / off {found.value:.3f} ({low:.3f} to {high:.3f}, {found.n} runs)"
 
 
 if __name__ == "__main__":

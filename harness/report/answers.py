@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
 from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, titled
-from harness.report.intervals import Interval, around, leaves_out_one, ratio
+from harness.report.intervals import Interval, factor_interval, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
     EXACT,
@@ -142,9 +142,8 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
     if not case.n or fastest is None:
         return Rival(case, None, None)
     factor = case.took / fastest.took
-    if case is fastest or case.estimate is None or fastest.estimate is None:
-        return Rival(case, factor, None)
-    return Rival(case, factor, around(factor, ratio(case.estimate, fastest.estimate, among)))
+    of = None if case is fastest else case.estimate
+    return Rival(case, factor, factor_interval(factor, of, fastest.estimate, among))
 
 
 FASTEST, WHOLE, PYPI, USUAL = "fastest", "loses none", "from PyPI", "default"
@@ -416,7 +415,7 @@ def _lead(ranked: list[Summary]) -> tuple[str, ...]:
     slower = ""
     if second:
         slower = f"{second.took / first.took - 1:.0%}"
-        if first.estimate is None or second.estimate is None:
+        if not (first.estimate and second.estimate):
             slower += ", too few runs to tell"
         elif not leaves_out_one(ratio(second.estimate, first.estimate)):
             slower += f", {NO_DIFFERENCE}"

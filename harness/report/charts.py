@@ -11,7 +11,7 @@ import math
 import re
 import statistics
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,41 +22,27 @@ from markupsafe import escape
 
 from harness.model import LabError, Origin
 from harness.report.answers import FASTEST, HERO, PYPI, USUAL, Lane
-from harness.report.crossings import Cost, costs, directions, ends, many, winners
+from harness.report.crossings import directions, ends, many, winners
 from harness.report.figures import (
     Quantity,
+    chosen,
+    figure,
+    in_common,
     in_order,
+    is_number,
     natural,
     parameter_or_quantity,
+    printable,
     quantity,
     significant,
-    times,
+    value,
     with_unit,
 )
-from harness.report.grids import Verdict, WinnerCell, by_winner, map_of, outcomes
-from harness.report.intervals import Interval
-from harness.report.marks import (
-    CaseMark,
-    Spread,
-    author_says,
-    caption,
-    cases_of,
-    chosen,
-    conditions,
-    figure,
-    figures_of,
-    has_mark,
-    printable,
-    published_saying,
-    sample,
-    saying,
-    value,
-)
-from harness.report.summary import BOUNDED_BY, summarise
-from harness.report.table import Drawing
+from harness.report.summary import is_about, summarise
+from harness.report.table import Chart
 from harness.results.folder import load_trace, trace_path
-from harness.results.row import Row, ok_rows
-from harness.suites.suite import Picture, PublishedFigure
+from harness.results.row import Row, by_case, ok_rows
+from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 # Okabe & Ito, "Color Universal Design" (2008), distinct with every common colour vision; without its yellow, which is
 # invisible on white.
@@ -71,16 +57,9 @@ _FACES = {"filled": 1.0, "hollow": 0.1, "pale": 0.5}  # how opaque the face of a
 DOTTED = (1, 3)  # the author's figures, and where the fastest changes
 INK, QUIET, LINES, GROUND = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"  # as report.css has them, in its light scheme
 DARK = {INK: "#e6edf3", QUIET: "#9aa4af", LINES: "#3d444d", GROUND: "#0d1117"}  # and in its dark one
-_PEN, _PENCIL, _PAPER = "#1f2329", "#59636f", "#fefefe"  # the same in a dark scheme, too: of cells, which have a colour
 PUBLISHED = "published figure (mean)"
 CHANGES = "dotted upright: the fastest exact transport changes; shaded: the interval of that"
 NO_CHANGES = "no change of the fastest exact transport is shown between these rows"
-COSTS = "straight lines through the medians over the rows, bars: 95 % intervals of both costs"
-CELL = "each cell is the worst of a transport's runs"
-WINNER = "each cell names the fastest transport whose values came back exact, and its median"
-FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, or a gap beside"
-FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
-MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
 _WIDTH, _HEIGHT = 430, 320  # pixels: a telephone is wide enough for these
 _LETTER, _LEADING = 6.2, 13  # pixels: the width of a letter, about, and the height of a line
 _LABEL, _LONGEST = 46, 64  # letters of a line of a transport's name, and of the legend
@@ -88,12 +67,6 @@ _KEY = 14  # pixels: of the shape before a name
 _BAR, _PANEL = 12, _WIDTH - 60  # pixels: the height of a bar, and the width between two axes
 _TICKS = 13  # of a logarithmic axis, at most
 _STEPS = 24  # points of a line between two marks that is straight in seconds, not in rates
-_INKS = {  # face, edge and text of a cell: dark, light and empty ones differ without any colour, too
-    Verdict.RIGHT: ("#cfeadf", "#009E73", _PEN),
-    Verdict.WRONG: ("#a33c00", "#a33c00", _PAPER),
-    Verdict.GAVE_UP: (_PAPER, "#0072B2", _PEN),
-    Verdict.UNTRIED: (_PAPER, LINES, _PENCIL),
-}
 _AXIS = {"domainColor": QUIET, "gridColor": LINES, "tickColor": QUIET, "labelColor": INK, "titleColor": INK}
 Spec = dict[str, Any]
 _Mark = Spec
@@ -122,30 +95,17 @@ _CONFIG: Spec = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """A chart: its specification, and a caption that explains its marks and their origin."""
+def _drawn(name: str, title: str, caption: str, spec: Spec) -> Chart:
+    """Return a chart as SVG with unique ids, so that one page can have several charts."""
+    import vl_convert  # not at the top: V8 comes with it
 
-    name: str
-    title: str
-    caption: str
-    spec: Spec
-
-    def svg(self) -> str:
-        """Return it as SVG with unique ids, so that one page can have several charts."""
-        import vl_convert  # not at the top: V8 comes with it
-
-        drawn = printable(vl_convert.vegalite_to_svg(self.spec))
-        drawn = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{self.name}-\2", drawn)
-        drawn = _EMPTY.sub("", drawn)
-        return _MARK.sub(_titled, drawn).replace("<svg ", f'<svg role="group" aria-label="{escape(self.title)}" ', 1)
-
-    def drawing(self) -> Drawing:
-        """Return it as a section has it."""
-        return Drawing(self.name, self.title, self.caption, self.svg())
+    svg = printable(vl_convert.vegalite_to_svg(spec))
+    svg = re.sub(r'(id="|#)((?:clip|gradient)\w*)', rf"\1{name}-\2", svg)
+    svg = _MARK.sub(_titled, _EMPTY.sub("", svg))
+    named = svg.replace("<svg ", f'<svg role="group" aria-label="{escape(title)}" ', 1)
+    return Chart(name, title, caption, spec, named)
 
 
-_WORD = re.compile(r"(?:[^\s._]|[._](?![A-Za-z]))+[._]?")  # a cell is as wide as the longest
 # A layer without a mark says nothing.
 _EMPTY = re.compile(r' role="graphics-\w+" aria-roledescription="[^"]*"(?=/>|></g>)')
 _MARK = re.compile(r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-\w*="[^"]*"([^>]*?)(/?)>')
@@ -173,15 +133,16 @@ def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFi
     about = chosen(picture, rows)
     if not about:
         return None
-    if picture.form in ("bars", "lines", "scatter"):
-        return _of_cases(picture, about, rows, published if picture.published else ())
-    found = _FORMS[picture.form](picture, about, folder)
-    return Chart(picture.name, picture.title, *found) if found else None
+    if picture.form == "traces":
+        found = _traces(picture, about, folder)
+    else:
+        found = _of_cases(picture, about, rows, published if picture.published else ())
+    return _drawn(picture.name, picture.title, *found) if found else None
 
 
 def _of_cases(
     picture: Picture, about: Sequence[Row], rows: Sequence[Row], published: Sequence[PublishedFigure]
-) -> Chart | None:
+) -> tuple[str, Spec] | None:
     cases = cases_of(picture, about)
     if not any(has_mark(picture, case) for case in cases):
         return None
@@ -196,12 +157,11 @@ def _of_cases(
         spec, authors = _scatter(picture, cases, looks), False
         notes += [f"{face}: {dash}" for dash, face in _faces(cases).items()] if picture.dash else []
     else:
-        spec, authors = _lines(picture, cases, published, looks, _bounds(picture, about, rows), about)
-        notes += [CHANGES if _changes(picture, about) else NO_CHANGES] if picture.crossings else []
+        changes = _changes(picture, about)
+        spec, authors = _lines(picture, cases, published, looks, changes)
+        notes += [CHANGES if changes else NO_CHANGES] if picture.crossings else []
     notes += [f"open marks: {PUBLISHED}"] if authors else []
-    return Chart(
-        picture.name, picture.title, caption(picture, about, cases, authors), _whole(picture.title, notes, spec)
-    )
+    return caption(picture, about, cases, authors), _whole(picture.title, notes, spec)
 
 
 def looks_of(values: Iterable[str], first: Collection[str] = ()) -> _Looks:
@@ -278,8 +238,8 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     notes = ["median seconds, logarithmic; upright: the server alone; right: how many times faster than most code"]
     notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
     spec = {"width": _WIDTH, "height": {"step": _LANE}, "layer": layers}
-    says = f"{_capital(notes[0])}: first with packages of PyPI, then of all."
-    return Chart(HERO, title, says, _whole(title, notes, spec))
+    says = f"{notes[0][:1].upper()}{notes[0][1:]}: first with packages of PyPI, then of all."
+    return _drawn(HERO, title, says, _whole(title, notes, spec))
 
 
 def _whole(title: str, notes: Sequence[str], spec: Spec) -> Spec:
@@ -346,16 +306,16 @@ def _bars(
 
     def place(case: CaseMark) -> tuple[bool, float, str, tuple[tuple[str, float, str], ...]]:
         middle = case.y.middle if case.y else 0.0
-        return case.y is None, -middle if what.more_is_better else middle, case.name, in_order(case.parameters)
+        return case.y is None, -middle if what.more_is_better else middle, case.name, in_order(case.row.parameters)
 
     ordered = sorted(cases, key=place)
     marks: list[_Mark] = []
     authors: list[_Mark] = []
     for number, case in enumerate(ordered):
         says = saying(case, [(case.y, what)], picture.statistic)
-        known = {"colour": case.colour, "middle": case.y.middle, "n": case.y.n} if case.y else {}
-        marks.append({"y": number, "says": says, "text": _figure(case, what)} | known | _reach(case.y))
-        sized = [one for one in figures_of(case, published) if one.rows in (None, case.rows) and one.bytes is None]
+        known = {"colour": case.colour, "middle": case.y.middle} | case.y.reach if case.y else {}
+        marks.append({"y": number, "says": says, "text": _figure(case, what)} | known)
+        sized = [one for one in figures_of(case, published) if one.rows in (None, case.row.rows) and one.bytes is None]
         for theirs in [found for one in sized if (found := author_says(one, what.column)) is not None][:1]:
             authors.append({"y": number, "x": theirs, "says": published_saying(case.name, "", theirs, what)})
     drawn = [mark for mark in marks if "middle" in mark]
@@ -373,7 +333,9 @@ def _bars(
     along = _axis(what, [*values[: len(drawn)], *(one for one in values[len(drawn) :] if one), *lows], picture.log)
     along["axis"]["title"] += ": more is better" if what.more_is_better else ": less is better"
     colour = _looking(names, looks, "colour", 0)
-    edge = colour | {"scale": {"domain": names, "range": [_edge(looks[name]) for name in names]}}
+    # Dark if another value has the same colour, like dashed lines.
+    edges = [shade if dash == DASHES[0] else INK for shade, _, dash in (looks[name] for name in names)]
+    edge = colour | {"scale": {"domain": names, "range": edges}}
     bar = {"type": "point", "filled": True, "size": 70} if picture.log else {"type": "bar", "height": _BAR}
     words = _LINE | {"align": "right", "dy": above}
     quiet = {"condition": {"test": "!isValid(datum.middle)", "value": QUIET}, "value": INK}
@@ -403,11 +365,6 @@ def _bars(
     return {"width": _WIDTH, "height": {"step": high}, "layer": layers}, bool(authors)
 
 
-def _edge(looks: tuple[str, str, Sequence[int]]) -> str:
-    """Return the colour of the edge of a bar: dark if another value has the same colour, like dashed lines."""
-    return looks[0] if looks[2] == DASHES[0] else INK
-
-
 _DOT = {"type": "point", "filled": True, "size": 55, "opacity": 1}
 _DIAMOND = {
     "type": "point",
@@ -428,10 +385,6 @@ def _whiskers(marks: Sequence[_Mark], at: _Mark, **encoding: Any) -> list[Spec]:
     ]
 
 
-def _reach(spread: Spread | None) -> _Mark:
-    return {"low": spread.low, "high": spread.high} if spread and spread.n > 1 else {}
-
-
 def _figure(case: CaseMark, what: Quantity) -> str:
     """Return the label next to a bar; the unit of counts is at the axis only."""
     if case.y is None:
@@ -445,11 +398,11 @@ def _labels(cases: Sequence[CaseMark]) -> list[str]:
 
     A system at the beginning of all identifiers is skipped, because the title names it.
     """
-    systems = {case.transport.partition(".")[0] for case in cases}
+    systems = {case.row.transport.partition(".")[0] for case in cases}
     prefix = f"{systems.pop()}." if len(systems) == 1 else ""
     names = [case.name.removeprefix(prefix) for case in cases]
     return [
-        f"{name} [{case.experiment}: {case.label}]" if names.count(name) > 1 else name
+        f"{name} [{case.row.experiment}: {case.row.label}]" if names.count(name) > 1 else name
         for name, case in zip(names, cases, strict=True)
     ]
 
@@ -484,8 +437,6 @@ def _named(labels: Sequence[str], axis: Spec, quiet: Sequence[bool], above: floa
 
 
 _LINE = {"type": "text", "baseline": "middle", "align": "left"}
-# A string of several lines has its middle at its place.
-_WORDS = {"type": "text", "baseline": "middle", "dy": {"expr": "6.5 - 6.5 * length(split(datum.text, '\\n'))"}}
 
 
 def _lines(
@@ -493,10 +444,9 @@ def _lines(
     cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: _Looks,
-    bounds: Sequence[_Mark],
-    about: Sequence[Row],
+    changes: Sequence[_Mark],
 ) -> tuple[Spec, bool]:
-    """Draw the cases of each line joined, the author's figures dotted, bounds dashed and changes as upright lines.
+    """Draw the cases of each line joined, the author's figures dotted and changes as upright lines.
 
     Raises LabError where two cases would be at one place of a line.
     """
@@ -514,37 +464,30 @@ def _lines(
         theirs = _theirs(members, published, picture.x, what, along) if numeric else []
         authors += [key | one for one in theirs]
     names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
-    names += dict.fromkeys(bound["colour"] for bound in bounds)
-    looks = {**looks, **{bound["colour"]: (INK, "stroke", (7, 3)) for bound in bounds}}
     dashes = {dash: ("", "", DASHES[place % 4]) for place, dash in enumerate(sorted({case.dash for case in cases}))}
     dashed = _looking(list(dashes), dashes, "dash", 2) if picture.dash else _looking(names, looks, "colour", 2)
     colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
-    changes = _changes(picture, about)
     places = {case.place for case in drawable if case.place is not None}
 
     def panel(log: bool) -> Spec:
-        heights = [mark[end] for mark in (*marks, *authors, *bounds) for end in ("y", "low", "high") if end in mark]
+        heights = [mark[end] for mark in (*marks, *authors) for end in ("y", "low", "high") if end in mark]
         y = _axis(what, [one for one in heights if one >= 0], log)
         x = _along(along, places, [mark["x"] for mark in (*marks, *authors)], log)
         floor = y["scale"].get("domain", [-math.inf])[0]
         reaches = [
             mark | {"low": max(mark["low"], floor)} for mark in marks if mark.get("high", 0) > mark.get("low", 0)
         ]
-        at, up = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}, {"y": {"field": "y"} | y}
+        at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y}
         joined = at | {"color": colour, "detail": {"field": "line"}}
         reach = {"x": at["x"], "y": {"field": "low"} | y, "y2": {"field": "high"}, "color": colour}
-        along_rows, here = (at, at) if picture.x == "rows" else (up, up | {"x": {"value": _PANEL - 8}})
-        limit = {"type": "line" if picture.x == "rows" else "rule", "strokeDash": [7, 3]}
         open_mark = at | {"stroke": colour | {"legend": None}}
         layers = [
             *_change_layers(changes, x),
-            *([_layer(bounds, limit, **along_rows, color=colour)] if bounds else []),
             _layer(paths, "line", **joined, strokeDash=dashed),
             _layer(reaches, "rule", **reach),
             _layer(marks, _DOT, True, **at, color=colour, shape=shape),
             *([_layer(authors, {"type": "line", "strokeDash": list(DOTTED)}, **joined)] if authors else []),
             *([_layer(authors, _DOT | {"fill": GROUND}, True, **open_mark)] if authors else []),
-            *([_layer(bounds, _DOT | {"shape": "stroke"}, True, **here, color=colour)] if bounds else []),
         ]
         return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 
@@ -585,7 +528,7 @@ def _members(cases: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str
     for case in cases:
         place = (case.colour, case.dash, case.place)
         if (other := taken.setdefault(place, case)) is not case:
-            both = " and ".join(f"{one.transport} [{one.experiment}: {one.label}]" for one in (other, case))
+            both = " and ".join(f"{one.transport} [{one.experiment}: {one.label}]" for one in (other.row, case.row))
             raise LabError(
                 f"picture {picture.name}: two cases have the same place on a line ({picture.x}): {both}; "
                 "set `where`, `colour` or `dash` to tell them apart"
@@ -599,7 +542,7 @@ def _mark(case: CaseMark, what: Quantity, statistic: str, numeric: bool) -> _Mar
     assert case.place is not None
     says = saying(case, [(case.y, what)], statistic)
     place = case.place if numeric else _category(case.place)
-    return {"x": place, "y": case.y.middle, "colour": case.colour, "dash": case.dash, "says": says} | _reach(case.y)
+    return {"x": place, "y": case.y.middle, "colour": case.colour, "dash": case.dash, "says": says} | case.y.reach
 
 
 def _bent(marks: Sequence[_Mark]) -> list[_Mark]:
@@ -632,26 +575,6 @@ def _theirs(
                     "says": published_saying(theirs.description, with_unit(x, along.unit), y, what),
                 }
     return [found[x] for x in sorted(found)]
-
-
-def _bounds(picture: Picture, about: Sequence[Row], rows: Sequence[Row]) -> list[_Mark]:
-    """Return the fastest bound of the lines' directions at as many rows, by system; empty unless the picture asks."""
-    if not picture.limit:
-        return []
-    wanted = {(row.experiment, row.system, BOUNDED_BY.get(row.operation), row.rows) for row in about}
-    cases: dict[tuple[str, str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in sorted(ok_rows(rows), key=lambda row: row.transport):
-        asked = (row.experiment, row.system, row.operation, row.rows) in wanted
-        if asked and row.rows and row.origin == Origin.LIMIT and (found := figure(row, picture.y)) is not None:
-            cases[row.system, row.operation, row.rows][row.transport].append(found)
-    what, marks = quantity(picture.y), []
-    for (_, _, size), transports in sorted(cases.items()):
-        medians = {name: statistics.median(figures) for name, figures in transports.items()}
-        best = (max if what.more_is_better else min)(medians, key=medians.__getitem__)
-        says = f"median {what.name}: {with_unit(medians[best], what.unit)} (n = {len(transports[best])})"
-        says = f"bound: {best}\n{size:,} rows\n{says}"
-        marks.append({"x": size, "y": medians[best], "colour": f"bound: {best}", "says": says})
-    return marks
 
 
 def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
@@ -700,206 +623,39 @@ def _change_layers(changes: Sequence[_Mark], x: Spec) -> list[Spec]:
 
 
 def _scatter(picture: Picture, cases: Sequence[CaseMark], looks: _Looks) -> Spec:
-    """Draw one mark for each case that has both figures, without the author's figures."""
+    """Draw one mark for each case that has both figures, and thin bars from end to end."""
     across, up = quantity(picture.x), quantity(picture.y)
-    marks = []
-    for case in cases:
-        if case.x and case.y:
-            says = saying(case, [(case.x, across), (case.y, up)], picture.statistic)
-            marks.append(_crossed(case.colour, _reached(case.x), _reached(case.y), says) | {"dash": case.dash})
+    marks: list[_Mark] = [
+        {"colour": case.colour, "dash": case.dash, "x": case.x.middle, "y": case.y.middle}
+        | {"left": case.x.low, "right": case.x.high, "low": case.y.low, "high": case.y.high}
+        | {"says": saying(case, [(case.x, across), (case.y, up)], picture.statistic)}
+        for case in cases
+        if case.x and case.y
+    ]
+    x, y = (
+        _axis(what, [mark[end] for mark in marks for end in ends if mark[end] >= 0], picture.log)
+        for what, ends in ((across, ("x", "left", "right")), (up, ("y", "low", "high")))
+    )
+    floors = {"left": x["scale"].get("domain", [-math.inf])[0], "low": y["scale"].get("domain", [-math.inf])[0]}
+    ranges = [mark | {end: max(mark[end], floor) for end, floor in floors.items()} for mark in marks]
+    names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
+    colour, shape = (_looking(names, looks, "colour", part) for part in (0, 1))
+    at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y, "color": colour}
     faces = _faces(cases)
     opaque = {"domain": list(faces), "range": [_FACES[name] for name in faces.values()]}
-    face = {"field": "dash", "type": "nominal", "scale": opaque, "legend": None} if picture.dash else None
-    return _crosses(marks, looks, across, up, picture.log, face)
+    face = {"field": "dash", "type": "nominal", "scale": opaque, "legend": None}
+    facing = {"stroke": colour, "fillOpacity": face} if picture.dash else {}
+    layers = [
+        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"y": {"field": "low"} | y, "y2": {"field": "high"}}),
+        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"x": {"field": "left"} | x, "x2": {"field": "right"}}),
+        _layer(marks, _DOT, True, **at, shape=shape, **facing),
+    ]
+    return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
 
 
 def _faces(cases: Sequence[CaseMark]) -> dict[str, str]:
     names = list(_FACES)
     return {dash: names[place % len(names)] for place, dash in enumerate(sorted({case.dash for case in cases}))}
-
-
-def _reached(spread: Spread) -> tuple[float, Interval]:
-    return spread.middle, (spread.low, spread.high)
-
-
-def _crossed(colour: str, x: tuple[float, Interval | None], y: tuple[float, Interval | None], says: str) -> _Mark:
-    mark = {"colour": colour, "x": x[0], "y": y[0], "says": says}
-    if x[1] and y[1]:
-        mark |= {"left": x[1][0], "right": x[1][1], "low": y[1][0], "high": y[1][1]}
-    return mark
-
-
-def _crosses(
-    marks: Sequence[_Mark], looks: _Looks, across: Quantity, up: Quantity, log: bool, face: Spec | None
-) -> Spec:
-    """Draw marks at two figures, and thin bars from end to end of both if they have ends."""
-    x, y = (
-        _axis(what, [mark[end] for mark in marks for end in ends if mark.get(end, -1) >= 0], log)
-        for what, ends in ((across, ("x", "left", "right")), (up, ("y", "low", "high")))
-    )
-    floors = {"left": x["scale"].get("domain", [-math.inf])[0], "low": y["scale"].get("domain", [-math.inf])[0]}
-    ranges = [mark | {end: max(mark[end], floor) for end, floor in floors.items()} for mark in marks if "low" in mark]
-    names = [name for name in looks if any(mark["colour"] == name for mark in marks)]
-    colour = _looking(names, looks, "colour", 0)
-    shape = _looking(names, looks, "colour", 1)
-    at = {"x": {"field": "x"} | x, "y": {"field": "y"} | y, "color": colour}
-    layers = [
-        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"y": {"field": "low"} | y, "y2": {"field": "high"}}),
-        _layer(ranges, {"type": "rule", "opacity": 0.7}, **at | {"x": {"field": "left"} | x, "x2": {"field": "right"}}),
-        _layer(marks, _DOT, True, **at, shape=shape, **({"stroke": colour, "fillOpacity": face} if face else {})),
-    ]
-    return {"width": _PANEL, "height": _HEIGHT, "layer": layers}
-
-
-def found_costs(about: Sequence[Row]) -> list[Cost]:
-    """Return the costs of the transports that a picture is about."""
-    return costs(directions(summarise(about, ()), {row.experiment for row in about}))
-
-
-def _costs(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw one mark for each cost: left is a cheap call, below are cheap rows."""
-    marks = [
-        _crossed(one.transport, (one.fixed, one.fixed_interval), (one.marginal, one.marginal_interval), _says(one))
-        for one in found_costs(about)
-    ]
-    if not marks:
-        return None
-    looks = looks_of(mark["colour"] for mark in marks)
-    spec = _whole(picture.title, [COSTS, *conditions(about)], _crosses(marks, looks, FIXED, MARGINAL, True, None))
-    return f"{_capital(COSTS)}. {_conditions(about)}", spec
-
-
-def _says(one: Cost) -> str:
-    lines = [one.transport]
-    for what, middle, interval in (
-        (FIXED, one.fixed, one.fixed_interval),
-        (MARGINAL, one.marginal, one.marginal_interval),
-    ):
-        reach = "" if interval is None else f" ({' to '.join(with_unit(end, 's') for end in interval)})"
-        lines.append(f"{what.name}: {with_unit(middle, 's')}{reach}")
-    lines.append(f"the line is off by {times(one.off)} at most, of {', '.join(f'{rows:,}' for rows in one.sizes)} rows")
-    if one.half_rate_rows is not None:
-        lines.append(f"half of the largest rate at {significant(float(f'{one.half_rate_rows:.2g}'))} rows")
-    return "\n".join(lines)
-
-
-def _conditions(about: Sequence[Row]) -> str:
-    return f"Conditions: {', '.join(conditions(about))}."
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _grid(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a grid, also without an ok run: the grid shows that, too."""
-    found = outcomes(picture, about)
-    if not found.lines:
-        return None
-    cells = [
-        (column, line, cell.marked, cell.says, (*_INKS[cell.verdict], cell.verdict is Verdict.GAVE_UP))
-        for line, of_line in enumerate(found.lines)
-        for column, cell in enumerate(of_line.cells)
-        if cell
-    ]
-    marks = [f"{one.mark} {one.meaning}" if one.mark else f"without a mark: {one.meaning}" for one in found.verdicts]
-    spec = _cells(cells, found.heads, [line.name for line in found.lines])
-    said = f"{_capital(CELL)}: {'; '.join(marks)}. {_conditions(about)}"
-    return said, _whole(picture.title, [CELL, *marks, *conditions(about)], spec)
-
-
-def _winners(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
-    """Draw the cells of a map, each with its winner and the median; None if none competes."""
-    found = map_of(picture, about)
-    if not found.cells:
-        return None
-    colours = {name: COLOURS[place % 6] for place, name in enumerate(by_winner(found))}
-    cells = [
-        (column, line, f"{cell.name}\n{cell.figure}".strip(), cell.says, _winner_ink(cell, colours))
-        for line, of_line in enumerate(found.cells)
-        for column, cell in enumerate(of_line)
-        if cell
-    ]
-    spec = _cells(cells, found.columns, found.lines)
-    said = f"{_capital(WINNER)}. {_capital(FADED)}. {_conditions(about)}"
-    return said, _whole(picture.title, [WINNER, FADED, *conditions(about)], spec)
-
-
-def _winner_ink(cell: WinnerCell, colours: Mapping[str, str]) -> tuple[str, str, str, bool]:
-    colour = colours.get(cell.name, LINES)
-    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
-    tint = "#" + "".join(f"{round(255 - (0.42 if cell.shown else 0.1) * (255 - part)):02x}" for part in parts)
-    return tint, colour, _PEN if cell.shown else _PENCIL, not cell.shown
-
-
-def _cells(
-    cells: Sequence[tuple[int, int, str, str, tuple[str, str, str, bool]]], columns: Sequence[str], lines: Sequence[str]
-) -> Spec:
-    """Draw a table as a chart: each cell (column, line, text, saying, ink) tells by colour, edge and words.
-
-    Columns that do not fit next to each other are drawn in several tables, one below the other.
-    """
-    longest = max(map(len, _WORD.findall(" ".join([*columns, *(words for _, _, words, *_ in cells)]))), default=0)
-    parts = math.ceil(len(columns) / max(1, _WIDTH // (longest * _LETTER + 8)))
-    if parts > 1:
-        few = math.ceil(len(columns) / parts)
-        of = [range(first, min(first + few, len(columns))) for first in range(0, len(columns), few)]
-        return {
-            "vconcat": [
-                _cells(
-                    [(one[0] - part.start, *one[1:]) for one in cells if one[0] in part],
-                    [columns[p] for p in part],
-                    lines,
-                )
-                for part in of
-            ]
-        }
-    wide = max(_WIDTH / len(columns), longest * _LETTER + 8)
-    room = int(wide / _LETTER) - 1
-    texts = {(column, line): _broken(words, room) for column, line, words, *_ in cells}
-    high = max(map(_height, texts.values())) + 12
-    heads = [{"x": place, "text": _broken(head, room)} for place, head in enumerate(columns)]
-    names = ("face", "edge", "ink", "dashed")
-    labels: list[_Mark] = []
-    ends: list[_Mark] = []
-    bottom = 0
-    for name in lines:  # it is above its cells
-        label = _broken(name, int(wide * len(columns) / _LETTER))
-        labels.append({"y": bottom + 10, "text": label})
-        top = bottom + _height(label) + 6
-        bottom = top + high
-        ends.append({"top": top, "y": (top + bottom) / 2, "bottom": bottom})
-    marks = [
-        {"x": column, "text": texts[column, line], "says": says, **ends[line], **dict(zip(names, ink, strict=True))}
-        for column, line, _, says, ink in cells
-    ]
-    x = {"field": "x", "type": "ordinal", "axis": None, "scale": {"padding": 0.03, "domain": list(range(len(columns)))}}
-    upper, y = ({"field": end, "type": "quantitative", "axis": None, "scale": None} for end in ("top", "y"))
-    plain = {name: {"field": name, "type": "nominal", "scale": None} for name in names}
-    dash = {"condition": {"test": "datum.dashed", "value": [4, 2]}, "value": [1, 0]}
-    above = {
-        "type": "text",
-        "baseline": "bottom",
-        "fontWeight": "bold",
-        "dy": {"expr": f"8 - {_LEADING} * length(split(datum.text, '\\n'))"},
-    }
-    layers = [
-        _layer(labels, _LINE, x={"value": 0}, y=y, text={"field": "text"}),
-        _layer(heads, above, x=x, y={"value": 0}, text={"field": "text"}),
-        _layer(
-            marks,
-            "rect",
-            True,
-            x=x,
-            y=upper,
-            y2={"field": "bottom"},
-            fill=plain["face"],
-            stroke=plain["edge"],
-            strokeDash=dash,
-        ),
-        _layer(marks, _WORDS, x=x, y=y, text={"field": "text"}, color=plain["ink"]),
-    ]
-    return {"width": {"step": wide}, "height": bottom, "layer": layers}
 
 
 def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, Spec] | None:
@@ -931,4 +687,185 @@ def _traces(picture: Picture, about: Sequence[Row], folder: Path) -> tuple[str, 
     return f"CPU time of the worker process, sampled from outside; {note}.{more}", spec
 
 
-_FORMS = {"costs": _costs, "grid": _grid, "winners": _winners, "traces": _traces}
+_REACH = {
+    STATISTICS[0]: "whiskers from minimum to maximum",
+    STATISTICS[1]: "whiskers of one population standard deviation to both sides",
+}
+_NAMED = 6  # transports without a mark that are named one by one
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of the figures of some runs, how far they reach to both sides, and how many they are."""
+
+    middle: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def reach(self) -> dict[str, float]:
+        """Its ends, if it is of several runs."""
+        return {"low": self.low, "high": self.high} if self.n > 1 else {}
+
+
+@dataclass(frozen=True)
+class CaseMark:
+    """One case in a picture: `row` is its first run.
+
+    `name` is the transport's, or the author's name for it if it reproduces a published one. `x`, `y` are None without
+    an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
+    case. `failed` says how the runs without numbers ended, and `outcome` why there is no figure.
+    """
+
+    name: str
+    row: Row
+    colour: str
+    dash: str
+    place: str | float | None
+    x: Spread | None
+    y: Spread | None
+    outcome: str
+    failed: str
+    error: str
+
+
+def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
+    """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
+    found = [_marked(picture, runs) for runs in by_case(rows).values()]
+    return sorted(found, key=lambda one: (one.name, *one.row.case[1::-1], in_order(one.row.parameters)))
+
+
+def has_mark(picture: Picture, case: CaseMark) -> bool:
+    """Say whether a case can be drawn: it has the figures, and a place on the axis if the picture has one."""
+    placed = {"bars": True, "lines": case.place is not None, "scatter": case.x is not None}
+    return case.y is not None and placed[picture.form]
+
+
+def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
+    first, good = runs[0], ok_rows(runs)
+    bad = Counter(str(row.status) for row in runs if not row.ok)
+    counted = bool(good) or len(bad) > 1
+    failed = ", ".join(f"{count} {name}" if counted else name for name, count in bad.items())
+    return CaseMark(
+        name=value(first, "transport"),
+        row=first,
+        colour=value(first, picture.colour),
+        dash=value(first, picture.dash) if picture.dash else "",
+        place=_place(first, picture.x) if picture.form == "lines" else None,
+        x=_spread(good, picture.x, picture.statistic) if picture.form == "scatter" else None,
+        y=_spread(good, picture.y, picture.statistic),
+        outcome=failed or ("no figure" if good else ""),
+        failed=failed,
+        error=next((row.error for row in runs if not row.ok and row.error), ""),
+    )
+
+
+def _place(row: Row, column: str) -> str | float | None:
+    """Return the place of a case on the x axis: a number, else a category, or None if unknown."""
+    said = value(row, column)
+    return float(said) if is_number(said) else said or None
+
+
+def _spread(good: list[Row], column: str, statistic: str) -> Spread | None:
+    figures = [found for row in good if (found := figure(row, column)) is not None]
+    if not figures:
+        return None
+    if statistic == STATISTICS[0]:
+        return Spread(statistics.median(figures), min(figures), max(figures), len(figures))
+    mean, deviation = statistics.fmean(figures), statistics.pstdev(figures)
+    return Spread(mean, mean - deviation, mean + deviation, len(figures))
+
+
+def author_says(figure: PublishedFigure, column: str) -> float | None:
+    """Return the author's figure for a column of runs.csv, a mean; None without one."""
+    names = {"seconds": "mean_seconds", "rows_per_s": "mean_rows_per_s", "peak_rss_bytes": "peak_rss_bytes"}
+    return getattr(figure, names[column]) if column in names else None
+
+
+def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+    """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
+    return [figure for figure in published if is_about(figure, case.row)]
+
+
+def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
+    """Return the text that a mark shows on hover: the transport, its conditions, values, ranges and sample size."""
+    row = case.row
+    conditions = ": ".join(part for part in (row.experiment, row.label) if part)
+    lines = [case.name, row.transport if row.transport != case.name else "", conditions]
+    lines += [_with_range(spread, what, statistic) for spread, what in figures if spread]
+    ending = case.failed if len(lines) > 3 else case.outcome
+    if ending:
+        lines.append(": ".join(part for part in (ending, case.error) if part))
+    return "\n".join(line for line in lines if line)
+
+
+def _with_range(spread: Spread, what: Quantity, statistic: str) -> str:
+    low, middle, high = (with_unit(value, what.unit) for value in (spread.low, spread.middle, spread.high))
+    reach = f"{low} to {high}, " if spread.n > 1 else ""
+    return f"{statistic.split()[0]} {what.name}: {middle} ({reach}n = {spread.n})"
+
+
+def published_saying(name: str, conditions: str, value: float, what: Quantity) -> str:
+    """Return the label of the mark of an author's figure."""
+    return "\n".join(
+        part for part in (name, conditions, f"published mean {what.name}: {with_unit(value, what.unit)}") if part
+    )
+
+
+def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], published: bool) -> str:
+    """Return a picture's caption: its content in sentences, how to read it, and every case without a mark."""
+    said = sample(picture, cases)
+    sentences = [f"{said[:1].upper()}{said[1:]}.", f"Conditions: {', '.join(conditions(rows))}."]
+    if published:
+        marks = "Open diamonds" if picture.form == "bars" else "Dotted lines with open marks"
+        sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
+    missing = [case for case in cases if not has_mark(picture, case)]
+    if missing and picture.form == "bars":
+        sentences.append("Transports in grey have no figure: how their runs ended is next to them.")
+    elif missing:
+        sentences.append(f"Without a mark: {_without_mark(picture, missing)}.")
+    return " ".join(sentences)
+
+
+def sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
+    """Explain a picture's marks: their statistic, the number of runs, and the whiskers."""
+    sizes = sorted({case.y.n for case in cases if case.y})
+    name = picture.statistic.split()[0]
+    if sizes == [1]:
+        return "one run each"
+    runs = f"{sizes[0]} runs" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} runs"
+    return f"{name} of {runs}, {_REACH[picture.statistic]}"
+
+
+def conditions(rows: Sequence[Row]) -> list[str]:
+    """Return the values that all rows of a picture share."""
+    rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
+    parts = []
+    if len(rows_of) == 1 and (number := rows_of.pop()):
+        parts.append(f"{number:,} rows")
+    if len(datasets) == 1 and (dataset := datasets.pop()):
+        parts.append(f"dataset {dataset}")
+    if len(labs) == 1 and (lab := labs.pop()) not in ("", "local"):
+        parts.append(f"{lab} lab")
+    parts.append("experiment " + " and ".join(sorted({row.experiment for row in rows})))
+    shared = in_common([row.parameters for row in rows], but={"rows"})
+    return [*parts, *([shared] if shared else [])]
+
+
+def _without_mark(picture: Picture, missing: Sequence[CaseMark]) -> str:
+    """Name the transports without a mark, the conditions, and the reasons."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for case in missing:
+        outcome = case.outcome or "no place on the axis"
+        places.setdefault((case.name, outcome), []).append(_where(picture, case))
+    named = [f"{name} at {' and '.join(found)} ({outcome})" for (name, outcome), found in places.items()]
+    more = len(named) - _NAMED
+    return "; ".join(named[:_NAMED]) + (f"; and {more} more, all listed under what did not run" if more > 0 else "")
+
+
+def _where(picture: Picture, case: CaseMark) -> str:
+    if not isinstance(case.place, float):
+        return case.place or f"[{case.row.label}]"
+    along = parameter_or_quantity(picture.x)
+    return with_unit(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"

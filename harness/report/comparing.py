@@ -16,11 +16,11 @@ from pathlib import Path
 from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.figures import in_order, significant, times
-from harness.report.intervals import CONFIDENCE, Estimate, around, estimate, p_value, ratio, spread_of
+from harness.report.intervals import CONFIDENCE, Estimate, estimate, factor_interval, p_value, spread_of
 from harness.report.merging import differing, packages, written
 from harness.report.table import Section, Table
 from harness.results.folder import StoredRun
-from harness.results.row import Row
+from harness.results.row import Row, by_case
 from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
@@ -110,7 +110,7 @@ def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
 
 
 def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
-    a, b = _by_case(one), _by_case(other)
+    a, b = by_case(one), by_case(other)
     pairs: dict[Key, tuple[list[float], list[float]]] = {}
     left_out = []
     parameters = {key: rows[0].parameters for key, rows in (a | b).items()}
@@ -128,13 +128,6 @@ def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]
         for (key, both), of, p in zip(pairs.items(), known, zip(values, holm(values), strict=True), strict=True)
     ]
     return lines, left_out
-
-
-def _by_case(rows: list[Row]) -> dict[Key, list[Row]]:
-    cases: dict[Key, list[Row]] = defaultdict(list)
-    for row in rows:
-        cases[row.case].append(row)
-    return cases
 
 
 def _missing(one: list[Row] | None, other: list[Row] | None, seconds: list[list[float]]) -> str:
@@ -161,7 +154,7 @@ def _line(
 ) -> CaseRatio:
     medians, (first, second) = [statistics.median(side) for side in runs], known
     factor = medians[1] / medians[0]
-    low, high = around(factor, ratio(second, first)) if first and second else (None, None)
+    low, high = factor_interval(factor, second, first) or (None, None)
     direction = "slower" if factor > 1 else "faster"
     return CaseRatio(
         *key[:2],

@@ -24,19 +24,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from harness.model import label
-from harness.report.figures import described, in_order, legend, marked, route, significant, span, times
-from harness.report.intervals import Estimate, Interval, around, draws, draws_of, middle, slower
+from harness.report.figures import described, in_order, legend, marked, route, significant, span, times, varying
+from harness.report.intervals import Array, Estimate, Interval, around, draws, draws_of, middle, slower
 from harness.report.summary import Summary, competes, direction_order, is_exact, places
 from harness.report.table import Table
 from harness.suites.suite import Suite
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from harness.report.intervals import Array
 
 Curve = Mapping[int, Summary]  # by the number of rows, fewest first
 
@@ -125,6 +122,11 @@ class Cost:
         """The rows at which half of the largest rate is reached; None where rows cost nothing."""
         return self.fixed / self.marginal if self.marginal else None
 
+    @property
+    def told(self) -> bool:
+        """Whether its transport is exact at all sizes, and its costs fit a line."""
+        return self.off <= STRAIGHT and self.sizes == tuple(self.direction.exact.get(self.transport, ()))
+
     def seconds(self, rows: float) -> float:
         """Return the line's seconds for a number of rows."""
         return self.fixed + self.marginal * rows
@@ -145,8 +147,6 @@ def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
 
     `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
     """
-    import numpy as np
-
     times, rows = np.asarray(seconds, dtype=float), np.asarray(sizes, dtype=float) / max(sizes)
     line = times
     for _ in range(_ROUNDS):
@@ -158,8 +158,6 @@ def fitted(sizes: Sequence[float], seconds: ArrayLike) -> tuple[Array, Array]:
 
 def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
     """Return the two costs, not below zero, by weighted least squares."""
-    import numpy as np
-
     ones, both, eachs = weights.sum(-1), (weights * rows).sum(-1), (weights * rows * rows).sum(-1)
     of_one, of_each = (weights * times).sum(-1), (weights * rows * times).sum(-1)
     spread = ones * eachs - both * both
@@ -174,8 +172,6 @@ def _weighted(rows: Array, times: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
-    import numpy as np
-
     sizes = tuple(curve)
     medians = np.array([case.took for case in curve.values()])
     fixed, marginal = map(float, fitted(sizes, medians))
@@ -192,8 +188,6 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
 
 @lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
 def _intervals(name: str, sizes: tuple[int, ...], times: tuple[Estimate, ...]) -> tuple[Interval, Interval]:
-    import numpy as np
-
     source = draws_of(name)
     fixed, marginal = fitted(sizes, np.stack([draws(one, source) for one in times], axis=-1))
     return middle(fixed), middle(marginal)
@@ -266,8 +260,6 @@ def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array
     `first` and `second` are seconds, arrays whose last axis goes over `sizes` in their order. The result has their
     shape without that axis. It is 0 if the second is faster at all sizes, infinite if it is not at the last one.
     """
-    import numpy as np
-
     ahead = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)  # above 0: the second is faster
     rows = np.asarray(sizes, dtype=float)
     behind = ahead <= 0
@@ -282,7 +274,9 @@ def crossing(sizes: Sequence[int], first: ArrayLike, second: ArrayLike) -> Array
 
 def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
     """Cover the sizes with the fewest spans: each as long as one transport may be the fastest at all of it."""
-    leading = [_leading(rows, curves) for rows in sizes]
+    leading = [
+        [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])] for rows in sizes
+    ]
     found, start = [], 0
     while start < len(sizes):
         able, end = set(leading[start]), start + 1
@@ -290,20 +284,10 @@ def _spans(sizes: Sequence[int], curves: Mapping[str, Curve]) -> list[Span]:
             able &= set(leading[end])
             end += 1
         part = tuple(sizes[start:end])
-        best = min(sorted(able), key=lambda name: _mean_ratio(name, part, curves))
+        best = min(sorted(able), key=lambda name: statistics.geometric_mean(curves[name][rows].took for rows in part))
         found.append(_span(best, part, leading[start:end], curves))
         start = end
     return found
-
-
-def _leading(rows: int, curves: Mapping[str, Curve]) -> list[str]:
-    return [case.transport for case in not_slower([of[rows] for of in curves.values() if rows in of])]
-
-
-def _mean_ratio(name: str, sizes: Sequence[int], curves: Mapping[str, Curve]) -> float:
-    """Return how many times as long as the smallest median one takes, on the geometric mean over some sizes."""
-    best = [min(of[rows].took for of in curves.values() if rows in of) for rows in sizes]
-    return statistics.geometric_mean(curves[name][rows].took / least for rows, least in zip(sizes, best, strict=True))
 
 
 def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], curves: Mapping[str, Curve]) -> Span:
@@ -318,8 +302,6 @@ def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], c
 
 
 def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) -> Crossing:
-    import numpy as np
-
     before, after = curves[one.transport], curves[other.transport]
     sizes = [rows for rows in (*one.sizes, *other.sizes) if rows in before and rows in after]
     shown = any(_faster(before, after, rows) for rows in one.sizes) and any(
@@ -351,7 +333,7 @@ _SPANS = (
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
     "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
 )
-_COSTS = (
+_COST_NOTES = (
     "the straight line through the medians, whose errors count as shares of it, with 95 % intervals "
     "(docs/explanation/suites/crossings.md)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
@@ -381,7 +363,7 @@ def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
 
 def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
     """Return the table of the fastest transports by rows and the table of costs, if they have any row."""
-    return [_fastest(found)] if found.winners else [], [_cost_table(found)] if found.costs else []
+    return [_fastest(found)] if found.winners else [], [_costs(found)] if found.costs else []
 
 
 def many(rows: float, of: Winners) -> str:
@@ -411,9 +393,8 @@ def _least(every: Sequence[Cost]) -> Iterator[tuple[int, int]]:
 
     Only exact transports whose costs fit a line count.
     """
-    told = [one.off <= STRAIGHT and one.sizes == tuple(one.direction.exact.get(one.transport, ())) for one in every]
     for direction in {id(one.direction): one.direction for one in every}.values():
-        places = [place for place, one in enumerate(every) if told[place] and one.direction is direction]
+        places = [place for place, one in enumerate(every) if one.told and one.direction is direction]
         for column, of in ((2, "fixed"), (4, "marginal")):
             if len(places) > 1:
                 first = min(places, key=lambda place: getattr(every[place], of))
@@ -429,10 +410,8 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
     words = [route(one)]
     if len({other.dataset for other in among}) > 1:
         words.append(one.dataset)
-    for name, value in one.parameters.items():
-        if any(other.parameters.get(name) != value for other in among):
-            words.append(described(name, value))
-    return ", ".join(words)
+    apart = varying([other.parameters for other in among])
+    return ", ".join([*words, *(described(name, value) for name, value in one.parameters.items() if name in apart)])
 
 
 def _fastest(found: Curves) -> Table:
@@ -456,7 +435,7 @@ def _fastest(found: Curves) -> Table:
     return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
 
-def _cost_table(found: Curves) -> Table:
+def _costs(found: Curves) -> Table:
     rows = tuple(
         (
             subject(one.direction, found.directions),
@@ -473,7 +452,7 @@ def _cost_table(found: Curves) -> Table:
     head = ("direction", "transport", "fixed ms", "95 %", "marginal µs", "95 %", "half rate at, rows", "off by")
     title = "What a call costs, and what each row adds"
     return Table(
-        *(title, head, rows, _COSTS),
+        *(title, head, rows, _COST_NOTES),
         wide=frozenset({0, 1}),
         best=frozenset(_least(found.costs)),
         droppable=((7,), (6,), (3, 5)),
@@ -511,10 +490,12 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
         return None
     beside, runs = _sizes_for(rows, sizes)
     seconds = {
-        name: _between(rows, curve, beside) for name, curve in curves.items() if all(one in curve for one in beside)
+        name: float(np.interp(rows, beside, [curve[one].took for one in beside]))
+        for name, curve in curves.items()
+        if all(one in curve for one in beside)
     }
     if rows > sizes[-1]:
-        lines = _lines_beyond(direction, rows, sizes[-1])
+        lines = {one.transport: one.seconds(rows) for one in costs([direction]) if one.told and sizes[-1] in one.sizes}
         runs = _LINE.format(sizes[-1]) if lines else _MOST.format(sizes[-1])
         seconds = lines or seconds
     if not seconds:
@@ -555,18 +536,3 @@ def _sizes_for(rows: int, sizes: Sequence[int]) -> tuple[list[int], str]:
         return [sizes[-1]], ""
     low, high = sizes[after - 1], sizes[after]
     return [low, high], f"{low:,} and {high:,} rows, interpolated"
-
-
-def _lines_beyond(direction: Direction, rows: int, largest: int) -> dict[str, float]:
-    """Return the seconds of transports that are exact at all sizes, up to the largest, and whose costs fit a line."""
-    return {
-        one.transport: one.seconds(rows)
-        for one in costs([direction])
-        if one.off <= STRAIGHT and one.sizes == tuple(direction.exact.get(one.transport, ())) and largest in one.sizes
-    }
-
-
-def _between(rows: int, curve: Curve, beside: Sequence[int]) -> float:
-    low, high = beside[0], beside[-1]
-    first, last = curve[low].took, curve[high].took
-    return first if low == high else first + (last - first) * (rows - low) / (high - low)

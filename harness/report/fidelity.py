@@ -124,7 +124,7 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
         if all(finding.fate is Fate.UNAVAILABLE for finding in of_it):
             rows.append((f"`{name}`", "", f"unavailable: {of_it[0].detail}"))
             continue
-        by_fate = {fate: [f.kind + _flag(f) for f in found] for fate, found in _by_fate(of_it).items()}
+        by_fate = {fate: [_flagged(one) for one in found] for fate, found in _by_fate(of_it).items()}
         came = [f"{len(by_fate[fate])} {fate}" for fate in (Fate.EXACT, Fate.CONVERTED) if by_fate[fate]]
         lost = [f"{fate}: {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds and fate not in _FINE]
         rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
@@ -147,5 +147,5 @@ def _by_fate(findings: Iterable[Finding]) -> dict[Fate, list[Finding]]:
     return {fate: [finding for finding in found if finding.fate is fate] for fate in Fate}
 
 
-def _flag(finding: Finding) -> str:
-    return "" if finding.as_wanted else "!"
+def _flagged(finding: Finding) -> str:
+    return finding.kind + ("" if finding.as_wanted else "!")

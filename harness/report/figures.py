@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model import Fate, LabError, Operation
-from harness.results.row import COLUMNS
+from harness.results.row import COLUMNS, NAMES, Row
+from harness.suites.suite import Picture
 from harness.systems import SYSTEMS
 
 CHANGES, REFUSES = "†", "‡"
@@ -130,24 +131,34 @@ def in_order(parameters: Mapping[str, str]) -> tuple[tuple[str, float, str], ...
 
 def natural(value: str) -> tuple[float, str]:
     """Return a key that sorts numbers by value, and before strings."""
-    return (float(value), "") if _is_number(value) else (float("inf"), value)
+    try:
+        return float(value), ""
+    except ValueError:
+        return float("inf"), value
+
+
+def is_number(text: str) -> bool:
+    """Say whether a string is a finite number."""
+    return math.isfinite(natural(text)[0])
+
+
+def varying(every: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the names of the parameters that differ."""
+    names = dict.fromkeys(name for parameters in every for name in parameters)
+    return [name for name in names if len({parameters.get(name) for parameters in every}) > 1]
 
 
 def in_common(every: Sequence[Mapping[str, str]], but: Collection[str] = ()) -> str:
     """Name the parameters that all share, `but` those given, for people; empty without any."""
-    shared = [
-        (name, value)
-        for name, value in (every[0] if every else {}).items()
-        if name not in but and all(p.get(name) == value for p in every)
-    ]
-    return ", ".join(described(name, value) for name, value in shared)
+    apart = {*varying(every), *but}
+    return ", ".join(described(*one) for one in (every[0] if every else {}).items() if one[0] not in apart)
 
 
 def described(name: str, value: str) -> str:
     """Write a parameter for people: `8 files`, `1 part per file`, `512 MB memory`, `10 ms rtt`, `page cache warm`."""
     words = name.replace("_", " ")
     for ending, unit in _PARAMETER_UNITS.items():
-        if name.endswith(ending) and _is_number(value):
+        if name.endswith(ending) and is_number(value):
             if unit == "Mbit/s" and not float(value):
                 return "unlimited rate"
             return f"{float(value):,.15g} {unit} {words[: len(words) - len(ending)]}".strip()
@@ -157,14 +168,6 @@ def described(name: str, value: str) -> str:
     if value == "1" and first.endswith("s"):
         return f"1 {first.removesuffix('s')}{space}{rest}"
     return f"{int(value):,} {words}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
@@ -242,6 +245,36 @@ def _of_detail(column: str) -> Quantity:
     raise LabError(f'detail "{name}" has no unit; end its name in seconds, bytes or bytes_per_s')
 
 
+def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that a picture is about. Raises LabError when it names an unknown column."""
+    where = picture.where or {}
+    return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
+
+
+def value(row: Row, column: str) -> str:
+    """Return a column, or with `parameter:<name>` one parameter, as a printable string."""
+    if column == "transport":
+        return printable(row.published_row or row.transport)
+    if column.startswith(PARAMETER):
+        return printable(row.parameters.get(column.removeprefix(PARAMETER), ""))
+    if column in NAMES:
+        return printable(row.text(column))
+    raise LabError(f'no column "{column}" for a picture; give one of runs.csv, or "{PARAMETER}<name>"')
+
+
+def printable(words: str) -> str:
+    """Return a string without the characters that no SVG can hold and no page can show; line ends stay."""
+    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in words)
+
+
+def figure(row: Row, column: str) -> float | None:
+    """Return a figure of a run; a sum of columns (see `quantities.SUM`) needs only the first of them."""
+    if SUM in column:
+        first, *others = (figure(row, part) for part in column.split(SUM))
+        return None if first is None else first + sum(other or 0 for other in others)
+    return row.details.get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else getattr(row, column)
+
+
 def parameter_or_quantity(column: str) -> Quantity:
     """Return the quantity of an axis of conditions: a parameter, which has no unit, or a column with a unit."""
     if column.startswith(PARAMETER):
@@ -252,23 +285,11 @@ def parameter_or_quantity(column: str) -> Quantity:
 def with_unit(value: float, unit: str) -> str:
     """Return a figure with three digits and its unit: `344 ms`, `1.31 M rows/s`, `87 MB`."""
     rounded = float(f"{value:.3g}")
-    factor, prefix = _prefix(rounded, unit)
-    return " ".join(part for part in (_digits(rounded / factor), prefix, _rest(unit)) if part)
-
-
-def _prefix(value: float, unit: str) -> tuple[float, str]:
     known = _PREFIXES.get(unit, _COUNTS)
-    if not value:
-        return next(entry for entry in known if entry[0] == 1.0)
-    return next((entry for entry in known if abs(value) >= entry[0]), known[-1])
-
-
-def _rest(unit: str) -> str:
-    return "" if unit in _PREFIXES else unit
-
-
-def _digits(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    factor, prefix = next((entry for entry in known if abs(rounded or 1.0) >= entry[0]), known[-1])
+    scaled = rounded / factor
+    digits = f"{scaled:,.0f}" if abs(scaled) >= 100 else f"{scaled:.3g}"
+    return " ".join(part for part in (digits, prefix, "" if unit in _PREFIXES else unit) if part)
 
 
 class Routed(Protocol):

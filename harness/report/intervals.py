@@ -17,14 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.random import Generator
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 Interval = tuple[float, float]
 _FAR = 700.0  # a logarithm: the number of a larger one exceeds a float
@@ -59,7 +57,6 @@ class Estimate:
 
 def spread_of(samples: Iterable[Sequence[float]]) -> RunSpread:
     """Return how much the times of a run scatter, from the seconds of each of its cases (Smyth 2004, section 6.2)."""
-    import numpy as np
     from scipy import optimize, special  # not at the top: it takes a second, which a command without a report saves
 
     several = [np.log(seconds) for seconds in samples if len(seconds) > 1]
@@ -115,6 +112,11 @@ def around(value: float, interval: Interval) -> Interval:
     return min(value, interval[0]), max(value, interval[1])
 
 
+def factor_interval(factor: float, of: Estimate | None, to: Estimate | None, among: int = 1) -> Interval | None:
+    """Return the interval of a printed ratio of two times; None if the scatter of one is unknown."""
+    return around(factor, ratio(of, to, among)) if of and to else None
+
+
 def median_interval(seconds: Sequence[float], spread: RunSpread) -> Interval | None:
     """Return the interval of a time whose median is printed; None if its scatter is unknown."""
     found = estimate(seconds, spread)
@@ -136,23 +138,17 @@ def draws(of: Estimate, source: Generator, many: int = DRAWS) -> Array:
 
     None is beyond the middle 99.9 %: with few degrees of freedom, no line could be fitted to the most extreme ones.
     """
-    import numpy as np
-
     most = _student(of.freedom, 0.999)
     return np.exp(of.mean + of.error * np.clip(source.standard_t(of.freedom, many), -most, most))
 
 
 def draws_of(name: str) -> Generator:
     """Return the random source of a name: the same name gives the same draws."""
-    from numpy.random import default_rng
-
     return default_rng(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()))
 
 
 def middle(drawn: Array) -> Interval:
     """Return the ends of the middle 95 % of some figures: two that were drawn, so that they may be infinite."""
-    import numpy as np
-
     outside = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn, (outside, 1 - outside), method="nearest")
     return float(low), float(high)

@@ -8,13 +8,12 @@ No figure depends on it. The ranks that it could change are those that differ wi
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.machine.calibration import slower
 from harness.report.summary import Summary, summarise
 from harness.results.folder import Facts
-from harness.results.row import Row
+from harness.results.row import Row, by_case
 
 Key = tuple[str, str, str, int]
 
@@ -33,7 +32,9 @@ def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) 
         return []
     spells = slow_spells(good)
     found = [*_calibrated(environment.get("calibrations", ())), _lost(good), _spelled(spells, len(good))]
-    disturbed = {row.key for spell in spells for row in spell} | {row.key for row in good if _lost_much(row)}
+    disturbed = {row.key for spell in spells for row in spell} | {
+        row.key for row in good if _lost_by(row) > LOST_SHARE * row.took
+    }
     changed = could_change(rows, summaries, disturbed) if disturbed else []
     named = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
     told = f"Without these runs the ranks of {named} would be others." if changed else ""
@@ -43,10 +44,7 @@ def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) 
 
 def slow_spells(good: Sequence[Row]) -> list[list[Row]]:
     """Return the runs of each slow spell, of ok runs in their order."""
-    cases: dict[object, list[float]] = defaultdict(list)
-    for row in good:
-        cases[row.case].append(row.took)
-    medians = {case: statistics.median(seconds) for case, seconds in cases.items()}
+    medians = {case: statistics.median(row.took for row in runs) for case, runs in by_case(good).items()}
     ratios = [row.took / medians[row.case] for row in good]
     slow = {
         place
@@ -103,6 +101,5 @@ def _spelled(spells: Sequence[Sequence[Row]], runs: int) -> str:
     return f"{len(spells)} slow spells with {many} of {runs:,} runs" if spells else "no slow spell"
 
 
-def _lost_much(row: Row) -> bool:
-    lost = max(row.steal_seconds or 0.0, row.throttled_seconds or 0.0)
-    return lost - _TICK_SECONDS > LOST_SHARE * row.took
+def _lost_by(row: Row) -> float:
+    return max(row.steal_seconds or 0.0, row.throttled_seconds or 0.0) - _TICK_SECONDS

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.model import printable
-from harness.report.table import Drawing, Section, Table
+from harness.report.figures import numbered
+from harness.report.table import Chart, Section, Table
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite
@@ -26,7 +27,7 @@ def document(title: str, found: Sequence[Section], opening: Sequence[str] = ()) 
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def _picture(drawn: Drawing) -> str:
+def _picture(drawn: Chart) -> str:
     return f"![{plain(drawn.title)}]({drawn.path})\n\n{plain(drawn.caption)}"
 
 
@@ -36,7 +37,7 @@ _FIRST = 10  # rows shown of a table that does not fit as a whole
 _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
 
 
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions are in the conditions, all in the environment
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")
 _HOW_TO_READ = """\
 - One run is one call in its own process. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
@@ -89,7 +90,8 @@ def _tables(one: Section) -> Iterator[str]:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Return a Markdown table, the columns `right` aligned to the right; a bar within a cell is escaped."""
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)]
+    cells = ([cell.replace("|", "\\|") for _, cell in zip(head, row, strict=True)] for row in (head, *rows))
+    lines = [f"| {' | '.join(row)} |" for row in cells]
     rule = "".join("---:|" if place in right else "---|" for place in range(len(head)))
     return "\n".join([lines[0], f"|{rule}", *lines[1:]]) + "\n"
 
@@ -98,14 +100,13 @@ def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
     plan = environment["plan"]
     versions = ", ".join(f"{name} {server_in_words(server)}" for name, server in environment.get("servers", {}).items())
-    packages = environment.get("packages", {})
-    libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
     filesystem = environment.get("server_filesystem")
-    return plain(
-        f"{_asked(plan)}lab: {environment['lab']} ({versions or 'no server'}); "
-        f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}; "
-        f"Python {environment['python']}{libraries}; {code(environment, digits=12)}, run {environment['run_id']}."
-    )
+    python = ", ".join(filter(None, (f"Python {environment['python']}", libraries(environment))))
+    size = f"size {plan['size']}, " if "size" in plan else ""
+    asked = f"Suite {plan['suite']}, {size}{numbered(plan['passes'], 'pass', 'passes')}, lab: {environment['lab']}"
+    where = f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}"
+    made = f"{code(environment, digits=12)}, run {environment['run_id']}"
+    return plain(f"{asked} ({versions or 'no server'}); {where}; {python}; {made}.")
 
 
 def machine(facts: Facts) -> str:
@@ -116,9 +117,10 @@ def machine(facts: Facts) -> str:
     )
 
 
-def _asked(plan: Facts) -> str:
-    size = f"size {plan['size']}, " if "size" in plan else ""
-    return f"Suite {plan['suite']}, {size}{plan['passes']} {'pass' if plan['passes'] == 1 else 'passes'}, "
+def libraries(environment: Facts) -> str:
+    """Return the versions of the libraries of frames; the environment has all others."""
+    packages = environment.get("packages", {})
+    return ", ".join(f"{name} {packages[name]}" for name in _LIBRARIES if name in packages)
 
 
 def text_table(given: Table, best: int | None = None) -> str:

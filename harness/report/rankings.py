@@ -24,12 +24,13 @@ from harness.report.figures import (
     gigabytes,
     in_common,
     in_order,
+    is_number,
     legend,
     megabytes,
-    natural,
     significant,
     times,
     titled,
+    varying,
     volume,
 )
 from harness.report.summary import (
@@ -333,26 +334,24 @@ def every_case(summaries: Sequence[Summary]) -> list[Table]:
 
 def _all_figures(title: str, cases: list[Summary]) -> Table:
     labels = [case.parameters for case in cases]
-    names = list(dict.fromkeys(name for label in labels for name in label))
-    varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
-    shared = [described(name, labels[0][name]) for name in names if name not in varying]
+    apart, shared = varying(labels), in_common(labels)
     figures = [column for column in _EVERY if any(getattr(case, column[1]) is not None for case in cases)]
     if len({case.bytes for case in cases}) > 1:
         figures.insert(0, ("data", "bytes", volume))
     head = (
         "#",
         "transport",
-        *(name.replace("_", " ") for name in varying),
+        *(name.replace("_", " ") for name in apart),
         *(of[0] for of in figures),
         "values",
     )
-    first, numeric = 2 + len(varying), [all(_is_number(label.get(name)) for label in labels) for name in varying]
+    first, numeric = 2 + len(apart), [all(is_number(label.get(name, "")) for label in labels) for name in apart]
     rows: list[tuple[str, ...]] = []
     more: dict[tuple[int, int], str] = {}
     sorts: dict[tuple[int, int], float] = {}
     for place, case in enumerate(cases):
-        said = [case.parameters.get(name, "") for name in varying]
-        parameters = [f"{float(value):,.15g}" if _is_number(value) else value for value in said]
+        said = [case.parameters.get(name, "") for name in apart]
+        parameters = [f"{float(value):,.15g}" if is_number(value) else value for value in said]
         cells = [_cell(case, *column[1:]) for column in figures]
         known = enumerate((getattr(case, column[1]) for column in figures), first)
         sorts |= {(place, at): value for at, value in known if value is not None}
@@ -364,16 +363,12 @@ def _all_figures(title: str, cases: list[Summary]) -> Table:
         title=title,
         head=head,
         rows=tuple(rows),
-        notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),
+        notes=(f"the same in every case: {shared}",) if shared else (),
         wide=frozenset({1, *words, len(head) - 1}),
         more=more,
         sorts=sorts,
         quiet=frozenset(place for place, case in enumerate(cases) if not case.n),
     )
-
-
-def _is_number(text: str | None) -> bool:
-    return bool(text) and math.isfinite(natural(text or "")[0])
 
 
 def detail_rows(

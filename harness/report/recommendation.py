@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from harness.model import Fate, LabError, Operation, Status
 from harness.report import answers, markdown
 from harness.report.answers import NO_DIFFERENCE, Dot, Lane
-from harness.report.figures import TITLES, legend, marked, megabytes, numbered, route, short_name, significant
+from harness.report.figures import TITLES, legend, marked, megabytes, numbered, route, short_name, significant, span
 from harness.report.intervals import leaves_out_one
 from harness.report.summary import EXACT
 from harness.report.table import Table
@@ -26,7 +26,7 @@ FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
 SHORT_WITHIN = 2.0  # the transport with the least code may take this many times as long as the fastest
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
-_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that the report lists; all are in recommendation.json
+_MOST_VALUES, _MOST_OTHERS = 8, 3  # that the report lists; all are in recommendation.json
 _MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
 # The kinds of values that the screen names if the data have them.
 _KINDS = {
@@ -289,7 +289,7 @@ def _row(found: Recommendation, figure: Figure, choices: list[str]) -> tuple[str
         ", ".join(choices) + of_rows,
         "" if bound else marked(figure.name, figure.lossy),
         significant(figure.seconds),
-        "-".join(significant(end) for end in figure.range) if figure.runs > 1 else "",
+        span(figure.range) if figure.runs > 1 else "",
         megabytes(figure.peak_rss_bytes),
         str(figure.lines) if figure.lines else "",
         "" if bound else needs(figure),
@@ -315,14 +315,11 @@ def needs(figure: Figure, versions: Mapping[str, str] | None = None) -> str:
     return ", ".join((*pinned, *beyond)) or "nothing else"
 
 
-def sentences(found: Recommendation) -> list[str]:
-    """Return the remaining notes for one screen; the report has all of `details`."""
-    return list(_sentences(found))
-
-
-def _sentences(found: Recommendation) -> Iterator[str]:
+def sentences(found: Recommendation) -> Iterator[str]:
+    """Yield the remaining notes for one screen; the report has all of `details`."""
     if found.ended:
-        yield f"Not final: {found.ended}; figures are of {_runs(found.fastest.runs)}. A larger --budget tells more."
+        runs = numbered(found.fastest.runs, "run")
+        yield f"Not final: {found.ended}; figures are of {runs}. A larger --budget tells more."
     for one in [one for one in found.ruled_out if one.transport == found.default]:
         why = without_time(found).replace("left", "is left")
         yield f"{short_name(one.transport)}, the default, {why}: {one.reason}"
@@ -333,7 +330,8 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
     else:
         yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{_would_change(found)}"
-    if said := legend(one.lossy for one in _shown(found)):
+    shown = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
+    if said := legend(one.lossy for one in shown if one):
         yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
         more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
@@ -344,11 +342,6 @@ def _sentences(found: Recommendation) -> Iterator[str]:
             f"Not fully timed: {numbered(many, 'transport')}, maybe as fast (the race used {found.seconds:.0f} of "
             f"{found.budget:.0f} s; rerun with --budget {2 * found.budget:.0f})."
         )
-
-
-def _shown(found: Recommendation) -> list[Figure]:
-    every = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
-    return [one for one in every if one]
 
 
 def _kinds(found: Recommendation) -> str:
@@ -362,24 +355,15 @@ def _would_change(found: Recommendation) -> str:
     return f" {_many(lost, would, would)}: see the report." if lost else ""
 
 
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
-
-
-def details(found: Recommendation) -> list[str]:
-    """Return the notes below the report's table: how the fastest works, its ties, and the excluded with reasons."""
-    return list(_details(found))
-
-
-def _details(found: Recommendation) -> Iterator[str]:
+def details(found: Recommendation) -> Iterator[str]:
+    """Yield the notes below the report's table: how the fastest works, and the excluded with reasons."""
     yield f"{found.fastest.transport}: {found.fastest.how}"
     if found.taken.transport != found.fastest.transport:
         yield f"{found.taken.transport}: {found.taken.how}"
-    if found.ties:
-        more = f" and {len(found.ties) - _MOST_TIES} more: see {FILE}" if len(found.ties) > _MOST_TIES else ""
-        yield f"{NO_DIFFERENCE} between the fastest and {', '.join(found.ties[:_MOST_TIES])}{more}"
     if found.left_behind:
-        yield f"not timed on all rows: {_first(found.left_behind)}"
+        many = len(found.left_behind) - _MOST_NAMES
+        others = f" and {many} more (see {FILE})" if many > 0 else ""
+        yield f"not timed on all rows: {', '.join(found.left_behind[:_MOST_NAMES])}{others}"
     kinds: dict[str, list[RuledOut]] = {}
     for one in found.ruled_out:
         if one.usual:
@@ -392,9 +376,9 @@ def _details(found: Recommendation) -> Iterator[str]:
         where = ", ".join(found.values.get(kind, ())[:3])
         reason = out[0].reason.partition(" (column")[0]
         yield f"{_many(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
-    if len(by_values) > _MOST_VALUES:
-        rest, others = sum(len(out) for _, out in by_values[_MOST_VALUES:]), len(by_values) - _MOST_VALUES
-        yield f"{_many(rest)} ruled out by {others} other kind{'s' if others > 1 else ''} of values: see {FILE}"
+    if rest := by_values[_MOST_VALUES:]:
+        more = numbered(len(rest), "other kind")
+        yield f"{_many(sum(len(out) for _, out in rest))} ruled out by {more} of values: see {FILE}"
     yield from _others(kinds.get("", []))
 
 
@@ -406,14 +390,9 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
     of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for reason, those in of_most[:_MOST_OTHERS]:
         yield f"{_many(len(those))} out, such as {those[0].transport}: {reason}"
-    if rest := sum(len(those) for _, those in of_most[_MOST_OTHERS:]):
-        others = len(of_most) - _MOST_OTHERS
-        yield f"{_many(rest)} out for {others} other reason{'s' if others > 1 else ''}: see {FILE}"
-
-
-def _first(names: Sequence[str]) -> str:
-    told, rest = names[:_MOST_NAMES], len(names) - _MOST_NAMES
-    return ", ".join(told) + (f" and {rest} more (see {FILE})" if rest > 0 else "")
+    if rest := of_most[_MOST_OTHERS:]:
+        others = numbered(len(rest), "other reason")
+        yield f"{_many(sum(len(those) for _, those in rest))} out for {others}: see {FILE}"
 
 
 def _many(number: int, one: str = "is", several: str = "are") -> str:

@@ -16,7 +16,7 @@ from harness.report.figures import numbered
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
 from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
 from harness.report.summary import Summary, summarise, write_summaries
-from harness.report.table import Drawing, Section, Table, ever_smaller
+from harness.report.table import Chart, Section, Table, ever_smaller
 from harness.report.terminal import LINES, Closing, fitting
 from harness.results import folder as folders
 from harness.results.folder import Facts
@@ -30,17 +30,19 @@ def sections(
     rows: Sequence[Row],
     summaries: Sequence[Summary],
     answers: Sequence[Table] | None = None,
-    charts: Sequence[Drawing] = (),
+    charts: Sequence[Chart] = (),
 ) -> list[Section]:
     """Return the sections of one run, `answers` first, or else the answers of its suite."""
     found = curves(suite, summaries)
     fastest, costs = crossing_tables(found)
     opened = tuple(answers if answers is not None else fastest or opening(suite, summaries))
     failed, others = not_ok(rows), rankings(summaries)
+    bad = sum(not row.ok for row in rows)
+    ended = f"{bad:,} of {len(rows):,} runs are not ok" if bad else f"All {len(rows):,} runs are ok."
     none = () if rows else ("No run is there yet.",)
     several = (*outcome_tables(suite, rows), *winner_tables(suite, rows), *costs, *round_trip_tables(rows))
     drawn = {one.title for one in charts}
-    missing = "; ".join(one.title for one in suite.pictures if one.title not in drawn)
+    missing = "; ".join(one.title for one in suite.pictures if one.drawn and one.title not in drawn)
     lines = headline(environment, rows, summaries)
     results = (*several, *(one for one in others if not one.minor), *losses(summaries))
     return [
@@ -56,13 +58,8 @@ def sections(
         ),
         Section("minor", "Memory and stages", tuple(one for one in others if one.minor), folded=True),
         Section("cases", "Every case, with all its figures", tuple(every_case(summaries)), folded=True),
-        Section("not-ok", "What did not run, and why", tuple(failed), (_how_it_ended(rows),) if rows else ()),
+        Section("not-ok", "What did not run, and why", tuple(failed), (ended,) if rows else ()),
     ]
-
-
-def _how_it_ended(rows: Sequence[Row]) -> str:
-    bad = sum(not row.ok for row in rows)
-    return f"{bad:,} of {len(rows):,} runs are not ok" if bad else f"All {len(rows):,} runs are ok."
 
 
 def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
@@ -97,14 +94,10 @@ def closing(
     A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions.
     """
     fastest, _ = crossing_tables(curves(suite, summaries))
-    found = shapes(suite, summaries) if suite.answers else ever_smallest(fastest or opening(suite, summaries))
+    first = (fastest or opening(suite, summaries))[:1]
+    found = shapes(suite, summaries) if suite.answers else [one for table in first for one in ever_smaller(table)]
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
     return fitting(sentences(suite, rows, summaries), whole, found, width, room)
-
-
-def ever_smallest(tables: Sequence[Table]) -> list[Table]:
-    """Return the first of these tables in ever smaller shapes."""
-    return [one for table in tables[:1] for one in ever_smaller(table)]
 
 
 @dataclass(frozen=True)
@@ -145,10 +138,10 @@ def write(folder: Path, suite: Suite) -> Report:
     summaries = summarise(rows, suite.published, experiments)
     try:
         write_summaries(folder / "summary.csv", summaries)
-        found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures)
+        found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures if picture.drawn)
         opened = [recommendation.picture(recommended)] if recommended else lanes(suite, summaries)
         first = directions_chart(opened)
-        drawn = [one.drawing() for one in (first, *found) if one]
+        drawn = [one for one in (first, *found) if one]
         (folder / "pictures").mkdir(exist_ok=True)
         for one in drawn:
             (folder / one.path).write_text(on_its_own(one.svg), encoding="utf-8")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -22,9 +22,9 @@ from typing import Any
 import polars as pl
 
 from harness.model import CONTROL, Operation, Origin, Status, label
-from harness.report.figures import described, in_order, marked, significant, span, volume
+from harness.report.figures import described, in_order, marked, significant, span, varying, volume
 from harness.report.intervals import Estimate, Interval, RunSpread, around, estimate, interval, slower, spread_of
-from harness.results.row import Row
+from harness.results.row import Row, by_case
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
@@ -86,15 +86,6 @@ def case_name(summary: Summary) -> str:
     return marked(summary.published_row or summary.transport, summary.lossy)
 
 
-def in_words(case: Summary) -> str:
-    """Return the client and the distinct end of the transport's name: `psycopg copy_binary`, `psycopg read_tuned`.
-
-    The operation stays if the end would be one word.
-    """
-    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
-    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
-
-
 def with_interval(summary: Summary) -> str:
     """Return the median seconds with their interval: `0.48 (0.46-0.60)`."""
     return significant(summary.median_seconds) + (f" ({span(summary.interval)})" if summary.interval else "")
@@ -126,22 +117,14 @@ def points(summaries: Iterable[Summary]) -> list[Point]:
         cases.setdefault(summary.label, []).append(summary)
     where = [group[0].parameters for group in cases.values()]
     extents = [(_agreed(group, "rows"), _agreed(group, "bytes")) for group in cases.values()]
-    varying = [name for name in _names(where) if len({parameters.get(name) for parameters in where}) > 1]
+    apart = varying(where)
     volumes_differ = len({size for _, size in extents}) > 1
-    found = [
-        Point(parameters, _point_name(parameters, varying, size if volumes_differ else None), rows, size)
-        for parameters, (rows, size) in zip(where, extents, strict=True)
-    ]
+    found = []
+    for parameters, (rows, size) in zip(where, extents, strict=True):
+        said = [described(name, value) for name, value in parameters.items() if name in apart]
+        said += [volume(size)] if volumes_differ and size is not None else []
+        found.append(Point(parameters, ", ".join(said), rows, size))
     return sorted(found, key=lambda point: (point.rows or 0, in_order(point.parameters)))
-
-
-def _point_name(parameters: Mapping[str, str], varying: list[str], size: int | None) -> str:
-    said = [described(name, value) for name, value in parameters.items() if name in varying]
-    return ", ".join(said + ([volume(size)] if size is not None else []))
-
-
-def _names(every: Iterable[Mapping[str, str]]) -> list[str]:
-    return list(dict.fromkeys(name for parameters in every for name in parameters))
 
 
 def _agreed(group: list[Summary], column: str) -> int | None:
@@ -384,12 +367,9 @@ def summarise(
 
     `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
-    cases: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     every = list(rows)
-    for row in every:
-        cases[row.case].append(row)
-    figures = _figures(results_frame(every))
-    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
+    figures, cases = _figures(results_frame(every)), by_case(every).values()
+    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases)]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
     bounds, ranked = limits(summaries), []
@@ -452,19 +432,23 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
 _EXTENT = ("rows", "bytes")
 
 
+def is_about(one: PublishedFigure, case: Summary | Row) -> bool:
+    """Say whether an author's figure is for the transport of a case, in its experiment and its parameters."""
+    there = one.experiment in (None, case.experiment) and one.parameters.items() <= case.parameters.items()
+    return there and one.description == case.published_row
+
+
 def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[str, Any]:
     """Return the author's figures of a case and the factor by which ours is faster; nothing if the author has none."""
-    for one in published:
-        about = one.description == case.published_row and one.parameters.items() <= case.parameters.items()
-        sized = one.bytes is None and one.detail is None and one.rows in (None, case.rows)
-        if about and sized and one.experiment in (None, case.experiment):
-            rate, seconds, ratio = one.mean_rows_per_s, one.mean_seconds, None
-            if case.mean_rows_per_s is not None and rate is not None:
-                ratio = case.mean_rows_per_s / rate
-            elif case.mean_seconds is not None and seconds is not None:
-                ratio = seconds / case.mean_seconds
-            return {"published_mean_seconds": seconds, "published_mean_rows_per_s": rate, "ratio_to_published": ratio}
-    return {}
+    sized = (one for one in published if one.bytes is None and one.detail is None and one.rows in (None, case.rows))
+    if (one := next((one for one in sized if is_about(one, case)), None)) is None:
+        return {}
+    rate, seconds, ratio = one.mean_rows_per_s, one.mean_seconds, None
+    if case.mean_rows_per_s is not None and rate is not None:
+        ratio = case.mean_rows_per_s / rate
+    elif case.mean_seconds is not None and seconds is not None:
+        ratio = seconds / case.mean_seconds
+    return {"published_mean_seconds": seconds, "published_mean_rows_per_s": rate, "ratio_to_published": ratio}
 
 
 FRAMES = ("pandas", "polars")

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-
-
-def _placed(places: Iterable[int], kept: Sequence[int]) -> frozenset[int]:
-    return frozenset(new for new, place in enumerate(kept) if place in places)
+from typing import Any
 
 
 def ever_smaller(table: Table) -> list[Table]:
     """Return ever narrower versions of a table: each drops one more group of columns and has none left to drop."""
     found = []
     for count in range(len(table.droppable) + 1):
-        places = {place for group in table.droppable[:count] for place in group}
-        kept = [place for place in range(len(table.head)) if place not in places]
-        rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-        head, wide, names = (
-            tuple(table.head[place] for place in kept),
-            _placed(table.wide, kept),
-            _placed(table.names, kept),
-        )
-        found.append(replace(table, head=head, rows=rows, wide=wide, names=names, droppable=()))
+        dropped = {place for group in table.droppable[:count] for place in group}
+        kept = {place: new for new, place in enumerate(sorted(set(range(len(table.head))) - dropped))}
+        head, *rows = (tuple(line[place] for place in kept) for line in (table.head, *table.rows))
+        wide, names = (frozenset(kept[place] for place in of if place in kept) for of in (table.wide, table.names))
+        found.append(replace(table, head=head, rows=tuple(rows), wide=wide, names=names, droppable=()))
     return found
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A chart of a report as SVG, with a caption that explains its marks and their origin."""
+class Chart:
+    """A chart: a caption that explains its marks and their origin, its specification, and that drawn as SVG."""
 
     name: str
     title: str
     caption: str
+    spec: Mapping[str, Any]
     svg: str
 
     @property
@@ -97,5 +91,5 @@ class Section:
     title: str
     tables: tuple[Table, ...] = ()
     sentences: tuple[str, ...] = ()
-    charts: tuple[Drawing, ...] = ()
+    charts: tuple[Chart, ...] = ()
     folded: bool = False

@@ -236,7 +236,7 @@ def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing
     opened += [Padding(Sentence(pip), (0, 0, 0, 5), expand=False), *map(Sentence, more)]
     table = Group(*opened, printable(recommendation.table(found), width))
     left = room - _heights([table], width)
-    return Closing([table], _cut(recommendation.sentences(found), width, left, "report.md"))
+    return Closing([table], _cut(list(recommendation.sentences(found)), width, left, "report.md"))
 
 
 def _shortened(table: Table, width: int, room: int) -> Group:

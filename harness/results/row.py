@@ -214,3 +214,11 @@ def impossible(row: Row) -> str:
 def ok_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that have figures."""
     return [row for row in rows if row.ok]
+
+
+def by_case(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return the rows of each case, in their order."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.case, []).append(row)
+    return found

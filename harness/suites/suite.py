@@ -49,20 +49,18 @@ class Picture:
     medians of `x` and `y`. `grid`: one line a transport, one column a value of `x` (in the order of `where`, if that
     has it). Its cells show how many of the expected rows were found, if the column `details` has that. Otherwise they
     show the runs' statuses, with `y` for ok runs. `traces`: cores in use over time, one line for each run of the last
-    pass (of suites that request traces). `costs`: one mark a transport at its fixed cost of a call and its marginal
-    cost of a row (see `report.crossings`). `winners`: a map of the fastest: one line a value of `y`, one column a value
+    pass (of suites that request traces). `winners`: a map of the fastest: one line a value of `y`, one column a value
     of `x`. Each is a column, a parameter, several of them joined by ` + `, or `direction` (database, operation and
-    frame); see `report.grids`. `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves
-    logarithmic. `published` adds the author's figures next to ours. `limit` adds to lines the fastest bound of their
-    cases, for as many rows. `crossings` marks on lines of rates over rows where the fastest transport changes (see
-    `report.crossings`). Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes +
-    detail:workers_peak_rss_bytes`.
+    frame); see `report.grids`. `grid` and `winners` are tables of the report, and drawn nowhere. `inset` adds the same
+    lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` adds the author's figures next
+    to ours. `crossings` marks on lines of rates over rows where the fastest transport changes (see `report.crossings`).
+    Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
     """
 
     name: str
     title: str
-    form: Literal["bars", "lines", "scatter", "grid", "traces", "costs", "winners"]
-    y: str = ""
+    form: Literal["bars", "lines", "scatter", "grid", "traces", "winners"]
+    y: str
     x: str = ""
     colour: str = "transport"
     dash: str = ""
@@ -71,12 +69,12 @@ class Picture:
     inset: bool = False
     log: bool = False
     published: bool = False
-    limit: bool = False
     crossings: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.y and self.form != "costs":
-            raise ValueError(f'picture {self.name}: y is missing; only the form "costs" has its own')
+    @property
+    def drawn(self) -> bool:
+        """Whether it is drawn; else it is a table."""
+        return self.form not in ("grid", "winners")
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))

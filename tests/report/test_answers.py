@@ -187,11 +187,11 @@ def test_the_picture_of_a_direction_has_the_usual_the_fastest_from_pypi_the_fast
     assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 4.4), ("from PyPI", 1.2), ("fastest", 1.1)]
     assert lane.alone == pytest.approx(0.5)
     assert lane.factors == "3.7× · 4.0×"
-    svg = directions_chart([lane]).svg()
+    svg = directions_chart([lane]).svg
     assert svg.count('class="mark"') == 4
     for said in ("pandas to Postgres", "3.7× · 4.0×", "the server alone: 0.500 s", "postgres.usual.write_pandas"):
         assert said in svg
-    without = directions_chart([replace(lane, alone=None)]).svg()
+    without = directions_chart([replace(lane, alone=None)]).svg
     assert "rect mark container" in svg
     assert "rect mark container" not in without  # an empty part has no role, so it needs no name
 
@@ -208,7 +208,7 @@ def test_a_factor_of_values_in_other_dtypes_is_marked_and_one_without_a_default_
 
 
 def test_a_picture_in_a_file_follows_a_dark_scheme():
-    svg = on_its_own(directions_chart(opened(every())).svg())
+    svg = on_its_own(directions_chart(opened(every())).svg)
     assert '@media (prefers-color-scheme:dark){[fill="#1f2328"]{fill:#e6edf3}' in svg
     assert '[fill="#ffffff"]{fill:#0d1117}' in svg
 
@@ -216,7 +216,7 @@ def test_a_picture_in_a_file_follows_a_dark_scheme():
 def test_a_report_opens_with_the_picture_and_what_did_not_run_comes_last():
     rows = every()
     asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
-    first = directions_chart(opened(rows)).drawing()
+    first = directions_chart(opened(rows))
     drawn = [first, replace(first, name="other")]
     found = sections(asked, environment(), rows, summarise(rows, ()), charts=drawn)
     assert [one.name for one in found[0].charts] == [HERO]

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from harness.model import LabError, Status
-from harness.report.figures import quantity, with_unit
-from harness.report.marks import author_says, caption, cases_of, chosen, figures_of, value
+from harness.report.charts import author_says, caption, cases_of, figures_of
+from harness.report.figures import chosen, quantity, value, with_unit
 from harness.results.row import COLUMNS
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import changed, row, scan

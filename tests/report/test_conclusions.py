@@ -29,7 +29,7 @@ def runs(place, seconds, transport="elt.duckdb.transform", rows=100, experiment=
 def test_a_ratio_is_that_of_geometric_means_with_its_interval():
     found = ratio([1.1, 2.2, 3.6], [1.0, 2.0, 3.0], RunSpread(0.1, 4.0))
     assert found.value == pytest.approx((1.1 * 2.2 * 3.6 / 6) ** (1 / 3))
-    assert found.low < found.value < found.high
+    assert found.interval[0] < found.value < found.interval[1]
     assert (found.n, found.differs) == (3, False)
 
 
@@ -44,11 +44,6 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
 def test_what_the_author_found_is_behind_it():
     (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
     assert line.endswith("how sure that is; published: 7 % longer")
-
-
-def test_a_faster_one_took_less():
-    (line,) = conclusions(runs("s3", [0.5, 0.51, 0.49]) + runs("local", [1.0, 1.0, 1.0]), [S3])
-    assert "S3 took 50 % less: 0.50 times as long" in line
 
 
 def test_what_the_interval_does_not_show_is_no_difference():
@@ -112,9 +107,9 @@ def test_the_fastest_of_several_values_is_set_against_all_others():
 def test_intervals_of_several_values_are_wider_so_that_all_hold_together():
     slow = [2.0, 2.2, 1.9]
     (line,) = conclusions(sweep({1: slow, 2: [1.0] * 3, 4: [5.0] * 3, 8: [6.0] * 3}), [SWEEP])
-    wide, narrow = ratio(slow, [1.0] * 3, UNKNOWN, 3), ratio(slow, [1.0] * 3, UNKNOWN)
-    assert f"as 1 thread ({wide.low:.2f} to {wide.high:.2f})" in line
-    assert wide.low < narrow.low < narrow.high < wide.high
+    wide, narrow = (ratio(slow, [1.0] * 3, UNKNOWN, among).interval for among in (3, 1))
+    assert f"as 1 thread ({wide[0]:.2f} to {wide[1]:.2f})" in line
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 def test_values_that_the_passes_do_not_tell_apart_have_no_fastest():

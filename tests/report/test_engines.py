@@ -4,19 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness import report
 from harness.model import LabError
 from harness.report.answers import leaders
-from harness.report.charts import _bounds
+from harness.report.charts import cases_of
 from harness.report.figures import quantity
-from harness.report.marks import cases_of, chosen
 from harness.report.rankings import rankings
 from harness.report.summary import summarise
-from tests.report.cases import changed, environment, row, run_folder, suite
-from tests.report.cluster_run import BOUND, PARTS, PICTURES, ROWS, STREAMS, bound, counted, curve, measured, of_engine
-from tests.report.test_charts import drawn, titles, words
+from tests.report.cluster_run import PARTS, PICTURES, STREAMS, bound, counted, measured, of_engine
 
-RATES, MEMORY = PICTURES[:2]
+MEMORY = PICTURES[0]
 
 
 def test_a_load_is_set_against_the_bounds_of_writes_of_as_many_rows_and_an_unload_against_those_of_reads():
@@ -58,49 +54,17 @@ def test_what_one_process_does_comes_first_in_every_table_whatever_it_takes():
 
 
 def test_a_ranking_says_how_many_workers_and_counts_their_memory():
-    rows = [of_engine(PARTS, 2, 10.0, experiment="engines"), measured(next(iter(STREAMS)), 8.0, parameters="workers=2")]
-    ranking, _ = rankings(summarise(rows, ()))
+    rows = [of_engine(PARTS, 2, 10.0, experiment="engines"), measured(STREAMS[0], 8.0, parameters="workers=2")]
+    (ranking,) = rankings(summarise(rows, ()))
     place = {name: ranking.head.index(name) for name in ("transport", "workers", "peak MB")}
     lines = {line[place["transport"]]: (line[place["workers"]], line[place["peak MB"]]) for line in ranking.rows}
     assert lines == {PARTS: ("2", "1,400"), "postgres.psycopg.load_copy": ("", "180")}
 
 
-@pytest.mark.long
-def test_lines_have_the_fastest_bound_of_as_many_rows_and_room_for_it():
-    root = drawn(RATES, ROWS)[1]
-    assert f"bound: {BOUND}" in words(root)
-    assert f"bound: {BOUND}\n1,000,000 rows\nmedian rate: 526 k rows/s (n = 3)" in titles(root)
-    assert "500 k" in words(root)  # rows/s: the axis reaches up to it
-    without = drawn(replace(RATES, limit=False), ROWS)[1]
-    assert f"bound: {BOUND}" not in words(without)
-
-
-def test_a_bound_is_of_the_same_system_experiment_and_rows_and_one_of_them_the_fastest():
-    rows = [
-        *curve(16.5, 10.0),
-        bound(3.0, "workers"),
-        bound(2.0, "workers", transport=f"{BOUND}_faster"),
-        bound(1.0, "stream"),
-        bound(1.0, "workers", rows=2_000_000),
-        bound(1.0, "workers", operation="read"),
-        changed(bound(1.0, "workers"), system="clickhouse"),
-        changed(bound(1.0, "workers"), origin="beyond"),
-    ]
-    (found,) = _bounds(RATES, chosen(RATES, rows), rows)
-    assert (found["colour"], found["x"], found["y"]) == (f"bound: {BOUND}_faster", 1_000_000, 500_000.0)
-
-
-def test_along_an_axis_of_rows_a_bound_is_a_line():
-    over_rows = replace(MEMORY, y="rows_per_s", limit=True)
-    found = _bounds(over_rows, chosen(over_rows, ROWS), ROWS)
-    assert [one["x"] for one in found] == [1_000_000, 10_000_000]
-    assert _bounds(replace(over_rows, limit=False), chosen(over_rows, ROWS), ROWS) == []
-
-
 def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
     rows = [of_engine(PARTS, 2, 10.0), measured("postgres.psycopg.load_copy", 8.0, experiment="workers")]
     picture = replace(MEMORY, where=None)
-    found = {point.transport: point.y.middle for point in cases_of(picture, rows)}
+    found = {point.name: point.y.middle for point in cases_of(picture, rows)}
     assert found == {PARTS: 180e6 + 2 * 610e6, "postgres.psycopg.load_copy": 180e6}
     nothing = replace(rows[0], peak_rss_bytes=None)
     assert cases_of(picture, [nothing])[0].y is None
@@ -110,28 +74,8 @@ def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
         quantity("seconds + peak_rss_bytes")
 
 
-@pytest.mark.long
-def test_a_report_of_such_a_run_has_it_all(tmp_path):
-    folder = run_folder(tmp_path / "run", ROWS, environment())
-    report.write(folder, suite(pictures=PICTURES))
-    text, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
-    for found in (text, page):
-        for part in (
-            "✗ 80,000 of 60,000: 20,000 too many",
-            "The kill table: rows after a worker was killed",
-            "share of the limit",
-        ):
-            assert part in found, part
-
-
 def test_neither_bounds_alone_nor_what_was_disturbed_has_a_fastest():
     disturbed = counted("postgres.dask.load_parts", 60_000, experiment="engines", parameters="kill=before")
     found = leaders(summarise([bound(1.0, "engines"), measured("postgres.a.load", 2.0)], ()))
     assert [line[0] for line in found.rows] == ["Postgres load"]
     assert leaders(summarise([bound(1.0, "engines"), disturbed], ())) is None
-
-
-def test_a_row_of_today_names_its_engine_and_an_older_one_is_of_one_process():
-    assert row("a.b.c", seconds=1.0).engine == ""
-    (case,) = summarise([of_engine(PARTS, 2, 10.0)], ())
-    assert (case.engine, case.workers) == ("dask", "2")

@@ -9,7 +9,6 @@ from harness.model import Status
 from harness.report.rankings import published_tables, rankings
 from harness.report.summary import COLUMNS, Summary, summarise
 from harness.report.terminal import printable
-from harness.suites.suite import PublishedFigure
 from tests.report.cases import as_fields, scan
 
 
@@ -110,11 +109,6 @@ def test_a_failed_way_has_its_status_and_no_figures_of_ours_and_its_reason_below
     assert f"{status}: the reason (postgres.x.write_y)" in printed(way)
 
 
-def test_a_reason_that_several_transports_share_is_shown_once():
-    text = printed(failed(transport="postgres.x.a"), failed(transport="postgres.x.b"))
-    assert "error: no (postgres.x.a, postgres.x.b)" in text
-
-
 def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
     text = printed(failed("unsupported", None))
     assert "None" not in text
@@ -177,13 +171,6 @@ def test_the_best_figure_of_a_point_is_bold():
     assert [(str(text), text.style) for text in texts] == [("5.00", "bold"), ("9.00", "")]
 
 
-def test_the_authors_figures_at_the_authors_sizes_are_printed_too():
-    figures = (PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5),)
-    cases = summarise([scan("a", 2, seconds=1.0, published_row="The way")], figures)
-    assert "7.5 ×1.0" in printed(*cases, published=figures, width=80)
-    assert "7.5" not in printed(*cases, width=80)
-
-
 @pytest.mark.parametrize(
     "reason",
     [
@@ -199,7 +186,3 @@ def test_brackets_and_colons_in_a_reason_are_printed_and_not_taken_for_markup(re
     assert f"error: {reason} (postgres.x.write_y)" in printed(failed(error=reason))
     cases = summarise([scan("a", 1, Status.ERROR, error=reason), scan("a", 2, seconds=1.0)], ())
     assert f"error: {reason} (parquet.a.scan at 1 file, 100 MB)" in printed(*cases)
-
-
-def test_no_summaries_are_no_tables():
-    assert tables([]) == []

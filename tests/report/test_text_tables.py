@@ -110,13 +110,6 @@ def test_the_authors_seconds_are_in_a_grid_with_how_many_times_faster_we_are():
     assert authors.title.endswith("the author's mean seconds (× how many times faster the mean here is)")
 
 
-def test_a_failed_case_keeps_the_authors_figure_in_the_grid():
-    published = (PublishedFigure("The way", mean_rows_per_s=5_000.0),)
-    rows = [scan("a", files, Status.ERROR, published_row="The way") for files in (1, 2)]
-    *_, authors = tables(rows, published)
-    assert authors.rows == (("The way", "5,000", "5,000"),)
-
-
 def test_a_ranking_has_the_authors_rate_or_else_the_authors_seconds_and_no_columns_without():
     way = row("a", seconds=0.5, published_row="The way")
     by_rate, by_time, without = (

@@ -43,7 +43,7 @@ def folder(tmp_path):
 def test_each_run_of_the_last_pass_is_a_line_in_the_order_of_its_value(folder):
     rows = [*runs(folder, 16), *runs(folder, 2), *runs(folder, 4, experiment="another")]
     found = chart(PICTURE, rows, (), folder)
-    root = ET.fromstring(found.svg())
+    root = ET.fromstring(found.svg)
     assert titles(root) == ["a.b.c\nthreads=2\n1 s", "a.b.c\nthreads=16\n1 s"]
     assert [text for text in words(root) if text in ("2", "4", "16")][-2:] == ["2", "16"]
     assert {"CPU cores in use", "time since the start of the call"} <= set(words(root))
@@ -53,7 +53,7 @@ def test_each_run_of_the_last_pass_is_a_line_in_the_order_of_its_value(folder):
 def test_runs_without_a_trace_have_no_line_and_the_caption_says_so(folder):
     rows = [*runs(folder, 2), *runs(folder, 4, traced=())]
     found = chart(PICTURE, rows, (), folder)
-    assert len(titles(ET.fromstring(found.svg()))) == 1
+    assert len(titles(ET.fromstring(found.svg))) == 1
     assert found.caption.endswith("Runs too short for two samples have no line.")
 
 
@@ -68,7 +68,7 @@ def test_a_detail_can_be_drawn_over_a_parameter(folder):
         row("a.b.c", seconds=1.0, parameters=f"threads={threads}", details=f"bytes_per_s={threads}e9")
         for threads in (1, 2, 4)
     ]
-    root = ET.fromstring(chart(picture, rows, (), folder).svg())
+    root = ET.fromstring(chart(picture, rows, (), folder).svg)
     assert [text.splitlines()[-1] for text in titles(root)] == [
         f"median rate: {threads} GB/s (n = 1)" for threads in (1, 2, 4)
     ]

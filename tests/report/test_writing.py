@@ -54,6 +54,7 @@ def test_every_format_has_the_figures_the_reason_and_the_authors_figure(written)
     for text in (markdown, html):
         assert "The quick way" in text
         assert "7.5 ×1.0" in text
+        assert "A. Uthor" in text
         assert "What nobody ran" in text  # no run fits this picture, and the report says so
     assert "a &lt; b & c" in markdown
     assert "a &lt; b &amp; c" in html
@@ -78,7 +79,8 @@ def test_experiments_are_in_the_order_of_the_plan(tmp_path):
 def test_a_run_that_has_not_begun_has_a_report_that_says_so(tmp_path):
     done = report.write(run_folder(tmp_path, []), suite(FIGURE, pictures=[TIMES]))
     assert (done.rows, done.summaries) == ([], [])
-    assert "No run is there yet." in (tmp_path / "report.md").read_text()
+    for name in ("report.md", "report.html"):
+        assert (tmp_path / name).read_text().count("No run is there yet.") == 1
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,3 @@ def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
 )
 def test_a_docstring_is_shown_letter_by_letter(text, escaped):
     assert words.prose(text) == escaped
-
-
-def test_the_page_that_reports_name_is_there():
-    """Reports refer to docs/catalogue.md for the list of kinds of values."""
-    assert "](reference/values.md)" in (ROOT / "docs" / "catalogue.md").read_text()

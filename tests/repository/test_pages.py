@@ -38,10 +38,6 @@ def pages(tmp_path, monkeypatch):
     return [path for path, _ in written]
 
 
-def cells(line):
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-
-
 def test_the_generated_pages_are_these_and_one_for_each_client():
     names = "catalogue.md values.md cli.md columns.md settings.md .env.example runs.md matrix.csv README.md findings.md"
     assert {path.rpartition("/")[2] for path in made().keys() - of_clients()} == {
@@ -70,18 +66,6 @@ def test_the_example_file_is_comments_and_empty_variables_only():
 
 def test_no_page_names_a_path_of_this_machine():
     assert [path for path, text in made().items() if str(ROOT) in text] == []
-
-
-def test_every_row_of_a_table_has_as_many_cells_as_its_head():
-    for path, text in made().items():
-        width = None
-        for line in text.splitlines():
-            if not line.startswith("|"):
-                width = None
-            elif width is None:
-                width = len(cells(line))
-            else:
-                assert len(cells(line)) == width, f"{path}: {line}"
 
 
 def test_no_operation_is_left_out():

@@ -62,11 +62,6 @@ def test_what_a_suite_calls_beyond_pypi_is_what_its_packages_say():
     assert said == {one.id for one in moving if not packages.from_pypi(one)}
 
 
-def test_it_says_how_many_others_are_not_shown_to_be_slower_than_the_fastest():
-    assert cells({TUNED: 0.5, PGPQ: 0.5, ADBC: 1.0, USUAL: 2.0})[-1].endswith("**4.0×**, 1 not shown slower")
-    assert cells({TUNED: 0.1, PGPQ: 0.5, USUAL: 2.0})[-1].endswith("**20×**")
-
-
 def test_writes_into_a_table_that_has_rows_have_a_separate_row():
     wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=[USUAL])
     empty = made_up(**{name.replace(".", "__"): given for name, given in {TUNED: 0.1, USUAL: 2.0}.items()})
@@ -102,29 +97,6 @@ def test_where_none_from_pypi_ran_the_cell_says_so():
     assert usual == "`write_database` error"
     assert from_pypi == readme.NONE_EXACT
     assert fastest.endswith(" 0.100 s")
-
-
-def test_a_transport_that_is_from_pypi_may_be_the_fastest_of_all():
-    _, _, from_pypi, fastest = cells({TUNED: 0.5, PGPQ: 0.1, USUAL: 2.0})
-    assert from_pypi == fastest
-
-
-def test_the_factor_is_against_the_first_of_two_usual_ones():
-    other = "postgres.pgpq.write_pandas_copy_binary"
-    _, usual, from_pypi, _ = cells({other: 0.5, TO_SQL: 2.0, MULTI: 28.0}, (TO_SQL, MULTI))
-    assert usual == "`to_sql` 2.00 s"
-    assert from_pypi.endswith("**4.0×**")
-    _, usual, from_pypi, _ = cells({other: 0.5, TO_SQL: 2.0, MULTI: 28.0}, (MULTI, TO_SQL))
-    assert from_pypi.endswith("**56×**")
-
-
-@pytest.mark.parametrize(
-    ("lossy", "marked"),
-    [("nan=changed", " †"), ("nan=refused", " ‡"), ("nan=changed; arrays=refused", " †‡"), ("", "")],
-)
-def test_a_silent_change_and_a_refusal_have_different_marks(lossy, marked):
-    _, _, from_pypi, _ = cells({TUNED: 0.1, PGPQ: (0.5, {"lossy": lossy}), USUAL: 2.0})
-    assert f"){marked} 0.500 s" in from_pypi
 
 
 @pytest.mark.parametrize(

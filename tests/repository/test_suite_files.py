@@ -192,11 +192,11 @@ def test_the_stores_are_run_at_the_sizes_and_as_often_as_in_their_article():
 def test_a_picture_shows_columns_there_are(suite, picture):
     known = PARAMETERS[suite.name] | (databases.OPTIONAL if suite.name in BORROWERS else frozenset())
     columns = {*NAMES, *(f"parameter:{name}" for name in known)}
-    axes = {DIRECTION} if picture.form == "winners" else {""} if picture.form == "costs" else set()
+    axes = {DIRECTION} if picture.form == "winners" else set()
     assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite.name) | axes
     assert {*picture.x.split(" + "), picture.dash} <= columns | axes | {""}
     assert (picture.where or {}).keys() <= columns
-    assert (picture.x == "") == (picture.form in ("bars", "costs"))
+    assert (picture.x == "") == (picture.form == "bars")
 
 
 @every_picture
