@@ -192,7 +192,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         (
             'form = "lines"',
             'form = "pie"',
-            "pictures.0.form: 'pie' must be 'bars', 'lines', 'scatter', 'grid', 'traces', 'costs' or 'winners'",
+            "pictures.0.form: 'pie' must be 'bars', 'lines', 'scatter', 'grid', 'traces' or 'winners'",
         ),
         (
             'statistic = "mean and',
