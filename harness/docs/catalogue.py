@@ -251,7 +251,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
     yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     alone = any(need in lacking for need in entry.needs)
-    untried = "no row stays in the table; tried in a Compose lab alone" if entry.atomic and alone else ""
+    untried = "as declared, no row stays in the table: no test breaks it" if entry.atomic and alone else ""
     yield "when a connection breaks", untried or _LEFT.get(entry.atomic, "")
 
 

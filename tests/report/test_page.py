@@ -15,7 +15,7 @@ from harness.report.rankings import every_case
 from harness.report.sections import headline, sections
 from harness.report.summary import summarise
 from harness.report.table import Table
-from harness.suites.suite import Picture
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
@@ -138,6 +138,21 @@ def test_the_headline_counts_cases_runs_and_endings():
     assert sentences[2] == "This run is not complete: 8 cases of those below have fewer than 3 runs."
 
 
+def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
+    rows = [row("a", seconds=1.0)] * 3
+    found = headline(environment(), rows, summarise(rows, ()))
+    assert found[0] == "1 case in 3 passes of size default: 3 runs (3 ok)."
+    assert [line.partition(":")[0] for line in found[1:]] == ["The machine"]
+    assert "All 3 runs are ok." in made(tmp_path, rows)
+
+
+def test_every_run_that_is_not_ok_is_listed_with_its_reason(tmp_path):
+    assert table(made(tmp_path), "Runs that are not ok") == [
+        ["killed", "by signal 9", "parquet.dead.scan", "many_files", "scale=2; files=2", "1"],
+        ["unavailable", "no pg_parquet here", "postgres.y.write", "matrix", "rows=1000", "1"],
+    ]
+
+
 def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
     lines = table(made(tmp_path), "The fastest, and the lowest memory")
     by_name = {line[0]: line[1:] for line in lines}
@@ -229,26 +244,52 @@ def test_pictures_are_in_the_page_with_their_captions_and_what_was_not_drawn_is_
     assert "Without a mark: parquet.dead.scan at 200 MB (killed)." in html.text()
 
 
+def test_the_published_figures_and_their_source_are_in_the_page(tmp_path):
+    text = made(tmp_path, ROWS, PublishedFigure("The slow way", "many_files", bytes=10**12, mean_seconds=60.0))
+    html = Elements(text)
+    assert "The published figures next to ours" in text
+    assert 'A. Uthor, "The way", 2026-01-01' in html.text()
+    assert "The published figures next to ours" not in made(tmp_path)
+
+
 def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):
     known = environment(
         servers={"postgres": {"version": "18.4", "settings": {"shared_buffers": "16384"}}},
-        packages={"polars": "2.1.0", "something": "1"} | dict.fromkeys(map(str, range(500)), "1.0"),
+        packages={"polars": "2.1.0", "something": "1"},
         code={"commit": "abc", "modified": True},
         load_average_at_start=[0.5, 0.25, 0.1],
-        data=[{"name": "lineitem", "rows": 5_000, "seed": 3}],
+        data=[{"name": "lineitem", "rows": 5, "bytes": 7_000_000, "seed": 3, "content_hash": "0123456789abcdef"}],
         measurement={"page_cache": "warm"},
-        disk=None,
     )
     found = dict(facts(known))
-    assert found["Servers"] == "postgres version 18.4, settings shared buffers 16384"
+    assert found["Server postgres"] == "18.4; settings that differ from its defaults: shared_buffers=16384"
+    assert found["Machine"] == "2 cores of A CPU, 8 GiB of memory"
     assert found["Libraries"] == "polars 2.1.0"
-    assert found["Code"] == "commit abc, modified True"
-    assert found["Data"] == "name lineitem, rows 5,000, seed 3"
-    assert found["Load average at start"] == "0.5; 0.25; 0.1"
-    assert not {"Packages", "Disk"} & found.keys()  # too long, and unknown
+    assert found["Code"] == "commit abc with changes"
+    assert found["Data"] == "lineitem, 5 rows, 7.00 MB, seed 3, content 0123456789ab"
+    assert found["Page cache"] == "warm"
+    assert found["Load average at the start"] == "0.5, 0.25, 0.1"
     html = Elements(made(tmp_path, facts=known))
     assert "async_insert=0" in html.text()
     assert '"something": "1"' in html.text()  # the whole environment
+
+
+def test_many_files_of_data_are_counted():
+    known = environment(data=[{"name": "lineitem", "rows": 5, "bytes": 10**9}] * 40)
+    assert dict(facts(known))["Data"].startswith("lineitem: 40 files, 40.0 GB in all")
+
+
+def test_a_page_of_the_least_facts_says_what_is_unknown_and_leaves_out_the_rest():
+    found = dict(facts(environment()))
+    assert found["Code"] == "commit unknown"
+    assert not {"Libraries", "Data", "Filesystem of the data"} & found.keys()
+
+
+def test_a_run_without_a_row_has_a_page(tmp_path):
+    html = Elements(made(tmp_path, []))
+    assert html.unbalanced == []
+    assert "0 cases in 3 passes of size default: 0 runs." in html.text()
+    assert html.count("svg") == html.count("table") == 0
 
 
 @pytest.mark.long

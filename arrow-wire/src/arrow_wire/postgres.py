@@ -229,7 +229,7 @@ class _as_ours:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, raised: object, error: BaseException | None, _: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, ConnectionError) and not isinstance(error, Error):
             raise Disconnected(f"the connection to Postgres broke: {type(error).__name__}: {error}") from error
         if isinstance(error, psycopg.Error) and (raised := of_psycopg(error)) is not error:
