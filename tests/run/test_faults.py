@@ -315,7 +315,7 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
 
     first, second = run_with(tmp_path, dataset_folder, select, hang, TIME_LIMIT, 50_000)
     assert first.status is Status.TIMEOUT
-    assert first.error.startswith(f"after the run the {system} server did not answer within 6 s (greet) and was ")
+    assert first.error.startswith(f"after the run the {system} server did not answer within 6 s (say) and was ")
     took = datetime.fromisoformat(second.started_at) - datetime.fromisoformat(first.started_at)
     assert took.total_seconds() < REACTION_SECONDS
     assert second.status is Status.OK, second.error
