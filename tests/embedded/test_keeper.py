@@ -89,6 +89,7 @@ def test_a_service_ends_with_its_keeper_and_leaves_its_folder_only_where_it_was_
     assert (runs(pid), folder.exists(), folder.parent.exists()) == (False, stays, stays)
 
 
+@pytest.mark.process
 def test_preparing_commands_run_in_order_and_read_their_text(keep, folder):
     prepare = (shell("cat", text="first\n"), shell("cat", text="second\n"))
     assert keep("echo service", prepare).wait(DEADLINE_SECONDS) == 0

@@ -69,6 +69,7 @@ def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
     assert {interpreters.command_of(entry)[0] for entry in ways} == {str(own / "bin" / "python")}
 
 
+@pytest.mark.process
 def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_next_to_it(own: Path) -> None:
     """Neither the tests of a checkout nor the packages installed for the lab."""
     install(own)
@@ -83,6 +84,7 @@ def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_next_to
     assert (Path(registered).resolve(), others) == (ROOT / "harness" / "registry.py", ["None", "None"])
 
 
+@pytest.mark.process
 def test_a_worker_there_answers(own: Path) -> None:
     install(own, daft="0.7.26")
     (packages,) = own.glob("lib/python3*/site-packages")

@@ -31,6 +31,9 @@ _TRIPS_MS = {True: (0.2, 1, 10, 50), False: (0, 15, 30)}  # as a whole or not
 _Answer = TypeVar("_Answer")
 
 
+pytestmark = pytest.mark.process
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["wire", "per connection"])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Links]:
     folder = tmp_path_factory.mktemp("links")
@@ -135,7 +138,6 @@ def test_two_connections_share_a_wire_and_have_a_limit_each_without_one(made: Li
         assert seconds > 0.95 * number * 8 / 100e6
 
 
-@pytest.mark.process
 def test_a_toxiproxy_that_died_is_brought_back_and_its_links_are_made_again(made: Links) -> None:
     if made.wire:
         pytest.skip("there is none")
@@ -278,7 +280,6 @@ with links.opened(Settings(state_dir=Path(sys.argv[1])), lambda line: None, with
 
 
 @pytest.mark.long
-@pytest.mark.process
 @pytest.mark.parametrize("with_wire", [True, False], ids=["wire", "per connection"])
 def test_links_end_with_their_process_also_when_it_is_killed_and_loopback_stays_as_it_was(
     folder: Path, with_wire: bool

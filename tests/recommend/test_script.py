@@ -86,6 +86,7 @@ def test_its_docstring_says_what_was_measured_and_how_to_undo_it(tmp_path: Path)
     assert "To undo: DROP TABLE orders_of_may_2026" in last
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("source", [f"data/{FILE}", "data", "data/*.parquet"])
 def test_no_path_of_this_machine_is_in_it_and_its_data_are_found_from_wherever_it_is_called(
     tmp_path: Path, source: str
@@ -102,6 +103,7 @@ def test_no_path_of_this_machine_is_in_it_and_its_data_are_found_from_wherever_i
     assert (done.stdout, done.stderr) == ("2\n", "")
 
 
+@pytest.mark.process
 def test_without_an_address_it_says_which_variable_to_set_to_what(tmp_path: Path) -> None:
     written(tmp_path)
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}

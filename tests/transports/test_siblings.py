@@ -126,6 +126,7 @@ def test_a_transport_requires_what_it_its_connect_and_all_that_they_call_import(
     assert entries["write"].requires == tuple(sorted({*OF_CONNECT, "pyarrow", "duckdb"}))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["json", "xml.etree.ElementTree", "xml.sax.handler.ContentHandler"])
 def test_what_an_import_statement_names_is_imported(name):
     code = f"import sys; from harness.imported import load; load({name!r}); print(*sys.modules)"

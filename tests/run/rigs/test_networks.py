@@ -161,6 +161,7 @@ def test_servers_of_others_are_not_reached_over_links(settings):
         assert found.unavailable(case(_CALL)) is None
 
 
+@pytest.mark.process
 def test_what_talks_to_others_than_its_database_is_unavailable_over_a_link(made):
     other = case("clickhouse.httpx.write_polars_s3_parquet", **_LINK)
     assert "no link is put into" in str(made.unavailable(other))
