@@ -262,7 +262,9 @@ def test_a_wire_that_is_gone_is_laid_again(wired: OverWire) -> None:
 
 
 def devices() -> set[str]:
-    return {path.name for path in Path("/sys/class/net").iterdir()}
+    """Return the network devices, without those of Docker, whose containers may start and end meanwhile."""
+    names = {path.name for path in Path("/sys/class/net").iterdir()}
+    return {name for name in names if not name.startswith(("br-", "docker", "veth"))}
 
 
 PARENT = """
