@@ -85,7 +85,6 @@ def _breakable(text: str) -> Markup:
 
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
-_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # the end of the page lists the whole environment
 
 
 def facts(environment: Facts) -> list[Fact]:
@@ -105,7 +104,7 @@ def facts(environment: Facts) -> list[Fact]:
         ("System", f"{machine['system']} {machine['kernel']}, {machine['architecture']}"),
         ("Filesystem of the data", environment.get("server_filesystem") or ""),
         ("Python", environment["python"]),
-        ("Libraries", _libraries(environment.get("packages", {}))),
+        ("Libraries", markdown.libraries(environment)),
         ("Code", code(environment)),
         *(
             (name.replace("_", " ").capitalize(), str(text))
@@ -163,7 +162,3 @@ def _data(data: Facts) -> str:
 def _server(server: Facts) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
     return server_in_words(server) + (f"; settings that differ from its defaults: {settings}" if settings else "")
-
-
-def _libraries(packages: dict[str, str]) -> str:
-    return ", ".join(f"{name} {packages[name]}" for name in _LIBRARIES if name in packages)
