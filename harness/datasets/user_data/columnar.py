@@ -70,7 +70,7 @@ def read(path: Path, form: str, where: str) -> OfFile:
     try:
         with quietly():
             return _read(path, form, where)
-    except (*OF_POLARS, NotImplementedError, OSError, ValueError) as error:
+    except (*OF_POLARS, pa.ArrowException, NotImplementedError, OSError, ValueError) as error:
         _require_narrow(path, form)
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {reason}") from None
