@@ -172,6 +172,9 @@ def test_a_column_whose_name_is_a_pattern_is_a_column(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("^a$,b\n1,2\n")
     with pytest.raises(LabError, match=r'polars takes the name of column "\^a\$" for a pattern; rename it'):
         data.from_file(tmp_path / "b.csv")
+    for frame in (pl.DataFrame({"^$": ["x"]}), pl.DataFrame({"^$": ["x"]}).to_pandas()):
+        with pytest.raises(LabError, match=r'polars takes the name of column "\^\$" for a pattern; rename it'):
+            data.from_memory(frame)
 
 
 def test_fields_of_structs_whose_names_are_patterns_are_fields() -> None:
