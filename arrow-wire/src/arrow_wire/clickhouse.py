@@ -10,8 +10,9 @@ put a name that contains a point between backticks or double quotes. Errors are 
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ def write(
     mode: Mode = "append",
     progress: Progress | None = None,
     settings: Settings | None = None,
-    atomic: bool = True,
+    atomic: bool | None = None,
 ) -> Written:
     """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
 
@@ -96,13 +97,13 @@ def write(
         reader = _table(frame, library).to_reader()
     with _server(where, settings) as server:
         count = len(server.clients) or number_of_connections()
-        how = clickhouse_write.write
+        how: Callable[..., None] = partial(clickhouse_write.write, strict=bool(atomic))
         if mode != "append":
             there = clickhouse_write.is_there(server, parts)
             if there and mode == "create":
                 raise Conflict(f"the table {'.'.join(parts)} exists; append to it, or replace its rows")
             how = clickhouse_write.replace if there else clickhouse_write.make
-        elif not atomic:
+        elif atomic is False:
             how = clickhouse_write.append
         how(server, count, parts, reader, most, tally)
     return tally.written
