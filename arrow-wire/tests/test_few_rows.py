@@ -1,19 +1,23 @@
 """Few rows: how often a call waits for the server, and calls during which another session replaces the table."""
 
 import datetime as dt
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 import polars as pl
 import psycopg
+import pyarrow as pa
 import pytest
 from arrow_wire import (
     Conflict,
     Disconnected,
+    Error,
     ServerError,
     clickhouse,
     clickhouse_read,
@@ -183,10 +187,58 @@ def test_rows_of_several_partitions_go_straight_in_where_they_need_not_be_whole(
         assert turns.of(lambda: clickhouse.write(connected, "few", frame.head(1), atomic=False)) == 2
 
 
-def test_one_row_takes_two_requests_of_clickhouse(parted: str) -> None:
+def test_one_row_takes_two_requests_of_clickhouse_and_then_one(parted: str) -> None:
     with counted(parted) as turns, clickhouse.connect(turns.uri) as server:
         assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(1))) == 2
-        assert clickhouse.read(server, "few", as_="polars").equals(FRAME.head(1))
+        assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(1))) == 1
+        assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(2))) == 2
+        assert clickhouse.read(server, "few", as_="polars")["number"].sort().to_list() == [0, 0, 0, 1]
+
+
+CHANGES = [
+    ("Int32", 1, "Int64", 1 << 40, 1 << 40),
+    ("Int32", 1, "UInt32", 2, 2),
+    ("UInt8", 1, "Bool", 5, "5 does not fit Bool"),
+    ("Array(UInt8)", [1], "Array(Bool)", [5], "does not fit"),
+    ("Int64", 1, "Int8", 300, 'column "v": row 0: 300 does not fit Int8'),
+    ("String", "a", "Nullable(String)", "b", "b"),
+    ("Nullable(String)", "a", "String", "b", "b"),
+    ("Nullable(String)", None, "String", None, 'column "v": String takes no null'),
+    ("String", "a", "LowCardinality(String)", "b", "b"),
+    ("Enum8('a' = 1, 'b' = 2)", "a", "Enum8('a' = 2, 'b' = 1)", "b", "b"),
+    ("Enum8('a' = 1, 'b' = 2)", "a", "Enum8('a' = 1)", "b", "b' is not a value of Enum8"),
+    ("DateTime64(6)", dt.datetime(2025, 1, 1), "DateTime64(3)", dt.datetime(2025, 1, 1, 0, 0, 0, 1), "exactly"),
+    ("Decimal(9, 2)", 1, "Decimal(9, 1)", Decimal("1.25"), "exactly"),
+    ("Array(Int32)", [1], "Array(Int64)", [1 << 40], [1 << 40]),
+    ("Tuple(a Int32, b Int32)", {"a": 1, "b": 2}, "Tuple(b Int32, a Int32)", {"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ("String", "a", "", "b", 'column "v": the table has no such column'),
+]
+
+
+@pytest.mark.parametrize(("before", "first", "after", "second", "expected"), CHANGES)
+@pytest.mark.parametrize("earlier", ["few", "earlier"])
+def test_types_that_were_others_before_change_no_value(
+    earlier: str, before: str, first: Any, after: str, second: Any, expected: Any, parted: str, server: Server
+) -> None:
+    def create(name: str, sql_type: str) -> None:
+        columns = f"n Int32, v {sql_type}" if sql_type else "n Int32"
+        server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.{name} ({columns}) ENGINE = MergeTree ORDER BY n")
+
+    def write(name: str, value: Any) -> None:
+        clickhouse.write(connected, name, pa.table({"n": pa.array([1], pa.int32()), "v": pa.array([value])}))
+
+    create(earlier, before)
+    with clickhouse.connect(parted) as connected:
+        write(earlier, first)
+        create("few", after)
+        if isinstance(expected, str) and len(expected) > 1:
+            with pytest.raises(Error, match=re.escape(expected)):
+                write("few", second)
+            assert rows_of(server) == 0
+        else:
+            write("few", second)
+            assert clickhouse.read(connected, "few")["v"].to_pylist() == [expected]
+    server.ask(f"DROP TABLE IF EXISTS {DATABASE}.earlier SYNC")
 
 
 @pytest.mark.parametrize("rows", [0, 1, 300])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from arrow_wire.clickhouse_create import create, sql_type
 from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal, rows_of
 from arrow_wire.clickhouse_native import Columns, Room
-from arrow_wire.errors import ServerError, UnsupportedType, WrongValue
+from arrow_wire.errors import Error, ServerError, UnsupportedType, WrongValue
 from arrow_wire.frames import columns_of, joined
 from arrow_wire.tally import Tally
 
@@ -40,16 +40,23 @@ COMMITTED_LAST = {
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_ROW_BYTES = 1 << 32
 COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, instead of two a column: NOTES.md
+# Refuses a block unless its types are the table's. By default the server converts values, and may change them. It takes
+# Bool and UInt8 for the same, and does not compare the names in types such as enums and tuples.
+SAME_TYPES = {"input_format_native_allow_types_conversion": "0", "input_format_null_as_default": "0"}
+_SCALAR = r"Int\d+|UInt(?!8)\d+|Float\d+|BFloat16|(Fixed)?String|UUID|IPv[46]|Decimal|Date(Time)?(32|64)?"
+COMPARED = re.compile(rf"((Nullable|LowCardinality|Array)\()*({_SCALAR})\b")
+# What it says then, before it takes a row: other types while it reads the block, no such column, no such table.
+OTHER_TYPES = re.compile(r"Code: (?:16|60)\b|Code: 53\b.*executing Native", re.DOTALL)
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
 
-def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
+def _columns(batch: pa.Table, types: dict[str, str], exact: bool = False) -> Columns:
     """Return an Arrow table as columns of these types, by name.
 
     Raises UnsupportedType for one that cannot be converted to its column's.
     """
     try:
-        return Columns([(name, array, types[name]) for name, array in columns_of(batch)])
+        return Columns([(name, array, types[name]) for name, array in columns_of(batch)], exact)
     except TypeError as error:
         raise UnsupportedType(str(error)) from None
 
@@ -74,18 +81,32 @@ class _Told(NamedTuple):
 class _Target:
     """A table that rows go into: its name as SQL, its types, and facts (`told`) from the second connection.
 
-    These are asked for at once, or when they are first used: to ask costs as much as half an INSERT of one row.
+    These are asked for at once, or when they are first used: to ask costs as much as half an INSERT of one row. The
+    types are `guessed` if this table, or one with columns of the same names, was written over the connections before.
     """
 
-    def __init__(self, server: Server, parts: tuple[str, ...], at_once: bool) -> None:
+    def __init__(self, server: Server, parts: tuple[str, ...], names: list[str], at_once: bool, guess: bool) -> None:
         self._server, self._parts, self.table, self._asked = server, parts, _sql(parts), False
+        self._keys = [(self.table, *names), (None, *names)]
+        self.types = next((server.types[key] for key in self._keys if guess and key in server.types), {})
+        self.guessed = bool(self.types)
         try:
             if at_once:
                 self._ask()
-            self.types = {name: sql_type for name, sql_type, _ in server.described(f"TABLE {self.table}")}
+            if not self.guessed:
+                self.ask_types(names)
         except BaseException:
             self.close()
             raise
+
+    def ask_types(self, names: list[str]) -> None:
+        """Ask the server for the types. Raises UnsupportedType where a column of these names is not there."""
+        self.types, self.guessed = {name: of for name, of, _ in self._server.described(f"TABLE {self.table}")}, False
+        for name in names:
+            if name not in self.types:
+                raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
+        if all(COMPARED.match(self.types[name]) for name in names):
+            self._server.types.update(dict.fromkeys(self._keys, self.types))
 
     def _ask(self) -> None:
         *databases, name = map(literal, self._parts)
@@ -107,16 +128,13 @@ class _Target:
         if self._asked and "told" not in vars(self):
             self._server.client(1).close()
 
-    def types_of(self, names: list[str]) -> dict[str, str]:
-        """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
-        for name in names:
-            if name not in self.types:
-                raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
-        return {name: self.types[name] for name in names}
-
 
 class _Several(Exception):
     """The server may not take the rows as one block."""
+
+
+class _OtherTypes(Exception):
+    """The table does not have the types that were guessed."""
 
 
 class _Blocks:
@@ -190,10 +208,18 @@ def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.T
     """Insert rows as one block: of one partition, which the server takes as a whole or not at all, or `few`.
 
     The block is made before any of it is sent, and the request states its length, so the server cannot use a part. The
-    last byte waits until it is certain how the server takes the block. Raises _Several if it is not.
+    last byte waits until it is certain how the server takes the block. Raises _Several if it is not, and _OtherTypes
+    where guessed types are not the table's: the server compares them.
     """
     settings, query = _insertion(target.table, names)
-    data = _columns(batch, target.types).block(Room(), range(len(batch)))
+    if target.guessed:
+        settings |= SAME_TYPES
+    try:
+        data = _columns(batch, target.types, target.guessed).block(Room(), range(len(batch)))
+    except Error:
+        if target.guessed:
+            raise _OtherTypes from None
+        raise
     few = few and len(data) <= FEW_BYTES
     if few:
         settings |= COMMITTED_LAST
@@ -208,8 +234,10 @@ def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.T
 
     try:
         server.sent(query, body(), 0, settings, len(data))
-    except BaseException:
+    except BaseException as error:
         server.client(0).close()
+        if target.guessed and isinstance(error, ServerError) and OTHER_TYPES.search(str(error)):
+            raise _OtherTypes from None
         raise
     tally.add(len(batch), len(data))
 
@@ -227,17 +255,21 @@ def write(
     names = list(reader.schema.names)
     slices = _slices(reader, most)
     held = list(islice(slices, 1))
-    with closing(_Target(server, parts, not held or len(held[0]) > 1)) as target:
-        sql_types = target.types_of(names)
+    with closing(_Target(server, parts, names, not held or len(held[0]) > 1, True)) as target:
         few = bool(held) and len(held[0]) <= FEW_ROWS and not strict
         if held and (_looks_like_one_block(held[0], target, few) or _goes_as_one_block(held[0], target, few)):
             held += islice(slices, 1)  # there is one where rows are wide
             with suppress(_Several):
                 if len(held) == 1:
+                    with suppress(_OtherTypes):
+                        return _insert_block(server, target, names, held[0], few, tally)
+                    target.ask_types(names)
                     return _insert_block(server, target, names, held[0], few, tally)
+        if target.guessed:
+            target.ask_types(names)
         if held:
             with _staged(server, parts, target, names) as staging:
-                blocks = _Blocks(_with(held, slices), sql_types, target.told.partition_key, count)
+                blocks = _Blocks(_with(held, slices), target.types, target.told.partition_key, count)
                 _insert(server, count, staging, names, blocks, tally)
 
 
@@ -249,10 +281,9 @@ def append(
     slices = _slices(reader, most)
     held = list(islice(slices, 1))
     few = not held or len(held[0]) <= ONE_BLOCK_ROWS
-    with closing(_Target(server, parts, not few)) as target:
-        sql_types = target.types_of(names)
+    with closing(_Target(server, parts, names, not few, False)) as target:
         key, count = ("", 1) if few else (target.told.partition_key, count)
-        _insert(server, count, target.table, names, _Blocks(_with(held, slices), sql_types, key, count), tally)
+        _insert(server, count, target.table, names, _Blocks(_with(held, slices), target.types, key, count), tally)
 
 
 def replace(
@@ -260,8 +291,8 @@ def replace(
 ) -> None:
     """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
     names = list(reader.schema.names)
-    with closing(_Target(server, parts, True)) as target:
-        sql_types, partition_key = target.types_of(names), target.told.partition_key
+    with closing(_Target(server, parts, names, True, False)) as target:
+        sql_types, partition_key = target.types, target.told.partition_key
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
         blocks = _Blocks(_slices(reader, most), sql_types, partition_key, count)
         _insert(server, count, staging, names, blocks, tally)
