@@ -65,13 +65,14 @@ def write(
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
     nothing is compressed. The server is asked for column types and the partition key. One row needs no question if a
-    table with columns of these names was written to over the same `connect` before: the server compares the types. The
-    rows go into a second table. One statement then links all of its parts into the target (ATTACH PARTITION ALL FROM),
-    so readers, too, see all rows or none. That costs three statements and the links of the parts' files, about a tenth of the time of a million rows.
-    It needs the right to create a table. If this process dies before the link, the second table stays:
-    `<table>_staging_...`. Parts of up to 64 MB become compact ones, of a few files, where by default those of 10 MB
-    have two a column. They are written in less time, but a query of one column takes up to a fifth longer until the
-    server merges them. A table with its own settings for this keeps them.
+    table with columns of these names was written to over the same `connect` before: the server compares the types.
+
+    The rows go into a second table. One statement then links all of its parts into the target (ATTACH PARTITION ALL
+    FROM), so readers, too, see all rows or none. That costs three statements and the links of the parts' files, about a
+    tenth of the time of a million rows. It needs the right to create a table. If this process dies before the link, the
+    second table stays: `<table>_staging_...`. Parts of up to 64 MB become compact ones, of a few files, where by
+    default those of 10 MB have two a column. They are written in less time, but a query of one column takes up to a
+    fifth longer until the server merges them. A table with its own settings for this keeps them.
 
     Up to 150,000 rows of one partition need no second table: they go as one block over one connection. A table of the
     MergeTree family takes such a block as a whole or not at all. Tables that feed materialized views use the second one
@@ -103,7 +104,7 @@ def write(
         frames.require_names(list(reader.schema.names))
     else:
         frames.names_of(frame)
-        reader = _table(frame, library).to_reader()
+        reader = _reader(frame, library)
     with _server(where, settings) as server:
         count = len(server.clients) or number_of_connections()
         how: Callable[..., None] = partial(clickhouse_write.write, strict=bool(atomic))
@@ -118,7 +119,7 @@ def write(
     return tally.written
 
 
-def _table(frame: Any, library: str) -> pa.Table:
+def _reader(frame: Any, library: str) -> pa.RecordBatchReader:
     if library == "polars":
         import polars as pl
 
