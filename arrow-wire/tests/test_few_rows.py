@@ -1,17 +1,30 @@
 """Few rows: how often a call waits for the server, and calls during which another session replaces the table."""
 
 import datetime as dt
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 import polars as pl
 import psycopg
+import pyarrow as pa
 import pytest
-from arrow_wire import clickhouse, clickhouse_read, clickhouse_write, postgres, postgres_read
+from arrow_wire import (
+    Conflict,
+    Disconnected,
+    Error,
+    ServerError,
+    clickhouse,
+    clickhouse_read,
+    clickhouse_write,
+    postgres,
+    postgres_read,
+)
 
 from clickhouse_server import DATABASE, Server
 
@@ -19,15 +32,18 @@ FRAME = pl.DataFrame({"number": pl.Series(range(100), dtype=pl.Int32), "text": [
 
 
 class Turns:
-    """Forwards connections to a server, and counts how often a client speaks after the server did."""
+    """Forwards connections to a server, and counts how often a client speaks after the server did.
 
-    def __init__(self, uri: str) -> None:
+    A connection breaks when the client sends more than `most` bytes over it.
+    """
+
+    def __init__(self, uri: str, most: int) -> None:
         parts = urlsplit(uri)
         self._to = (parts.hostname, parts.port)
         self._listening = socket.create_server(("127.0.0.1", 0))
         place = f"127.0.0.1:{self._listening.getsockname()[1]}"
         self.uri = uri.replace(f"{parts.hostname}:{parts.port}", place)
-        self.turns = 0
+        self.turns, self._most = 0, most
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -44,8 +60,13 @@ class Turns:
                 threading.Thread(target=self._forward, args=(source, to, client, last), daemon=True).start()
 
     def _forward(self, source: socket.socket, to: socket.socket, client: socket.socket, last: list[Any]) -> None:
+        size = 0
         try:
             while data := source.recv(1 << 16):
+                size += len(data)
+                if source is client and size > self._most:
+                    client.shutdown(socket.SHUT_RDWR)
+                    break
                 self.turns += source is client and last[0] is not client
                 last[0] = source
                 to.sendall(data)
@@ -63,8 +84,8 @@ class Turns:
 
 
 @contextmanager
-def counted(uri: str) -> Iterator[Turns]:
-    turns = Turns(uri)
+def counted(uri: str, most: int = 1 << 30) -> Iterator[Turns]:
+    turns = Turns(uri, most)
     try:
         yield turns
     finally:
@@ -166,10 +187,58 @@ def test_rows_of_several_partitions_go_straight_in_where_they_need_not_be_whole(
         assert turns.of(lambda: clickhouse.write(connected, "few", frame.head(1), atomic=False)) == 2
 
 
-def test_one_row_takes_two_requests_of_clickhouse(parted: str) -> None:
+def test_one_row_takes_two_requests_of_clickhouse_and_then_one(parted: str) -> None:
     with counted(parted) as turns, clickhouse.connect(turns.uri) as server:
         assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(1))) == 2
-        assert clickhouse.read(server, "few", as_="polars").equals(FRAME.head(1))
+        assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(1))) == 1
+        assert turns.of(lambda: clickhouse.write(server, "few", FRAME.head(2))) == 2
+        assert clickhouse.read(server, "few", as_="polars")["number"].sort().to_list() == [0, 0, 0, 1]
+
+
+CHANGES = [
+    ("Int32", 1, "Int64", 1 << 40, 1 << 40),
+    ("Int32", 1, "UInt32", 2, 2),
+    ("UInt8", 1, "Bool", 5, "5 does not fit Bool"),
+    ("Array(UInt8)", [1], "Array(Bool)", [5], "does not fit"),
+    ("Int64", 1, "Int8", 300, 'column "v": row 0: 300 does not fit Int8'),
+    ("String", "a", "Nullable(String)", "b", "b"),
+    ("Nullable(String)", "a", "String", "b", "b"),
+    ("Nullable(String)", None, "String", None, 'column "v": String takes no null'),
+    ("String", "a", "LowCardinality(String)", "b", "b"),
+    ("Enum8('a' = 1, 'b' = 2)", "a", "Enum8('a' = 2, 'b' = 1)", "b", "b"),
+    ("Enum8('a' = 1, 'b' = 2)", "a", "Enum8('a' = 1)", "b", "b' is not a value of Enum8"),
+    ("DateTime64(6)", dt.datetime(2025, 1, 1), "DateTime64(3)", dt.datetime(2025, 1, 1, 0, 0, 0, 1), "exactly"),
+    ("Decimal(9, 2)", 1, "Decimal(9, 1)", Decimal("1.25"), "exactly"),
+    ("Array(Int32)", [1], "Array(Int64)", [1 << 40], [1 << 40]),
+    ("Tuple(a Int32, b Int32)", {"a": 1, "b": 2}, "Tuple(b Int32, a Int32)", {"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ("String", "a", "", "b", 'column "v": the table has no such column'),
+]
+
+
+@pytest.mark.parametrize(("before", "first", "after", "second", "expected"), CHANGES)
+@pytest.mark.parametrize("earlier", ["few", "earlier"])
+def test_types_that_were_others_before_change_no_value(
+    earlier: str, before: str, first: Any, after: str, second: Any, expected: Any, parted: str, server: Server
+) -> None:
+    def create(name: str, sql_type: str) -> None:
+        columns = f"n Int32, v {sql_type}" if sql_type else "n Int32"
+        server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.{name} ({columns}) ENGINE = MergeTree ORDER BY n")
+
+    def write(name: str, value: Any) -> None:
+        clickhouse.write(connected, name, pa.table({"n": pa.array([1], pa.int32()), "v": pa.array([value])}))
+
+    create(earlier, before)
+    with clickhouse.connect(parted) as connected:
+        write(earlier, first)
+        create("few", after)
+        if isinstance(expected, str) and len(expected) > 1:
+            with pytest.raises(Error, match=re.escape(expected)):
+                write("few", second)
+            assert rows_of(server) == 0
+        else:
+            write("few", second)
+            assert clickhouse.read(connected, "few")["v"].to_pylist() == [expected]
+    server.ask(f"DROP TABLE IF EXISTS {DATABASE}.earlier SYNC")
 
 
 @pytest.mark.parametrize("rows", [0, 1, 300])
@@ -190,11 +259,99 @@ def test_blocks_say_what_the_server_says_of_their_columns(
         assert found.num_rows == rows
 
 
+YEAR = pl.DataFrame(
+    {"number": pl.Series(range(12), dtype=pl.Int32), "day": [dt.date(2025, month, 1) for month in range(1, 13)]}
+)
+
+
+@pytest.fixture
+def by_month(parted: str, server: Server) -> str:
+    """The address of a table whose index fails for the number 11, which is of the last of twelve partitions."""
+    columns = "number Int32, day Date, CONSTRAINT small CHECK number < 100, INDEX i intDiv(1, 11 - number) TYPE minmax"
+    engine = "MergeTree PARTITION BY toYYYYMM(day) ORDER BY number SETTINGS parts_to_throw_insert = 2"
+    server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.few ({columns}) ENGINE = {engine}")
+    return parted
+
+
+def rows_of(server: Server) -> int:
+    return int(server.ask(f"SELECT count() FROM {DATABASE}.few"))
+
+
+def test_few_rows_of_several_partitions_take_three_requests(by_month: str, server: Server) -> None:
+    with counted(by_month) as turns, clickhouse.connect(turns.uri) as connected:
+        frame = YEAR.head(11)
+        assert turns.of(lambda: clickhouse.write(connected, "few", frame)) == 3
+        assert turns.of(lambda: clickhouse.write(connected, "few", frame, atomic=True)) > 3
+    assert rows_of(server) == 22
+
+
+@pytest.mark.parametrize(("atomic", "left"), [(None, False), (True, False), (False, True)])
+def test_a_partition_that_the_server_cannot_write_leaves_no_other(
+    atomic: bool | None, left: bool, by_month: str, server: Server
+) -> None:
+    with pytest.raises(ServerError, match="ILLEGAL_DIVISION"):
+        clickhouse.write(by_month, "few", YEAR, atomic=atomic)
+    assert (rows_of(server) > 0) == left
+
+
+def test_a_row_that_a_constraint_refuses_leaves_no_row_of_another_partition(by_month: str, server: Server) -> None:
+    frame = YEAR.with_columns(number=pl.Series([*range(10), 12, 100], dtype=pl.Int32))
+    with pytest.raises(ServerError, match="VIOLATED_CONSTRAINT"):
+        clickhouse.write(by_month, "few", frame)
+    assert rows_of(server) == 0
+
+
+def test_a_partition_with_too_many_parts_leaves_no_row_of_another(by_month: str, server: Server) -> None:
+    server.ask(f"SYSTEM STOP MERGES {DATABASE}.few")
+    for _ in range(2):
+        clickhouse.write(by_month, "few", YEAR.head(1))
+    with pytest.raises(Conflict, match="TOO_MANY_PARTS"):
+        clickhouse.write(by_month, "few", YEAR.head(11).reverse())
+    assert rows_of(server) == 2
+
+
+def test_a_connection_that_breaks_leaves_no_partition_of_few_rows(by_month: str, server: Server) -> None:
+    frame = pl.concat([YEAR.head(11)] * 1000).with_columns(number=pl.lit(12, pl.Int32))
+    with counted(by_month, most=30_000) as turns, pytest.raises(Disconnected):
+        clickhouse.write(turns.uri, "few", frame)
+    assert rows_of(server) == 0
+    assert clickhouse.write(by_month, "few", frame).rows == rows_of(server) == 11_000
+
+
+@pytest.mark.parametrize(("key", "settings"), [("day", ""), ("toYYYYMM(day)", " SETTINGS min_rows_for_wide_part = 1")])
+def test_few_rows_of_many_partitions_or_wide_parts_go_through_a_second_table(
+    key: str, settings: str, parted: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"{DATABASE}.few (day Date) ENGINE = MergeTree PARTITION BY {key} ORDER BY day{settings}"
+    server.ask(f"CREATE OR REPLACE TABLE {table}")
+    staged, names = clickhouse_write._staged, []
+
+    def noted(server: Any, parts: Any, *given: Any) -> Any:
+        names.append(parts[-1])
+        return staged(server, parts, *given)
+
+    monkeypatch.setattr(clickhouse_write, "_staged", noted)
+    days = pl.date_range(dt.date(2025, 1, 1), dt.date(2025, 4, 10), eager=True)
+    assert clickhouse.write(parted, "few", pl.DataFrame({"day": days})).rows == rows_of(server) == 100
+    assert names == ["few"]
+
+
+def test_instants_of_several_months_go_as_one_block(
+    parted: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"{DATABASE}.few (at DateTime('Asia/Tokyo')) ENGINE = MergeTree PARTITION BY toYYYYMM(at) ORDER BY at"
+    server.ask(f"CREATE OR REPLACE TABLE {table}")
+    monkeypatch.setattr(clickhouse_write, "_staged", None)
+    clickhouse.write(parted, "few", YEAR.select(at=pl.col("day").cast(pl.Datetime("us", "UTC"))))
+    assert server.ask(f"SELECT count(), uniqExact(toYYYYMM(at)) FROM {DATABASE}.few") == b"12\t12\n"
+
+
 def test_days_of_two_months_are_not_sent_before_the_key_is_known(
     parted: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = f"{DATABASE}.few (number Int32, day Date) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY number"
     server.ask(f"CREATE OR REPLACE TABLE {table}")
     monkeypatch.setattr(clickhouse_write, "_insert_block", None)
-    clickhouse.write(parted, "few", pl.DataFrame({"number": [1, 2], "day": [dt.date(2025, 1, 1), dt.date(2025, 2, 1)]}))
+    days = [dt.date(2025, 1, 1), dt.date(2025, 2, 1)]
+    clickhouse.write(parted, "few", pl.DataFrame({"number": [1, 2], "day": days}), atomic=True)
     assert server.ask(f"SELECT count() FROM {DATABASE}.few") == b"2\n"

@@ -10,8 +10,9 @@ put a name that contains a point between backticks or double quotes. Errors are 
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ def write(
     mode: Mode = "append",
     progress: Progress | None = None,
     settings: Settings | None = None,
-    atomic: bool = True,
+    atomic: bool | None = None,
 ) -> Written:
     """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
 
@@ -63,23 +64,33 @@ def write(
       definition (EXCHANGE TABLES), which materialized views take no notice of.
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
-    nothing is compressed. The server is asked for column types and the partition key. The rows go into a second table.
-    One statement then links all of its parts into the target (ATTACH PARTITION ALL FROM), so readers, too, see all rows
-    or none. That costs three statements and the links of the parts' files, about a tenth of the time of a million rows.
-    It needs the right to create a table. If this process dies before the link, the second table stays:
-    `<table>_staging_...`. Parts of up to 64 MB become compact ones, of a few files, where by default those of 10 MB
-    have two a column. They are written in less time, but a query of one column takes up to a fifth longer until the
-    server merges them. A table with its own settings for this keeps them.
+    nothing is compressed. The server is asked for column types and the partition key. One row needs no question if a
+    table with columns of these names was written to over the same `connect` before: the server compares the types.
+
+    The rows go into a second table. One statement then links all of its parts into the target (ATTACH PARTITION ALL
+    FROM), so readers, too, see all rows or none. That costs three statements and the links of the parts' files, about a
+    tenth of the time of a million rows. It needs the right to create a table. If this process dies before the link, the
+    second table stays: `<table>_staging_...`. Parts of up to 64 MB become compact ones, of a few files, where by
+    default those of 10 MB have two a column. They are written in less time, but a query of one column takes up to a
+    fifth longer until the server merges them. A table with its own settings for this keeps them.
 
     Up to 150,000 rows of one partition need no second table: they go as one block over one connection. A table of the
     MergeTree family takes such a block as a whole or not at all. Tables that feed materialized views use the second one
-    for more than one row. So do tables whose partition key is not a date, its month or its year. If a block has several
-    partitions after all, the server refuses it. If the connection breaks before the answer (`Disconnected`), the table
-    has all rows or none, as with the link.
+    for more than one row. So do tables whose partition key is not a date, its month or its year. If the connection
+    breaks before the answer (`Disconnected`), the table has all rows or none, as with the link.
 
-    `atomic=False` appends without the second table. ClickHouse then takes the rows of each partition of a block as a
-    whole, but one partition after the other. Up to 150,000 rows are one block, more are several. So a reader may see
-    some of the rows before the others, and if the call fails, some may stay. "create" and "replace" take no notice.
+    `atomic` matters for rows of several partitions, in mode "append":
+
+    - None: up to 30,000 rows of at most 10 MB and 99 partitions are one block, too. The server writes the parts of all
+      partitions before it commits the first. So an error, a limit, a full disk or a broken connection leaves no row. It
+      then commits one partition after the other. In these milliseconds a reader may see some of them. If the server
+      dies or its disk fails in these milliseconds, those that were committed stay. Replicated tables use the second
+      table, and so do those with a setting for wide parts.
+    - True: any number of rows goes through the second table. Only a server that dies while it links the parts may leave
+      some partitions: it renames their folders one after the other.
+    - False: no row goes through the second table. Up to 150,000 rows are one block, more are several. The server
+      commits each partition of a block before it writes the next. So a reader may see some of the rows before the
+      others, and if the call fails, some may stay.
 
     A NaN in a column of floats stays a NaN, in one of objects of pandas it is a null. Timestamps at midnight become
     days where the column has days. A value that its column cannot hold is refused with its column and row
@@ -93,22 +104,22 @@ def write(
         frames.require_names(list(reader.schema.names))
     else:
         frames.names_of(frame)
-        reader = _table(frame, library).to_reader()
+        reader = _reader(frame, library)
     with _server(where, settings) as server:
         count = len(server.clients) or number_of_connections()
-        how = clickhouse_write.write
+        how: Callable[..., None] = partial(clickhouse_write.write, strict=bool(atomic))
         if mode != "append":
             there = clickhouse_write.is_there(server, parts)
             if there and mode == "create":
                 raise Conflict(f"the table {'.'.join(parts)} exists; append to it, or replace its rows")
             how = clickhouse_write.replace if there else clickhouse_write.make
-        elif not atomic:
+        elif atomic is False:
             how = clickhouse_write.append
         how(server, count, parts, reader, most, tally)
     return tally.written
 
 
-def _table(frame: Any, library: str) -> pa.Table:
+def _reader(frame: Any, library: str) -> pa.RecordBatchReader:
     if library == "polars":
         import polars as pl
 

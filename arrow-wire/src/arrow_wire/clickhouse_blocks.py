@@ -45,17 +45,18 @@ class Room:
 class Columns:
     """Arrays of equal length, in one or several pieces, as columns of a table, with their names and types there.
 
-    Raises TypeError for an array that cannot be converted to its column's type.
+    `exact` is whether Nullable columns without a null are sent as such, too. Raises TypeError for an array that cannot
+    be converted to its column's type.
     """
 
-    def __init__(self, columns: Sequence[tuple[str, Values, str]]) -> None:
+    def __init__(self, columns: Sequence[tuple[str, Values, str]], exact: bool = False) -> None:
         self._names = [name for name, *_ in columns]
         self._targets = [parsed(text) for *_, text in columns]
         self._arrays = [
             _taken(name, array, target) for (name, array, _), target in zip(columns, self._targets, strict=True)
         ]
         self._plans = [
-            _planned(name, target, array)
+            _planned(name, target, array, exact)
             for name, target, array in zip(self._names, self._targets, self._arrays, strict=True)
         ]
         heads = [head(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
@@ -132,11 +133,11 @@ def _taken(name: str, array: Values, target: Type) -> Values:
         raise WrongValue(f'column "{name}": some values do not fit {target.text}: {error}', name) from None
 
 
-def _planned(name: str, target: Type, array: Values) -> Plan:
+def _planned(name: str, target: Type, array: Values, exact: bool) -> Plan:
     if array.null_count and not takes_null(target):
         hint = "fill them or make the column Nullable"
         raise TypeError(f'column "{name}": {target.text} takes no null, and {array.null_count} are there; {hint}')
     try:
-        return plan(target, array)
+        return plan(target, array, exact)
     except TypeError as error:
         raise TypeError(f'column "{name}": {error}') from None

@@ -61,17 +61,22 @@ def named(table: Table) -> tuple[str, ...]:
 
 @dataclass
 class Server:
-    """Open connections to a server, the user, and the parameters of every request."""
+    """Open connections to a server, the user, the parameters of every request, and the types that tables had.
+
+    `types` are those of the tables that were written to, by the names of table and columns, and by those of the columns
+    alone (the table None).
+    """
 
     opens: Callable[[], HTTPConnection]
     user: dict[str, bytes]
     parameters: dict[str, str]
     clients: list[HTTPConnection] = field(default_factory=list)
+    types: dict[tuple[str | None, ...], dict[str, str]] = field(default_factory=dict)
 
     def with_settings(self, settings: Mapping[str, object]) -> "Server":
         """Return the same connections with more settings in each request."""
         more = {name: str(int(value) if isinstance(value, bool) else value) for name, value in settings.items()}
-        return Server(self.opens, self.user, self.parameters | more, self.clients)
+        return Server(self.opens, self.user, self.parameters | more, self.clients, self.types)
 
     def client(self, number: int) -> HTTPConnection:
         """Return a connection by its number; where there is none yet, it opens with its first request."""

@@ -38,17 +38,17 @@ class Plan:
     keeps: list[Any] = field(default_factory=list)
 
 
-def plan(target: Type, array: arrays.Values) -> Plan:
+def plan(target: Type, array: arrays.Values, exact: bool = False) -> Plan:
     """Return how a column's array is encoded. Raises TypeError if its type cannot be converted to the column's.
 
-    A Nullable column without a null is sent as a column that is not Nullable. A LowCardinality column is sent as its
-    inner type if the frame has no dictionary. The server converts both.
+    A Nullable column without a null is sent as a column that is not Nullable, unless `exact`. A LowCardinality column
+    is sent as its inner type if the frame has no dictionary. The server converts both.
     """
     _check_uuid(target, array.type)
     made = arrays.described(array)
     arrow_type = _storage(array.type)
     if target.family == "Nullable" and not (
-        array.null_count or arrow_type == pa.null() or types.is_dictionary(arrow_type)
+        exact or array.null_count or arrow_type == pa.null() or types.is_dictionary(arrow_type)
     ):
         target = target.inner[0]
     found = _nullable(target, arrow_type, made.structure)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from arrow_wire.clickhouse_create import create, sql_type
 from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal, rows_of
 from arrow_wire.clickhouse_native import Columns, Room
-from arrow_wire.errors import ServerError, UnsupportedType, WrongValue
+from arrow_wire.errors import Error, ServerError, UnsupportedType, WrongValue
 from arrow_wire.frames import columns_of, joined
 from arrow_wire.tally import Tally
 
@@ -27,20 +27,36 @@ ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partition
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
 ONE_BLOCK_ROWS = 150_000  # more arrive as soon through a second table: NOTES.md
+MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
+# Of several partitions, in one block: more rows take little less time than through a second table, and parts of more
+# bytes have a file for each column.
+FEW_ROWS, FEW_BYTES = 30_000, 10_000_000
+# The parts of all partitions are written before the first of them is committed: MergeTreeSink.cpp. By default, on a
+# local disk, each is committed before the next one is written.
+COMMITTED_LAST = {
+    "max_insert_delayed_streams_for_parallel_write": "1000",
+    "max_partitions_per_insert_block": str(MOST_GROUPS),
+}
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_ROW_BYTES = 1 << 32
 COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, instead of two a column: NOTES.md
-MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
+# Refuses a block unless its types are the table's. By default the server converts values, and may change them. It takes
+# Bool and UInt8 for the same, and does not compare the names in types such as enums and tuples.
+SAME_TYPES = {"input_format_native_allow_types_conversion": "0", "input_format_null_as_default": "0"}
+_SCALAR = r"Int\d+|UInt(?!8)\d+|Float\d+|BFloat16|(Fixed)?String|UUID|IPv[46]|Decimal|Date(Time)?(32|64)?"
+COMPARED = re.compile(rf"((Nullable|LowCardinality|Array)\()*({_SCALAR})\b")
+# What it says then, before it takes a row: other types while it reads the block, no such column, no such table.
+OTHER_TYPES = re.compile(r"Code: (?:16|60)\b|Code: 53\b.*executing Native", re.DOTALL)
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
 
-def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
+def _columns(batch: pa.Table, types: dict[str, str], exact: bool = False) -> Columns:
     """Return an Arrow table as columns of these types, by name.
 
     Raises UnsupportedType for one that cannot be converted to its column's.
     """
     try:
-        return Columns([(name, array, types[name]) for name, array in columns_of(batch)])
+        return Columns([(name, array, types[name]) for name, array in columns_of(batch)], exact)
     except TypeError as error:
         raise UnsupportedType(str(error)) from None
 
@@ -53,22 +69,44 @@ class _Told(NamedTuple):
     partition_key: str
     views: int
 
+    @property
+    def commits_last(self) -> bool:
+        """Whether the parts of a small block are committed once all of them are written, if the INSERT asks for that.
+
+        A replicated table waits for its keeper after each. Parts with a file for each column are too many streams.
+        """
+        return not self.engine.startswith(("Replicated", "Shared")) and "_for_wide_part" not in self.storage
+
 
 class _Target:
     """A table that rows go into: its name as SQL, its types, and facts (`told`) from the second connection.
 
-    These are asked for at once, or when they are first used: to ask costs as much as half an INSERT of one row.
+    These are asked for at once, or when they are first used: to ask costs as much as half an INSERT of one row. The
+    types are `guessed` if this table, or one with columns of the same names, was written over the connections before.
     """
 
-    def __init__(self, server: Server, parts: tuple[str, ...], at_once: bool) -> None:
+    def __init__(self, server: Server, parts: tuple[str, ...], names: list[str], at_once: bool, guess: bool) -> None:
         self._server, self._parts, self.table, self._asked = server, parts, _sql(parts), False
+        self._keys = [(self.table, *names), (None, *names)]
+        self.types = next((server.types[key] for key in self._keys if guess and key in server.types), {})
+        self.guessed = bool(self.types)
         try:
             if at_once:
                 self._ask()
-            self.types = {name: sql_type for name, sql_type, _ in server.described(f"TABLE {self.table}")}
+            if not self.guessed:
+                self.ask_types(names)
         except BaseException:
             self.close()
             raise
+
+    def ask_types(self, names: list[str]) -> None:
+        """Ask the server for the types. Raises UnsupportedType where a column of these names is not there."""
+        self.types, self.guessed = {name: of for name, of, _ in self._server.described(f"TABLE {self.table}")}, False
+        for name in names:
+            if name not in self.types:
+                raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
+        if all(COMPARED.match(self.types[name]) for name in names):
+            self._server.types.update(dict.fromkeys(self._keys, self.types))
 
     def _ask(self) -> None:
         *databases, name = map(literal, self._parts)
@@ -90,16 +128,13 @@ class _Target:
         if self._asked and "told" not in vars(self):
             self._server.client(1).close()
 
-    def types_of(self, names: list[str]) -> dict[str, str]:
-        """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
-        for name in names:
-            if name not in self.types:
-                raise UnsupportedType(f'column "{name}": the table has no such column; rename or drop it')
-        return {name: self.types[name] for name in names}
-
 
 class _Several(Exception):
     """The server may not take the rows as one block."""
+
+
+class _OtherTypes(Exception):
+    """The table does not have the types that were guessed."""
 
 
 class _Blocks:
@@ -169,52 +204,72 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
         raise blocks.failure
 
 
-def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.Table, tally: Tally) -> None:
-    """Insert rows of one partition as one block, which the server takes as a whole or not at all.
+def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.Table, few: bool, tally: Tally) -> None:
+    """Insert rows as one block: of one partition, which the server takes as a whole or not at all, or `few`.
 
     The block is made before any of it is sent, and the request states its length, so the server cannot use a part. The
-    last byte waits until it is certain that the server takes all or nothing. Raises _Several if it is not.
+    last byte waits until it is certain how the server takes the block. Raises _Several if it is not, and _OtherTypes
+    where guessed types are not the table's: the server compares them.
     """
     settings, query = _insertion(target.table, names)
-    if len(batch) > 1:  # of one row, a view may make rows of several partitions
+    if target.guessed:
+        settings |= SAME_TYPES
+    try:
+        data = _columns(batch, target.types, target.guessed).block(Room(), range(len(batch)))
+    except Error:
+        if target.guessed:
+            raise _OtherTypes from None
+        raise
+    few = few and len(data) <= FEW_BYTES
+    if few:
+        settings |= COMMITTED_LAST
+    elif len(batch) > 1:  # of one row, a view may make rows of several partitions
         settings |= ONE_PARTITION
-    data = _columns(batch, target.types).block(Room(), range(len(batch)))
 
     def body() -> Iterator[memoryview]:
         yield data[:-1]
-        if not _goes_as_one_block(batch, target):
+        if not _goes_as_one_block(batch, target, few):
             raise _Several
         yield data[-1:]
 
     try:
         server.sent(query, body(), 0, settings, len(data))
-    except BaseException:
+    except BaseException as error:
         server.client(0).close()
+        if target.guessed and isinstance(error, ServerError) and OTHER_TYPES.search(str(error)):
+            raise _OtherTypes from None
         raise
     tally.add(len(batch), len(data))
 
 
 def write(
-    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
-) -> None:
+    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally,
+    strict: bool = False,
+) -> None:  # fmt: skip
     """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
 
-    Raises UnsupportedType for a column that the table does not have, or of a type that cannot be converted to the
-    column's. Raises WrongValue for a value that its column does not hold. Both name column and row.
+    `strict` is whether few rows of several partitions, too, go through a second table. Raises UnsupportedType for a
+    column that the table does not have, or of a type that cannot be converted to the column's. Raises WrongValue for a
+    value that its column does not hold. Both name column and row.
     """
     names = list(reader.schema.names)
     slices = _slices(reader, most)
     held = list(islice(slices, 1))
-    with closing(_Target(server, parts, not held or len(held[0]) > 1)) as target:
-        sql_types = target.types_of(names)
-        if held and (_looks_like_one_block(held[0], target) or _goes_as_one_block(held[0], target)):
+    with closing(_Target(server, parts, names, not held or len(held[0]) > 1, True)) as target:
+        few = bool(held) and len(held[0]) <= FEW_ROWS and not strict
+        if held and (_looks_like_one_block(held[0], target, few) or _goes_as_one_block(held[0], target, few)):
             held += islice(slices, 1)  # there is one where rows are wide
             with suppress(_Several):
                 if len(held) == 1:
-                    return _insert_block(server, target, names, held[0], tally)
+                    with suppress(_OtherTypes):
+                        return _insert_block(server, target, names, held[0], few, tally)
+                    target.ask_types(names)
+                    return _insert_block(server, target, names, held[0], few, tally)
+        if target.guessed:
+            target.ask_types(names)
         if held:
             with _staged(server, parts, target, names) as staging:
-                blocks = _Blocks(_with(held, slices), sql_types, target.told.partition_key, count)
+                blocks = _Blocks(_with(held, slices), target.types, target.told.partition_key, count)
                 _insert(server, count, staging, names, blocks, tally)
 
 
@@ -226,10 +281,9 @@ def append(
     slices = _slices(reader, most)
     held = list(islice(slices, 1))
     few = not held or len(held[0]) <= ONE_BLOCK_ROWS
-    with closing(_Target(server, parts, not few)) as target:
-        sql_types = target.types_of(names)
+    with closing(_Target(server, parts, names, not few, False)) as target:
         key, count = ("", 1) if few else (target.told.partition_key, count)
-        _insert(server, count, target.table, names, _Blocks(_with(held, slices), sql_types, key, count), tally)
+        _insert(server, count, target.table, names, _Blocks(_with(held, slices), target.types, key, count), tally)
 
 
 def replace(
@@ -237,8 +291,8 @@ def replace(
 ) -> None:
     """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
     names = list(reader.schema.names)
-    with closing(_Target(server, parts, True)) as target:
-        sql_types, partition_key = target.types_of(names), target.told.partition_key
+    with closing(_Target(server, parts, names, True, False)) as target:
+        sql_types, partition_key = target.types, target.told.partition_key
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
         blocks = _Blocks(_slices(reader, most), sql_types, partition_key, count)
         _insert(server, count, staging, names, blocks, tally)
@@ -273,19 +327,22 @@ def _sql(parts: tuple[str, ...]) -> str:
     return ".".join(map(identifier, parts))
 
 
-def _looks_like_one_block(batch: pa.Table, target: _Target) -> bool:
-    """Whether rows are one partition by each date of the table, so that they need not wait for the partition key."""
+def _looks_like_one_block(batch: pa.Table, target: _Target, few: bool) -> bool:
+    """Whether rows are one partition by each date of the table, or `few` of them, so that they need not wait for the
+    partition key.
+    """
     dates = [name for name, sql_type in target.types.items() if sql_type.startswith("Date")]
     if len(batch) > ONE_BLOCK_ROWS or not set(dates) <= set(batch.schema.names):
         return False
     found = [_partitions(batch, f"toYYYYMM({name})", 1) for name in dates if target.types[name] in ("Date", "Date32")]
-    return len(found) == len(dates) and all(groups is not None and not groups.any() for groups in found)
+    return len(found) == len(dates) and all(groups is not None and (few or not groups.any()) for groups in found)
 
 
-def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
-    """Whether the server surely takes these rows as a whole or not at all when they come as one block.
+def _goes_as_one_block(batch: pa.Table, target: _Target, few: bool) -> bool:
+    """Whether the server surely takes these rows as a whole or not at all when they come as one block; or, of `few`,
+    writes all of them before it commits any.
 
-    A table of the MergeTree family does so with those of one partition; views get theirs afterwards:
+    A table of the MergeTree family does the first with those of one partition; views get theirs afterwards:
     https://clickhouse.com/docs/concepts/features/operations/insert/transactions
     """
     if len(batch) == 1:  # which other engines, too, take or do not take
@@ -294,13 +351,15 @@ def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
         return False
     if not target.told.partition_key:
         return True
-    found = re.fullmatch(KNOWN_KEY, target.told.partition_key)
-    if not found or found[2] not in batch.schema.names or target.types.get(found[2]) not in ("Date", "Date32"):
-        return False
-    if getattr(batch[found[2]].type, "tz", None):
-        return False  # of an instant its zone decides, or the server's
     groups = _partitions(batch, target.told.partition_key, 1)
-    return groups is not None and not groups.any()
+    if groups is None:
+        return False
+    if few and target.told.commits_last:
+        return int(groups.max()) < MOST_GROUPS - 1  # a zone moves an instant to the next one at most
+    name = re.fullmatch(KNOWN_KEY, target.told.partition_key)[2]  # type: ignore[index]
+    if target.types.get(name) not in ("Date", "Date32") or getattr(batch[name].type, "tz", None):
+        return False  # of an instant its zone decides, or the server's
+    return not groups.any()
 
 
 def _staging_engine(engine: str, storage: str) -> str:

@@ -10,8 +10,8 @@
     └── CheckFailed       (RuntimeError)     a check of the compiled code itself: a fault of arrow-wire
 
 After an error nothing was written. `Disconnected` is the exception: if the connection breaks while the server commits,
-all rows may be there. After any other error the caller's connection can be used on, and its transaction is as it was
-before the call.
+all rows may be there. If ClickHouse itself dies then, there may be some partitions: `clickhouse.write` says when. After
+any other error the caller's connection can be used on, and its transaction is as it was before the call.
 """
 
 from typing import Any

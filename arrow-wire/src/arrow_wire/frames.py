@@ -106,8 +106,8 @@ def of_objects(values: Any) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
-def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.array) -> pa.Table:
-    """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits.
+def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.array) -> Any:
+    """Return a polars frame as a reader of record batches that share its memory, but for objects and 128-bit numbers.
 
     These numbers, for which Arrow has no type, become `wide`, a dtype of polars. Raises UnsupportedType for objects of
     which `array_of` makes no array.
@@ -120,18 +120,18 @@ def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.ar
     if pl.Object not in dtypes:
         return _handed_over(frame)
     objects = frame.select(pl.col(pl.Object))
-    table = _handed_over(frame.drop(objects.columns))
+    table = _handed_over(frame.drop(objects.columns)).read_all()
     made = {one.name: _of_one_type(one.name, one.to_list(), array_of) for one in objects}
-    return pa.table({name: made[name] if name in made else table[name] for name in frame.columns})
+    return pa.table({name: made[name] if name in made else table[name] for name in frame.columns}).to_reader()
 
 
-def _handed_over(frame: Any) -> pa.Table:
-    """Return a polars frame as an Arrow table. A stream takes half the time of few rows, but copies several chunks."""
+def _handed_over(frame: Any) -> pa.RecordBatchReader:
+    """Return a reader of a polars frame. A stream takes half the time of few rows, but copies several chunks."""
     import polars as pl
 
     if frame.n_chunks() == 1:
-        return pa.RecordBatchReader.from_stream(frame).read_all()
-    return frame.to_arrow(compat_level=pl.CompatLevel.newest())
+        return pa.RecordBatchReader.from_stream(frame)
+    return frame.to_arrow(compat_level=pl.CompatLevel.newest()).to_reader()
 
 
 def uuids(values: list[Any]) -> pa.Array:
@@ -141,12 +141,12 @@ def uuids(values: list[Any]) -> pa.Array:
     raise pa.ArrowTypeError("objects that are no UUIDs")
 
 
-def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.Table:
-    """Return a pandas frame as an Arrow table, which shares the memory of numpy's and Arrow's columns.
+def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.RecordBatchReader:
+    """Return a reader of a pandas frame, which shares the memory of numpy's and Arrow's columns.
 
     In a column of floats a NaN stays one where the server's column `is_float`; elsewhere it is a null, as None is.
     """
-    return pa.table({name: _of_series(name, values, is_float) for name, values in frame.items()})
+    return pa.table({name: _of_series(name, values, is_float) for name, values in frame.items()}).to_reader()
 
 
 def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Array:

@@ -99,12 +99,12 @@ def write(
     else:
         names = frames.names_of(frame)
         if mode != "append":
-            schema = _table(frame, library, lambda _: True).schema
+            schema = _reader(frame, library, lambda _: True).schema
 
     def batches(types: dict[str, Any]) -> Any:
         if library == "arrow":
             return reader
-        return _table(frame, library, lambda name: types[name].name in ("float4", "float8")).to_batches()
+        return _reader(frame, library, lambda name: types[name].name in ("float4", "float8"))
 
     with _as_ours():
         if isinstance(where, psycopg.Connection):
@@ -122,7 +122,7 @@ def write(
     return tally.written
 
 
-def _table(frame: Any, library: str, is_float: Any) -> pa.Table:
+def _reader(frame: Any, library: str, is_float: Any) -> Any:
     if library == "polars":
         import polars as pl
 

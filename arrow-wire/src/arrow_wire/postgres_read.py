@@ -25,7 +25,7 @@ from psycopg.rows import tuple_row
 
 from arrow_wire.errors import Conflict, Disconnected
 from arrow_wire.postgres_reader import COPY, FULL, Decoder, Reading, Style, reading
-from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of, types_of
+from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of, literal, types_of
 from arrow_wire.postgres_transactions import within
 from arrow_wire.postgres_types import ServerType
 from arrow_wire.sockets import wait_readable
@@ -333,7 +333,7 @@ def _few(connection: Connection[Any], source: Source, style: Style) -> _Columns 
     """
     if not _has_socket(connection):
         return None
-    blocks = _BLOCKS.replace("%s", sql.quote(source.table)) if source.table else "0"
+    blocks = _BLOCKS.replace("%s", literal(source.table)) if source.table else "0"
     cursor = connection.cursor(row_factory=tuple_row)
     cursor.execute(f"{_LIMIT}; SELECT * FROM {source.within} LIMIT 0; SELECT {blocks}".encode(), prepare=False)
     cursor.nextset()

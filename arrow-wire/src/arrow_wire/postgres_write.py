@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from psycopg import Connection, Copy, Error, errors, generators, sql
+from psycopg import Connection, Copy, Error, errors, generators
 from psycopg.abc import PQGen
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -28,6 +28,7 @@ from arrow_wire.postgres_server import (
     columns_of,
     index_afterwards,
     listed,
+    literal,
     types_of,
 )
 from arrow_wire.postgres_transactions import PREFIX, most_together, settle, together, within
@@ -173,7 +174,7 @@ def _message(table: str, columns: str, statement: str, turn: bool, ordered: bool
 
     One row takes no `turn`: while it waits for another row, no session can wait for it.
     """
-    name = sql.quote(table)
+    name = literal(table)
     message = [
         *([f"SELECT pg_advisory_xact_lock({TURN} | {name}::regclass::oid::bigint)"] if turn else []),
         f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'",

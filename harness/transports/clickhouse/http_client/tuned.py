@@ -22,7 +22,8 @@ def connect(uri):
 def write_polars_tuned(server, frame, table):
     """Send Native blocks, one partition each, over several HTTP connections while compiled code encodes the next ones.
 
-    All rows or none: up to 150,000 rows of one partition go as one block, more through a staging table.
+    All rows or none: 150,000 rows of one partition, or 30,000 of several, go as one block, more through a staging
+    table. Only a server that dies while it commits several partitions may leave some.
     """
     from arrow_wire import clickhouse
 
