@@ -1,7 +1,7 @@
 """Native blocks: find where one ends without decoding its values, and read its columns' names and types.
 
 The engine reads and writes the layout of protocol revision 0. At ``WITH_CUSTOM_SERIALIZATION`` and later, a byte before
-each column's values says how they are laid out; here it is always 0.
+each column's values says whether it has a layout of its own. The gateway sends none, and makes sparse columns full.
 """
 
 import functools
@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from clickhouse_driver.bufferedreader import BufferedReader
 
@@ -21,6 +22,7 @@ BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 
 MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
+_MAX_FULL_BYTES = 1 << 30  # of sparse columns with their default values
 _MAX_NESTING = 64
 
 _WIDTHS = {
@@ -46,6 +48,8 @@ _ELEMENT_NAME = re.compile(r"\s*(?:\w+|`(?:[^`\\]|\\.)*`)\s+(?=\w)")
 _TYPED_PATH = re.compile(r"(?!SKIP\s)((?:[\w.]|`(?:[^`\\]|\\.)*`)+)\s+(.+)", re.DOTALL)
 _DYNAMIC_V1, _DYNAMIC_VERSIONS = 1, (1, 2)
 _JSON_V1, _JSON_AS_STRINGS, _JSON_VERSIONS = 0, 1, (0, 2)
+_FULL, _SPARSE = 0, 1  # layouts of a column
+_END_OF_SPARSE = 1 << 62  # of the gaps between its values
 _LOW_CARDINALITY_INDEX_WIDTH = {0: 1, 1: 2, 2: 4, 3: 8}
 
 
@@ -92,22 +96,83 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
         raise ProtocolError(f"a block of {column_count} columns and {rows} rows is too large")
-    columns, ends_of_heads = [], []
+    columns, changes = [], _Changes()
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
+        begin = partial(_column, reader, column.type, 0)
         if revision >= WITH_CUSTOM_SERIALIZATION:
-            ends_of_heads.append(reader.position)
+            start = reader.position
             if reader.byte():
-                raise UnknownTypeError(f"{column.type} in its own layout")
+                begin = _layout(reader, column.type, changes, 0)
+            changes.add(start, reader.position, b"")
         if rows:
-            _column(reader, column.type, 0)(rows)
-    data = reader.taken()
-    if ends_of_heads:
-        starts = [0, *(end + 1 for end in ends_of_heads)]
-        whole = memoryview(data)
-        data = b"".join(whole[start:end] for start, end in zip(starts, [*ends_of_heads, None], strict=True))
-    return Block(tuple(columns), rows, data)
+            begin()(rows)
+    return Block(tuple(columns), rows, changes.made_in(reader.taken()))
+
+
+class _Changes:
+    """The places of a block that differ from revision 0, and what is there at revision 0."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[int, int, bytes]] = []
+        self._bytes_left = _MAX_FULL_BYTES
+
+    def add(self, start: int, end: int, instead: bytes) -> None:
+        """Note the next place."""
+        self._places.append((start, end, instead))
+
+    def take(self, size: int) -> None:
+        """Take room for a column that has become full. Raises ProtocolError if there is not enough."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise ProtocolError(f"the sparse columns of a block have more than {_MAX_FULL_BYTES} bytes")
+
+    def made_in(self, data: bytes) -> bytes:
+        """Return a block with all changes made."""
+        if not self._places:
+            return data
+        whole, pieces, kept = memoryview(data), [], 0
+        for start, end, instead in self._places:
+            pieces += [whole[kept:start], instead]
+            kept = end
+        return b"".join([*pieces, whole[kept:]])
+
+
+def _layout(reader: Reader, type_name: str, changes: _Changes, depth: int) -> Callable[[], Callable[[int], None]]:
+    """Read how a column is laid out; return a function that works like `_column`."""
+    _check_depth(type_name, depth)
+    name, arguments = _split(_ALIASES.get(type_name, type_name))
+    kind = reader.byte()
+    if kind == _SPARSE:
+        return lambda: partial(_fill, reader, type_name, changes)
+    if kind != _FULL:
+        raise UnknownTypeError(f"{type_name} in a layout of its own")
+    if name != "Tuple":
+        return partial(_column, reader, type_name, depth)
+    elements = [_layout(reader, element, changes, depth + 1) for element in _elements(name, arguments)]
+    return lambda: partial(_skip_each, [begin() for begin in elements])
+
+
+def _fill(reader: Reader, type_name: str, changes: _Changes, rows: int) -> None:
+    """Read a sparse column, which has only the values that are not 0 or empty, and note to write all of them."""
+    name, arguments = _split(type_name)
+    if name == "SimpleAggregateFunction":
+        return _fill(reader, arguments[-1], changes, rows)
+    start, gaps, last = reader.position, [], 0
+    width = _width(name, arguments)
+    if not width and name != "String":
+        raise UnknownTypeError(f"sparse {type_name}")
+    while len(gaps) <= rows and not (last := reader.varint()) & _END_OF_SPARSE:
+        gaps.append(last)
+    if sum(gaps) + len(gaps) + (last & ~_END_OF_SPARSE) != rows or not last & _END_OF_SPARSE:
+        raise ProtocolError(f"a sparse column of {rows} rows has values at other places")
+    default = bytes(width or 1)  # the length of an empty String is 0
+    changes.take(rows * len(default))
+    pieces = []
+    for gap in gaps:
+        pieces += [default * gap, reader.exact(width) if width else string(reader.data(_MAX_FULL_BYTES))]
+    changes.add(start, reader.position, b"".join([*pieces, default * (last & ~_END_OF_SPARSE)]))
 
 
 def read_blocks(data: bytes) -> list[Block]:
@@ -206,7 +271,7 @@ def _column(reader: Reader, type_name: str, depth: int) -> Callable[[int], None]
     """Skip the data before a column's values; return the function that skips a number of its values."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
-    width = _WIDTHS.get(name) or _argument_width(name, arguments)
+    width = _width(name, arguments)
     if width:
         return lambda rows: reader.skip(width * rows)
     if name == "String":
@@ -280,14 +345,14 @@ def _names(reader: Reader) -> list[str]:
     return [reader.text(MAX_NAME_BYTES) for _ in range(reader.varint())]
 
 
-def _argument_width(name: str, arguments: list[str]) -> int:
-    """Return the width of a value that depends on the type's argument, or 0."""
+def _width(name: str, arguments: list[str]) -> int:
+    """Return the width of a type's values, or 0 if they differ in it."""
     if name == "FixedString" and len(arguments) == 1 and arguments[0].isdecimal():
         return int(arguments[0])
     if name == "Decimal" and arguments and arguments[0].isdecimal():
         digits = int(arguments[0])
         return next(width for most, width in ((9, 4), (18, 8), (38, 16), (10**9, 32)) if digits <= most)
-    return 0
+    return _WIDTHS.get(name, 0)
 
 
 def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> None:

@@ -1,7 +1,7 @@
-"""The native protocol's packets at revisions from 54058 to 54464: parse the client's, build the server's.
+"""The native protocol's packets at revisions from 54058 to 54479: parse the client's, build the server's.
 
-Client and server use the lower of their revisions. After 54464 follow sparse columns, which the engine's Native format
-cannot read, and chunked packets.
+Client and server use the lower of their revisions. After 54479 follow more layouts of columns, which the engine's
+Native format cannot read: replicated columns, sparse Nullable columns, and strings with their sizes apart.
 """
 
 import re
@@ -16,7 +16,7 @@ from .errors import ClickHouseError, Code, refusal
 from .session import Progress
 from .wire import ProtocolError, Reader, string, varint
 
-REVISION = 54464
+REVISION = 54479
 OLDEST_REVISION = 54058
 # The first revision with each part of a packet: ClickHouse's src/Core/ProtocolDefines.h.
 Since = IntEnum(
@@ -42,6 +42,15 @@ Since = IntEnum(
         "NONCE": 54462,
         "TOTAL_BYTES": 54463,
         "TIME_ZONE_UPDATES": 54464,
+        "ROWS_BEFORE_AGGREGATION": 54469,
+        "CHUNKS": 54470,
+        "PARALLEL_REPLICAS_VERSION": 54471,
+        "ROLES": 54472,
+        "SETTINGS_OF_SERVER": 54474,
+        "LINE_NUMBERS": 54475,
+        "JWT": 54476,
+        "QUERY_PLAN_VERSION": 54477,
+        "CLUSTER_FUNCTION_VERSION": 54479,
     },
 )
 
@@ -116,8 +125,9 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
         while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
             _check_number_of_settings(settings)
             settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
-    if revision >= Since.INTERSERVER_SECRET:
-        reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+    for since in (Since.ROLES, Since.INTERSERVER_SECRET):
+        if revision >= since:
+            reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     reader.varint()  # the processing stage: always complete
     compressed = bool(reader.varint())
     return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
@@ -187,9 +197,11 @@ def _skip_later_client_info(reader: Reader, revision: int) -> None:
         reader.skip(24)  # trace and span
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # state
         reader.skip(1)  # flags
-    if revision >= Since.PARALLEL_REPLICAS:
-        for _ in range(3):
+    for since, numbers in ((Since.PARALLEL_REPLICAS, 3), (Since.LINE_NUMBERS, 2)):
+        for _ in range(numbers if revision >= since else 0):
             reader.varint()
+    if revision >= Since.JWT and reader.byte():
+        reader.text(MAX_HANDSHAKE_TEXT_BYTES)
 
 
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
@@ -228,16 +240,31 @@ def _read_named_block(reader: Reader, compressed: bool, revision: int) -> tuple[
 def hello(version: str, timezone: str, revision: int) -> bytes:
     """Build the server's greeting; the version is like 26.9.2.1."""
     major, minor, patch = (int(part) for part in version.split(".")[:3])
-    parts = [_HELLO, string("ClickHouse"), varint(major), varint(minor), varint(REVISION), string(timezone)]
-    if revision >= Since.DISPLAY_NAME:
-        parts.append(string("chdb"))
-    if revision >= Since.PATCH_VERSION:
-        parts.append(varint(patch))
-    if revision >= Since.PASSWORD_RULES:
-        parts.append(b"\x00")
-    if revision >= Since.NONCE:
-        parts.append(bytes(8))
-    return b"".join(parts)
+    parts = (
+        (0, _HELLO + string("ClickHouse") + varint(major) + varint(minor) + varint(REVISION)),
+        (Since.PARALLEL_REPLICAS_VERSION, b"\x00"),
+        (0, string(timezone)),
+        (Since.DISPLAY_NAME, string("chdb")),
+        (Since.PATCH_VERSION, varint(patch)),
+        (Since.CHUNKS, 2 * string("notchunked_optional")),  # for sending and receiving
+        (Since.PASSWORD_RULES, b"\x00"),
+        (Since.NONCE, bytes(8)),
+        (Since.SETTINGS_OF_SERVER, b"\x00"),
+        (Since.QUERY_PLAN_VERSION, b"\x00"),
+        (Since.CLUSTER_FUNCTION_VERSION, b"\x00"),
+    )
+    return b"".join(part for since, part in parts if revision >= since)
+
+
+def read_addendum(reader: Reader, revision: int) -> tuple[bool, bool]:
+    """Read the end of the client's greeting; return whether the client sends in chunks, and receives in chunks."""
+    limit = MAX_HANDSHAKE_TEXT_BYTES
+    if revision >= Since.ADDENDUM:
+        reader.text(limit)  # the quota key
+    in_chunks = [revision >= Since.CHUNKS and reader.text(limit).startswith("chunked") for _ in range(2)]
+    if revision >= Since.PARALLEL_REPLICAS_VERSION:
+        reader.varint()
+    return in_chunks[0], in_chunks[1]
 
 
 def data(
@@ -278,6 +305,7 @@ def progress(counted: Progress, revision: int) -> bytes:
     return _PROGRESS + b"".join(map(varint, numbers))
 
 
-def profile_info(rows: int, blocks: int, bytes: int) -> bytes:
-    """Build a ProfileInfo packet: the result's size, without a count for LIMIT."""
-    return _PROFILE_INFO + varint(rows) + varint(blocks) + varint(bytes) + b"\x00\x00\x00"
+def profile_info(rows: int, blocks: int, bytes: int, revision: int) -> bytes:
+    """Build a ProfileInfo packet: the result's size, without counts before LIMIT and aggregation."""
+    before_aggregation = b"\x00\x00" if revision >= Since.ROWS_BEFORE_AGGREGATION else b""
+    return _PROFILE_INFO + varint(rows) + varint(blocks) + varint(bytes) + b"\x00\x00\x00" + before_aggregation

@@ -125,15 +125,15 @@ def test_a_query_that_needs_a_scalar_of_its_client_fails(gateway):
 
 
 def test_the_server_names_its_revision(client):
-    """The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server,
-    Log and TableColumns are never sent, and ProfileEvents is always empty.
+    """The native protocol ends at revision 54479. The gateway reads sparse columns and sends none. Of the packets of a
+    server, Log and TableColumns are never sent, and ProfileEvents is always empty.
     """
     client.execute("SELECT 1")
-    assert client.connection.server_info.revision == 54464
+    assert client.connection.server_info.revision == 54479
 
 
 def test_the_rows_before_a_limit_are_not_counted(client):
-    """ProfileInfo has no count of the rows before LIMIT."""
+    """ProfileInfo has no count of the rows before LIMIT or before aggregation."""
     client.execute("SELECT number FROM numbers(10) LIMIT 5")
     assert client.last_query.profile_info.rows_before_limit == 0
 
