@@ -46,11 +46,14 @@ _ALIASES = {
 _ELEMENT_NAME = re.compile(r"\s*(?:\w+|`(?:[^`\\]|\\.)*`)\s+(?=\w)")
 # A path of a type in a JSON's arguments, as in JSON(max_dynamic_paths=8, a.b UInt32, SKIP c).
 _TYPED_PATH = re.compile(r"(?!SKIP\s)((?:[\w.]|`(?:[^`\\]|\\.)*`)+)\s+(.+)", re.DOTALL)
+_SIZE = re.compile(r"[0-9]{1,9}")
 _DYNAMIC_V1, _DYNAMIC_VERSIONS = 1, (1, 2)
 _JSON_V1, _JSON_AS_STRINGS, _JSON_VERSIONS = 0, 1, (0, 2)
 _FULL, _SPARSE = 0, 1  # layouts of a column
 _END_OF_SPARSE = 1 << 62  # of the gaps between its values
 _LOW_CARDINALITY_INDEX_WIDTH = {0: 1, 1: 2, 2: 4, 3: 8}
+# Skips the data before a column's values, and returns a function that skips a number of its values.
+_Begin = Callable[[], Callable[[int], None]]
 
 
 class UnknownTypeError(ProtocolError):
@@ -100,7 +103,7 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
-        begin = partial(_column, reader, column.type, 0)
+        begin: _Begin = partial(_column, reader, column.type, 0)
         if revision >= WITH_CUSTOM_SERIALIZATION:
             start = reader.position
             if reader.byte():
@@ -132,14 +135,14 @@ class _Changes:
         """Return a block with all changes made."""
         if not self._places:
             return data
-        whole, pieces, kept = memoryview(data), [], 0
+        whole, pieces, kept = memoryview(data), list[bytes | memoryview](), 0
         for start, end, instead in self._places:
             pieces += [whole[kept:start], instead]
             kept = end
         return b"".join([*pieces, whole[kept:]])
 
 
-def _layout(reader: Reader, type_name: str, changes: _Changes, depth: int) -> Callable[[], Callable[[int], None]]:
+def _layout(reader: Reader, type_name: str, changes: _Changes, depth: int) -> _Begin:
     """Read how a column is laid out; return a function that works like `_column`."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
@@ -157,9 +160,9 @@ def _layout(reader: Reader, type_name: str, changes: _Changes, depth: int) -> Ca
 def _fill(reader: Reader, type_name: str, changes: _Changes, rows: int) -> None:
     """Read a sparse column, which has only the values that are not 0 or empty, and note to write all of them."""
     name, arguments = _split(type_name)
-    if name == "SimpleAggregateFunction":
-        return _fill(reader, arguments[-1], changes, rows)
-    start, gaps, last = reader.position, [], 0
+    if name == "SimpleAggregateFunction" and arguments:
+        name, arguments = _split(arguments[-1])
+    start, gaps, last = reader.position, list[int](), 0
     width = _width(name, arguments)
     if not width and name != "String":
         raise UnknownTypeError(f"sparse {type_name}")
@@ -167,8 +170,8 @@ def _fill(reader: Reader, type_name: str, changes: _Changes, rows: int) -> None:
         gaps.append(last)
     if sum(gaps) + len(gaps) + (last & ~_END_OF_SPARSE) != rows or not last & _END_OF_SPARSE:
         raise ProtocolError(f"a sparse column of {rows} rows has values at other places")
+    changes.take(rows * (width or 1))
     default = bytes(width or 1)  # the length of an empty String is 0
-    changes.take(rows * len(default))
     pieces = []
     for gap in gaps:
         pieces += [default * gap, reader.exact(width) if width else string(reader.data(_MAX_FULL_BYTES))]
@@ -347,12 +350,12 @@ def _names(reader: Reader) -> list[str]:
 
 def _width(name: str, arguments: list[str]) -> int:
     """Return the width of a type's values, or 0 if they differ in it."""
-    if name == "FixedString" and len(arguments) == 1 and arguments[0].isdecimal():
-        return int(arguments[0])
-    if name == "Decimal" and arguments and arguments[0].isdecimal():
-        digits = int(arguments[0])
-        return next(width for most, width in ((9, 4), (18, 8), (38, 16), (10**9, 32)) if digits <= most)
-    return _WIDTHS.get(name, 0)
+    if name not in ("FixedString", "Decimal") or not arguments or not _SIZE.fullmatch(arguments[0]):
+        return _WIDTHS.get(name, 0)
+    size = int(arguments[0])
+    if name == "FixedString":
+        return size
+    return next(width for most, width in ((9, 4), (18, 8), (38, 16), (10**9, 32)) if size <= most)
 
 
 def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> None:

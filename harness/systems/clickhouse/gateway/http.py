@@ -204,6 +204,8 @@ class HttpConnection(BaseHTTPRequestHandler):
         if not _FORMAT_NAME.fullmatch(format):
             raise refusal(Code.UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
+        if request.flag("http_write_exception_in_output_format"):
+            response.fails_in = format
         if format.lower() == "null":  # nothing to send, so the head can have the whole summary, as on a server
             session.execute(query.text, "Null", parameters)
             return 0

@@ -234,6 +234,7 @@ def _through_pipe(
             last = yield from _all_but_last(read_end)
         writer.join()
         if failures:
+            failures[0].rest = last
             raise failures[0]
         if last:
             yield last

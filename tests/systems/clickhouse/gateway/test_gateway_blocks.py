@@ -170,7 +170,10 @@ def test_several_blocks_are_taken_apart(engine):
     assert b"".join(block.data for block in found) == data
 
 
-@pytest.mark.parametrize("type_name", ["Dynamic", "AggregateFunction(sum, UInt8)", "NoSuch"])
+@pytest.mark.parametrize(
+    "type_name",
+    ["Dynamic", "AggregateFunction(sum, UInt8)", "NoSuch", "FixedString(" + "9" * 5000 + ")", "Decimal(9999999999)"],
+)
 def test_a_type_of_unknown_layout_is_named_in_the_error(type_name):
     data = b"\x01\x01" + string("x") + string(type_name) + bytes(100)
     with pytest.raises(UnknownTypeError, match="FORMAT"):

@@ -88,11 +88,20 @@ def test_statements_other_than_select_do_not_stream():
 
 def test_an_early_error_has_its_status_although_rows_came_before_it(gateway):
     """A result's first bytes wait until it has 1 MiB or ends, at most 0.2 s. Errors before then have their own
-    status; a server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
+    status; a server may have sent 200 already.
     """
-    query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON"
-    answer = gateway.ask(query, http_write_exception_in_output_format=1)
+    answer = gateway.ask("SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON")
     assert (answer.status, answer.code) == (500, "395")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"http_write_exception_in_output_format": 1}])
+def test_only_a_parameter_of_the_url_puts_an_error_into_a_document(gateway, parameters):
+    """``http_write_exception_in_output_format`` works as a parameter of the URL, and for line formats only after the
+    first row.
+    """
+    query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS http_write_exception_in_output_format = 1 FORMAT "
+    assert b'"exception"' not in gateway.ask(query + "JSONEachRow", **parameters).body
+    assert (b'"exception"' in gateway.ask(query + "JSON", **parameters).body) == bool(parameters)
 
 
 def test_a_failing_result_loses_the_blocks_that_wait_to_be_sent(gateway):
