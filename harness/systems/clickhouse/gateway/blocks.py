@@ -22,7 +22,7 @@ BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 
 MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
-_MAX_FULL_BYTES = 1 << 30  # of sparse columns with their default values
+_MAX_FULL_BYTES = 1 << 30  # of a block whose sparse columns have become full
 _MAX_NESTING = 64
 
 _WIDTHS = {
@@ -99,70 +99,43 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
         raise ProtocolError(f"a block of {column_count} columns and {rows} rows is too large")
-    columns, changes = [], _Changes()
+    columns, full = [], bytearray()
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
         begin: _Begin = partial(_column, reader, column.type, 0)
         if revision >= WITH_CUSTOM_SERIALIZATION:
-            start = reader.position
+            full += reader.taken()
             if reader.byte():
-                begin = _layout(reader, column.type, changes, 0)
-            changes.add(start, reader.position, b"")
+                begin = _layout(reader, column.type, full, 0)
+            reader.mark()
         if rows:
             begin()(rows)
-    return Block(tuple(columns), rows, changes.made_in(reader.taken()))
+    return Block(tuple(columns), rows, b"".join((full, reader.taken())))
 
 
-class _Changes:
-    """The places of a block that differ from revision 0, and what is there at revision 0."""
-
-    def __init__(self) -> None:
-        self._places: list[tuple[int, int, bytes]] = []
-        self._bytes_left = _MAX_FULL_BYTES
-
-    def add(self, start: int, end: int, instead: bytes) -> None:
-        """Note the next place."""
-        self._places.append((start, end, instead))
-
-    def take(self, size: int) -> None:
-        """Take room for a column that has become full. Raises ProtocolError if there is not enough."""
-        self._bytes_left -= size
-        if self._bytes_left < 0:
-            raise ProtocolError(f"the sparse columns of a block have more than {_MAX_FULL_BYTES} bytes")
-
-    def made_in(self, data: bytes) -> bytes:
-        """Return a block with all changes made."""
-        if not self._places:
-            return data
-        whole, pieces, kept = memoryview(data), list[bytes | memoryview](), 0
-        for start, end, instead in self._places:
-            pieces += [whole[kept:start], instead]
-            kept = end
-        return b"".join([*pieces, whole[kept:]])
-
-
-def _layout(reader: Reader, type_name: str, changes: _Changes, depth: int) -> _Begin:
-    """Read how a column is laid out; return a function that works like `_column`."""
+def _layout(reader: Reader, type_name: str, full: bytearray, depth: int) -> _Begin:
+    """Read how a column is laid out; ``full`` receives its values if it is sparse."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
     kind = reader.byte()
     if kind == _SPARSE:
-        return lambda: partial(_fill, reader, type_name, changes)
+        return lambda: partial(_fill, reader, type_name, full)
     if kind != _FULL:
         raise UnknownTypeError(f"{type_name} in a layout of its own")
     if name != "Tuple":
         return partial(_column, reader, type_name, depth)
-    elements = [_layout(reader, element, changes, depth + 1) for element in _elements(name, arguments)]
+    elements = [_layout(reader, element, full, depth + 1) for element in _elements(name, arguments)]
     return lambda: partial(_skip_each, [begin() for begin in elements])
 
 
-def _fill(reader: Reader, type_name: str, changes: _Changes, rows: int) -> None:
-    """Read a sparse column, which has only the values that are not 0 or empty, and note to write all of them."""
+def _fill(reader: Reader, type_name: str, full: bytearray, rows: int) -> None:
+    """Read a sparse column, which has only the values that are not 0 or empty, and add all of them to ``full``."""
+    full += reader.taken()
     name, arguments = _split(type_name)
     if name == "SimpleAggregateFunction" and arguments:
         name, arguments = _split(arguments[-1])
-    start, gaps, last = reader.position, list[int](), 0
+    gaps, last = list[int](), 0
     width = _width(name, arguments)
     if not width and name != "String":
         raise UnknownTypeError(f"sparse {type_name}")
@@ -170,12 +143,14 @@ def _fill(reader: Reader, type_name: str, changes: _Changes, rows: int) -> None:
         gaps.append(last)
     if sum(gaps) + len(gaps) + (last & ~_END_OF_SPARSE) != rows or not last & _END_OF_SPARSE:
         raise ProtocolError(f"a sparse column of {rows} rows has values at other places")
-    changes.take(rows * (width or 1))
+    if len(full) + rows * (width or 1) > _MAX_FULL_BYTES:
+        raise ProtocolError(f"a block with sparse columns is longer than {_MAX_FULL_BYTES} bytes")
     default = bytes(width or 1)  # the length of an empty String is 0
-    pieces = []
     for gap in gaps:
-        pieces += [default * gap, reader.exact(width) if width else string(reader.data(_MAX_FULL_BYTES))]
-    changes.add(start, reader.position, b"".join([*pieces, default * (last & ~_END_OF_SPARSE)]))
+        full += default * gap
+        full += reader.exact(width) if width else string(reader.data(_MAX_FULL_BYTES))
+    full += default * (last & ~_END_OF_SPARSE)
+    reader.mark()
 
 
 def read_blocks(data: bytes) -> list[Block]:

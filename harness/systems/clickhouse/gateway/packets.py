@@ -67,7 +67,12 @@ _SETTING_IS_IMPORTANT = 0x01
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _INITIAL = 1
+_TEXT, _NUMBER = -1, -2  # parts of a packet
 _OVER_TCP, _OVER_HTTP = 1, 2
+_CLIENTS = {  # how each describes itself
+    _OVER_TCP: [*3 * [(0, _TEXT)], *3 * [(0, _NUMBER)]],  # system user, host, name; version and revision
+    _OVER_HTTP: [(0, 1), (0, _TEXT), (Since.FORWARDED_FOR, _TEXT), (Since.REFERER, _TEXT)],  # method, user agent
+}
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
 _MAX_TABLES = 10_000
@@ -125,10 +130,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
         while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
             _check_number_of_settings(settings)
             settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
-    for since in (Since.ROLES, Since.INTERSERVER_SECRET):
-        if revision >= since:
-            reader.text(MAX_HANDSHAKE_TEXT_BYTES)
-    reader.varint()  # the processing stage: always complete
+    _skip(reader, revision, (Since.ROLES, _TEXT), (Since.INTERSERVER_SECRET, _TEXT), (0, _NUMBER))  # the stage
     compressed = bool(reader.varint())
     return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
@@ -166,42 +168,29 @@ def _unquote(value: str) -> str:
 
 def _skip_client_info(reader: Reader, revision: int) -> None:
     """Skip the client info; another server (remote()) describes its own client."""
-    limit = MAX_HANDSHAKE_TEXT_BYTES
-    for _ in range(3):  # initial user, query id and address
-        reader.text(limit)
-    if revision >= Since.START_TIME:
-        reader.skip(8)
+    _skip(reader, revision, *3 * [(0, _TEXT)], (Since.START_TIME, 8))  # initial user, query id and address
     interface = reader.byte()
+    _skip(reader, revision, *_CLIENTS.get(interface, ()), (Since.QUOTA_KEY, _TEXT), (Since.DISTRIBUTED_DEPTH, _NUMBER))
     if interface == _OVER_TCP:
-        for _ in range(3):  # operating system user, host, client name
-            reader.text(limit)
-        for _ in range(3):  # client version and revision
-            reader.varint()
-    elif interface == _OVER_HTTP:
-        reader.skip(1)  # method
-        reader.text(limit)  # user agent
-        for since in (Since.FORWARDED_FOR, Since.REFERER):
-            if revision >= since:
-                reader.text(limit)
-    if revision >= Since.QUOTA_KEY:
-        reader.text(limit)
-    if revision >= Since.DISTRIBUTED_DEPTH:
-        reader.varint()
-    if interface == _OVER_TCP and revision >= Since.PATCH_VERSION:
-        reader.varint()
-    _skip_later_client_info(reader, revision)
-
-
-def _skip_later_client_info(reader: Reader, revision: int) -> None:
+        _skip(reader, revision, (Since.PATCH_VERSION, _NUMBER))
     if revision >= Since.OPENTELEMETRY and reader.byte():
-        reader.skip(24)  # trace and span
-        reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # state
-        reader.skip(1)  # flags
-    for since, numbers in ((Since.PARALLEL_REPLICAS, 3), (Since.LINE_NUMBERS, 2)):
-        for _ in range(numbers if revision >= since else 0):
-            reader.varint()
+        _skip(reader, revision, (0, 24), (0, _TEXT), (0, 1))  # trace and span, state, flags
+    _skip(reader, revision, *3 * [(Since.PARALLEL_REPLICAS, _NUMBER)], *2 * [(Since.LINE_NUMBERS, _NUMBER)])
     if revision >= Since.JWT and reader.byte():
         reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+
+
+def _skip(reader: Reader, revision: int, *parts: tuple[int, int]) -> None:
+    """Skip the parts of a packet that a revision has: each a string, a number, or so many bytes."""
+    for since, part in parts:
+        if revision < since:
+            continue
+        if part == _TEXT:
+            reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+        elif part == _NUMBER:
+            reader.varint()
+        else:
+            reader.skip(part)
 
 
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
@@ -258,12 +247,10 @@ def hello(version: str, timezone: str, revision: int) -> bytes:
 
 def read_addendum(reader: Reader, revision: int) -> tuple[bool, bool]:
     """Read the end of the client's greeting; return whether the client sends in chunks, and receives in chunks."""
+    _skip(reader, revision, (Since.ADDENDUM, _TEXT))  # the quota key
     limit = MAX_HANDSHAKE_TEXT_BYTES
-    if revision >= Since.ADDENDUM:
-        reader.text(limit)  # the quota key
     in_chunks = [revision >= Since.CHUNKS and reader.text(limit).startswith("chunked") for _ in range(2)]
-    if revision >= Since.PARALLEL_REPLICAS_VERSION:
-        reader.varint()
+    _skip(reader, revision, (Since.PARALLEL_REPLICAS_VERSION, _NUMBER))
     return in_chunks[0], in_chunks[1]
 
 
@@ -295,14 +282,16 @@ def exception(error: ClickHouseError) -> bytes:
 
 def progress(counted: Progress, revision: int) -> bytes:
     """Build a Progress packet; a client adds up several packets."""
-    numbers = [counted.read_rows, counted.read_bytes, counted.total_rows_to_read]
-    if revision >= Since.TOTAL_BYTES:
-        numbers.append(0)
-    if revision >= Since.WRITTEN:
-        numbers += [counted.written_rows, counted.written_bytes]
-    if revision >= Since.ELAPSED:
-        numbers.append(counted.elapsed_ns)
-    return _PROGRESS + b"".join(map(varint, numbers))
+    numbers = (
+        (0, counted.read_rows),
+        (0, counted.read_bytes),
+        (0, counted.total_rows_to_read),
+        (Since.TOTAL_BYTES, 0),
+        (Since.WRITTEN, counted.written_rows),
+        (Since.WRITTEN, counted.written_bytes),
+        (Since.ELAPSED, counted.elapsed_ns),
+    )
+    return _PROGRESS + b"".join(varint(number) for since, number in numbers if revision >= since)
 
 
 def profile_info(rows: int, blocks: int, bytes: int, revision: int) -> bytes:
