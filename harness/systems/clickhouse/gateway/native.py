@@ -207,11 +207,11 @@ class NativeConnection(socketserver.BaseRequestHandler):
             except ClickHouseError as error:
                 if error.code != Code.QUERY_WAS_CANCELLED or not self.session.stopped:
                     raise
-        counted = self.session.progress
+        self._report(told)
         if not self.session.stopped:
             self._send_totals(query, columns, parameters)
         self._send(packets.profile_info(rows, blocks, size, self.revision))
-        self._send(packets.progress(counted.since(told), self.revision))
+        self._send(packets.progress(Progress(), self.revision))
 
     def _send_totals(self, query: sql.Query, columns: tuple[BlockColumn, ...], parameters: dict[str, str]) -> None:
         totals, extremes = transfer.totals_and_extremes(self.session, query, columns, parameters)

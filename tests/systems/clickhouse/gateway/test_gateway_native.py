@@ -283,6 +283,7 @@ def test_the_rows_read_and_returned_are_reported(client):
     assert (told.rows, told.bytes, told.total_rows) == (1000, 8000, 1000)
     assert told.elapsed_ns > 0
     assert client.last_query.profile_info.rows == 1000
+    assert list(client.execute_with_progress("SELECT number FROM numbers(7)")) == [(7, 7), (7, 7)]
 
 
 # ---------------------------------------------------------------- errors
