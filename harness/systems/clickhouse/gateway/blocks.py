@@ -281,7 +281,7 @@ def _skip_each(columns: list[Callable[[int], None]], rows: int) -> None:
 
 
 def _variant(reader: Reader, variants: list[str], depth: int) -> Callable[[int], None]:
-    if reader.uint64():
+    if reader.uint():
         raise UnknownTypeError("Variant with compact discriminators")
     columns = [_column(reader, variant, depth + 1) for variant in variants]
 
@@ -294,7 +294,7 @@ def _variant(reader: Reader, variants: list[str], depth: int) -> Callable[[int],
 
 
 def _dynamic(reader: Reader, depth: int) -> Callable[[int], None]:
-    version = reader.uint64()
+    version = reader.uint()
     if version not in _DYNAMIC_VERSIONS:
         raise UnknownTypeError(f"Dynamic of version {version}")
     if version == _DYNAMIC_V1:
@@ -304,7 +304,7 @@ def _dynamic(reader: Reader, depth: int) -> Callable[[int], None]:
 
 
 def _json(reader: Reader, arguments: list[str], depth: int) -> Callable[[int], None]:
-    version = reader.uint64()
+    version = reader.uint()
     if version == _JSON_AS_STRINGS:
         return reader.skip_strings
     if version not in _JSON_VERSIONS:
@@ -340,7 +340,7 @@ def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> 
     _check_rows(keys)
     name, arguments = _split(inner)
     _column(reader, arguments[0] if name == "Nullable" and arguments else inner, depth + 1)(keys)
-    found = reader.uint64()
+    found = reader.uint()
     _check_rows(found)
     reader.skip(found * _LOW_CARDINALITY_INDEX_WIDTH[flags & 3])
 
@@ -349,7 +349,7 @@ def _skip_array(reader: Reader, elements: list[Callable[[int], None]], rows: int
     if not rows:
         return
     reader.skip(8 * (rows - 1))
-    total = reader.uint64()  # the last offset
+    total = reader.uint()  # the last offset
     _check_rows(total)
     _skip_each(elements, total)
 

@@ -94,7 +94,9 @@ class HttpConnection(BaseHTTPRequestHandler):
         try:
             response.headers |= self._common_headers()
             body = Body(self.received, self.headers)
-            if self.command in _READING_METHODS and _is_health_check(self.path):
+            if self.command in _READING_METHODS and (
+                self.path in ("/", "/ping") or self.path.startswith("/replicas_status")
+            ):
                 response.write(b"Ok.\n")
             elif self.path != "/" and not self.path.startswith(_QUERY_TARGETS):
                 self._keep_alive(body, response)
@@ -244,10 +246,6 @@ def _counts(counted: Progress, request: Request, result_bytes: int = 0) -> dict[
     if request.flag("send_progress_in_http_headers"):
         headers["X-ClickHouse-Progress"] = json.dumps(numbers)
     return headers
-
-
-def _is_health_check(target: str) -> bool:
-    return target in ("/", "/ping") or target.startswith("/replicas_status")
 
 
 class _Text:

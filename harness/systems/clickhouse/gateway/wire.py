@@ -184,13 +184,9 @@ class Reader:
         """Return the next length-prefixed string; bytes that are not UTF-8 become surrogates."""
         return self.data(limit).decode("utf-8", "surrogateescape")
 
-    def uint32(self) -> int:
-        """Return the next four bytes as a number."""
-        return int.from_bytes(self.exact(4), "little")
-
-    def uint64(self) -> int:
-        """Return the next eight bytes as a number."""
-        return int.from_bytes(self.exact(8), "little")
+    def uint(self, size: int = 8) -> int:
+        """Return the next bytes as a number."""
+        return int.from_bytes(self.exact(size), "little")
 
     def skip_strings(self, count: int) -> None:
         """Skip ``count`` length-prefixed strings; use it only between ``mark`` and ``taken``.
@@ -229,8 +225,8 @@ class Reader:
 def without_chunks(reader: Reader) -> Iterator[bytes]:
     """Yield the bytes of packets that come in chunks; a packet's end is read with its last byte."""
     left = 0
-    while left := left or reader.uint32():
+    while left := left or reader.uint(4):
         data = reader.exact(min(left, _RECEIVE_BYTES))
-        left = left - len(data) or reader.uint32()
+        left = left - len(data) or reader.uint(4)
         yield data
     raise ProtocolError("a packet has no bytes")
