@@ -18,13 +18,15 @@ from a ClickHouse server (the list is made of its docstrings):
 - Results stream in bounded memory, a few of the engine's blocks (65,409 rows each). Results of statements other than
   SELECT (SHOW, DESCRIBE, EXPLAIN) are held in memory.
 - A result's first bytes wait until it has 1 MiB or ends, at most 0.2 s. Errors before then have their own status; a
-  server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
+  server may have sent 200 already.
+- ``http_write_exception_in_output_format`` works as a parameter of the URL, and for line formats only after the first
+  row.
 - If a query fails, the engine drops up to two blocks that it has not sent, so the error comes sooner. Over HTTP, a
   server sends them first.
 - Scalars that remote() of another engine sends are ignored, so a query that needs one fails.
-- The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server, Log and
-  TableColumns are never sent, and ProfileEvents is always empty.
-- ProfileInfo has no count of the rows before LIMIT.
+- The native protocol ends at revision 54479. The gateway reads sparse columns and sends none. Of the packets of a
+  server, Log and TableColumns are never sent, and ProfileEvents is always empty.
+- ProfileInfo has no count of the rows before LIMIT or before aggregation.
 - A query with totals or extremes runs a second time over the native protocol, because only text formats have them.
 - A native block cannot be inserted if it has a type without a layout known here (AggregateFunction, flattened Dynamic).
 - External tables are refused (code 48) with inline data of a native query's own text.

@@ -1,7 +1,7 @@
 """Native blocks: find where one ends without decoding its values, and read its columns' names and types.
 
 The engine reads and writes the layout of protocol revision 0. At ``WITH_CUSTOM_SERIALIZATION`` and later, a byte before
-each column's values says how they are laid out; here it is always 0.
+each column's values says whether it has a layout of its own. The gateway sends none, and makes sparse columns full.
 """
 
 import functools
@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from clickhouse_driver.bufferedreader import BufferedReader
 
@@ -21,6 +22,7 @@ BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 
 MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
+_MAX_FULL_BYTES = 1 << 30  # of a block whose sparse columns have become full
 _MAX_NESTING = 64
 
 _WIDTHS = {
@@ -44,9 +46,14 @@ _ALIASES = {
 _ELEMENT_NAME = re.compile(r"\s*(?:\w+|`(?:[^`\\]|\\.)*`)\s+(?=\w)")
 # A path of a type in a JSON's arguments, as in JSON(max_dynamic_paths=8, a.b UInt32, SKIP c).
 _TYPED_PATH = re.compile(r"(?!SKIP\s)((?:[\w.]|`(?:[^`\\]|\\.)*`)+)\s+(.+)", re.DOTALL)
+_SIZE = re.compile(r"[0-9]{1,9}")
 _DYNAMIC_V1, _DYNAMIC_VERSIONS = 1, (1, 2)
 _JSON_V1, _JSON_AS_STRINGS, _JSON_VERSIONS = 0, 1, (0, 2)
+_FULL, _SPARSE = 0, 1  # layouts of a column
+_END_OF_SPARSE = 1 << 62  # of the gaps between its values
 _LOW_CARDINALITY_INDEX_WIDTH = {0: 1, 1: 2, 2: 4, 3: 8}
+# Skips the data before a column's values, and returns a function that skips a number of its values.
+_Begin = Callable[[], Callable[[int], None]]
 
 
 class UnknownTypeError(ProtocolError):
@@ -92,22 +99,58 @@ def read_block(reader: Reader, revision: int = 0) -> Block:
     column_count, rows = reader.varint(), reader.varint()
     if column_count > MAX_COLUMNS or rows > MAX_ROWS:
         raise ProtocolError(f"a block of {column_count} columns and {rows} rows is too large")
-    columns, ends_of_heads = [], []
+    columns, full = [], bytearray()
     for _ in range(column_count):
         column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
+        begin: _Begin = partial(_column, reader, column.type, 0)
         if revision >= WITH_CUSTOM_SERIALIZATION:
-            ends_of_heads.append(reader.position)
+            full += reader.taken()
             if reader.byte():
-                raise UnknownTypeError(f"{column.type} in its own layout")
+                begin = _layout(reader, column.type, full, 0)
+            reader.mark()
         if rows:
-            _column(reader, column.type, 0)(rows)
-    data = reader.taken()
-    if ends_of_heads:
-        starts = [0, *(end + 1 for end in ends_of_heads)]
-        whole = memoryview(data)
-        data = b"".join(whole[start:end] for start, end in zip(starts, [*ends_of_heads, None], strict=True))
-    return Block(tuple(columns), rows, data)
+            begin()(rows)
+    return Block(tuple(columns), rows, b"".join((full, reader.taken())))
+
+
+def _layout(reader: Reader, type_name: str, full: bytearray, depth: int) -> _Begin:
+    """Read how a column is laid out; ``full`` receives its values if it is sparse."""
+    _check_depth(type_name, depth)
+    name, arguments = _split(_ALIASES.get(type_name, type_name))
+    kind = reader.byte()
+    if kind == _SPARSE:
+        return lambda: partial(_fill, reader, type_name, full)
+    if kind != _FULL:
+        raise UnknownTypeError(f"{type_name} in a layout of its own")
+    if name != "Tuple":
+        return partial(_column, reader, type_name, depth)
+    elements = [_layout(reader, element, full, depth + 1) for element in _elements(name, arguments)]
+    return lambda: partial(_skip_each, [begin() for begin in elements])
+
+
+def _fill(reader: Reader, type_name: str, full: bytearray, rows: int) -> None:
+    """Read a sparse column, which has only the values that are not 0 or empty, and add all of them to ``full``."""
+    full += reader.taken()
+    name, arguments = _split(type_name)
+    if name == "SimpleAggregateFunction" and arguments:
+        name, arguments = _split(arguments[-1])
+    gaps, last = list[int](), 0
+    width = _width(name, arguments)
+    if not width and name != "String":
+        raise UnknownTypeError(f"sparse {type_name}")
+    while len(gaps) <= rows and not (last := reader.varint()) & _END_OF_SPARSE:
+        gaps.append(last)
+    if sum(gaps) + len(gaps) + (last & ~_END_OF_SPARSE) != rows or not last & _END_OF_SPARSE:
+        raise ProtocolError(f"a sparse column of {rows} rows has values at other places")
+    if len(full) + rows * (width or 1) > _MAX_FULL_BYTES:
+        raise ProtocolError(f"a block with sparse columns is longer than {_MAX_FULL_BYTES} bytes")
+    default = bytes(width or 1)  # the length of an empty String is 0
+    for gap in gaps:
+        full += default * gap
+        full += reader.exact(width) if width else string(reader.data(_MAX_FULL_BYTES))
+    full += default * (last & ~_END_OF_SPARSE)
+    reader.mark()
 
 
 def read_blocks(data: bytes) -> list[Block]:
@@ -206,7 +249,7 @@ def _column(reader: Reader, type_name: str, depth: int) -> Callable[[int], None]
     """Skip the data before a column's values; return the function that skips a number of its values."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
-    width = _WIDTHS.get(name) or _argument_width(name, arguments)
+    width = _width(name, arguments)
     if width:
         return lambda rows: reader.skip(width * rows)
     if name == "String":
@@ -238,7 +281,7 @@ def _skip_each(columns: list[Callable[[int], None]], rows: int) -> None:
 
 
 def _variant(reader: Reader, variants: list[str], depth: int) -> Callable[[int], None]:
-    if reader.uint64():
+    if reader.uint():
         raise UnknownTypeError("Variant with compact discriminators")
     columns = [_column(reader, variant, depth + 1) for variant in variants]
 
@@ -251,7 +294,7 @@ def _variant(reader: Reader, variants: list[str], depth: int) -> Callable[[int],
 
 
 def _dynamic(reader: Reader, depth: int) -> Callable[[int], None]:
-    version = reader.uint64()
+    version = reader.uint()
     if version not in _DYNAMIC_VERSIONS:
         raise UnknownTypeError(f"Dynamic of version {version}")
     if version == _DYNAMIC_V1:
@@ -261,7 +304,7 @@ def _dynamic(reader: Reader, depth: int) -> Callable[[int], None]:
 
 
 def _json(reader: Reader, arguments: list[str], depth: int) -> Callable[[int], None]:
-    version = reader.uint64()
+    version = reader.uint()
     if version == _JSON_AS_STRINGS:
         return reader.skip_strings
     if version not in _JSON_VERSIONS:
@@ -280,14 +323,14 @@ def _names(reader: Reader) -> list[str]:
     return [reader.text(MAX_NAME_BYTES) for _ in range(reader.varint())]
 
 
-def _argument_width(name: str, arguments: list[str]) -> int:
-    """Return the width of a value that depends on the type's argument, or 0."""
-    if name == "FixedString" and len(arguments) == 1 and arguments[0].isdecimal():
-        return int(arguments[0])
-    if name == "Decimal" and arguments and arguments[0].isdecimal():
-        digits = int(arguments[0])
-        return next(width for most, width in ((9, 4), (18, 8), (38, 16), (10**9, 32)) if digits <= most)
-    return 0
+def _width(name: str, arguments: list[str]) -> int:
+    """Return the width of a type's values, or 0 if they differ in it."""
+    if name not in ("FixedString", "Decimal") or not arguments or not _SIZE.fullmatch(arguments[0]):
+        return _WIDTHS.get(name, 0)
+    size = int(arguments[0])
+    if name == "FixedString":
+        return size
+    return next(width for most, width in ((9, 4), (18, 8), (38, 16), (10**9, 32)) if size <= most)
 
 
 def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> None:
@@ -297,7 +340,7 @@ def _skip_low_cardinality(reader: Reader, inner: str, rows: int, depth: int) -> 
     _check_rows(keys)
     name, arguments = _split(inner)
     _column(reader, arguments[0] if name == "Nullable" and arguments else inner, depth + 1)(keys)
-    found = reader.uint64()
+    found = reader.uint()
     _check_rows(found)
     reader.skip(found * _LOW_CARDINALITY_INDEX_WIDTH[flags & 3])
 
@@ -306,7 +349,7 @@ def _skip_array(reader: Reader, elements: list[Callable[[int], None]], rows: int
     if not rows:
         return
     reader.skip(8 * (rows - 1))
-    total = reader.uint64()  # the last offset
+    total = reader.uint()  # the last offset
     _check_rows(total)
     _skip_each(elements, total)
 

@@ -65,6 +65,7 @@ class ClickHouseError(Exception):
         super().__init__(f"Code: {code}. DB::Exception: {text}")
         self.code = code
         self.text = text
+        self.rest = b""  # of a result that the engine ended in spite of the error
 
 
 def refusal(code: Code, text: str) -> ClickHouseError:

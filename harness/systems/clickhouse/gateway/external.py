@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from . import transfer
-from .blocks import Block, BlockColumn
+from .blocks import Block
 from .pipes import write_all
-from .session import Session, quote_name
+from .session import Session, definitions, quote_name
 from .sql import InsertHead
 
 
@@ -26,7 +26,7 @@ class ExternalTables:
         """Add a native block to a table; its first block also makes it."""
         name = name or "_data"
         if name not in self._names:
-            self._create(name, ", ".join(_definition(column) for column in block.columns))
+            self._create(name, definitions(block.columns))
         if block.rows:
             self._fill(name, "Native", lambda pipe: write_all(pipe, (block.data,)))
 
@@ -43,7 +43,3 @@ class ExternalTables:
         into = quote_name(name)
         insert = InsertHead(f"INSERT INTO {into}", "", None, into, "*", format, 0)
         transfer.insert(self._session, insert, format, pour)
-
-
-def _definition(column: BlockColumn) -> str:
-    return f"{quote_name(column.name)} {column.type}"

@@ -94,7 +94,9 @@ class HttpConnection(BaseHTTPRequestHandler):
         try:
             response.headers |= self._common_headers()
             body = Body(self.received, self.headers)
-            if self.command in _READING_METHODS and _is_health_check(self.path):
+            if self.command in _READING_METHODS and (
+                self.path in ("/", "/ping") or self.path.startswith("/replicas_status")
+            ):
                 response.write(b"Ok.\n")
             elif self.path != "/" and not self.path.startswith(_QUERY_TARGETS):
                 self._keep_alive(body, response)
@@ -204,6 +206,8 @@ class HttpConnection(BaseHTTPRequestHandler):
         if not _FORMAT_NAME.fullmatch(format):
             raise refusal(Code.UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
+        if request.flag("http_write_exception_in_output_format"):
+            response.fails_in = format
         if format.lower() == "null":  # nothing to send, so the head can have the whole summary, as on a server
             session.execute(query.text, "Null", parameters)
             return 0
@@ -242,10 +246,6 @@ def _counts(counted: Progress, request: Request, result_bytes: int = 0) -> dict[
     if request.flag("send_progress_in_http_headers"):
         headers["X-ClickHouse-Progress"] = json.dumps(numbers)
     return headers
-
-
-def _is_health_check(target: str) -> bool:
-    return target in ("/", "/ping") or target.startswith("/replicas_status")
 
 
 class _Text:

@@ -2,11 +2,13 @@
 
 import contextlib
 import http
+import json
 import random
 import string
 import tempfile
 import time
 from collections.abc import Callable
+from xml.sax.saxutils import escape
 
 from .codecs import Encoder
 from .errors import ClickHouseError, http_status
@@ -47,11 +49,29 @@ _CONTENT_TYPES = {
     "xml": "application/xml; charset=UTF-8",
 }
 PLAIN_TEXT = "text/plain; charset=UTF-8"
+# The formats that have a place for an error after their rows: what it replaces at the end of a document, and how.
+_JSON_END = ("\n}", ',\n\n\t"exception": %s\n}\n')
+_EXCEPTION_ENDS = {
+    **dict.fromkeys(("json", "jsoncompact", "jsonstrings", "jsoncompactstrings"), _JSON_END),
+    **dict.fromkeys(("jsoneachrow", "jsonlines", "ndjson", "jsonstringseachrow"), ("", '{"exception": %s}\n')),
+    **dict.fromkeys(("jsoncompacteachrow", "jsoncompactstringseachrow"), ("", "[%s]\n")),
+    "xml": ("</result>", "\t<exception>%s</exception>\n</result>\n"),
+}
 
 
 def content_type(format: str) -> str:
     """Return the Content-Type of a format."""
     return _CONTENT_TYPES.get(format.lower(), PLAIN_TEXT)
+
+
+def _end_with_exception(format: str, end: bytes, text: str) -> bytes | None:
+    """Return the end of a document with an exception in it; None if its format has no place for one."""
+    mark, template = _EXCEPTION_ENDS.get(format.lower(), ("", ""))
+    place = end.rfind(mark.encode())
+    if place < 0 or not template:
+        return None
+    quoted = escape(text) if template.startswith("\t<") else json.dumps(text, ensure_ascii=False)
+    return end[:place] + (template % quoted).encode("utf-8", "surrogateescape")
 
 
 class Response:
@@ -68,6 +88,8 @@ class Response:
         self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
         self.headers = {"X-ClickHouse-Exception-Tag": self._tag}
         self.count: Callable[[], dict[str, str]] = dict  # the headers that are known only when the head is sent
+        self.fails_in = ""  # the format in which an error is written, if it has a place for it
+        self._status = 200
         self._with_body = with_body
         self._chunked = chunked
         self._buffer = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 (closed by abandon)
@@ -121,7 +143,7 @@ class Response:
             self.headers["Transfer-Encoding"] = "chunked"
         else:
             self.headers["Connection"] = "close"
-        self._send_head(200)
+        self._send_head(self._status)
         self._send_buffer(self._send_piece)
 
     def _send_buffer(self, send: Callable[[bytes], None]) -> None:
@@ -162,10 +184,10 @@ class Response:
         self.headers["Content-Length"] = str(size)
         if size <= BUFFER_BYTES:
             self._buffer.seek(0)
-            self._send_head(200, self._buffer.read() if self._with_body else b"")
+            self._send_head(self._status, self._buffer.read() if self._with_body else b"")
             self._buffer.close()
         else:
-            self._send_head(200)
+            self._send_head(self._status)
             if self._with_body:
                 self._send_buffer(lambda piece: self._send(piece, False))
 
@@ -177,6 +199,13 @@ class Response:
         the marker sees a broken transfer.
         """
         text = f"{error} (version {version})"
+        end = _end_with_exception(self.fails_in, error.rest, text)
+        if end is not None and (self._written or error.rest):
+            self._status = http_status(error.code)
+            self.headers["X-ClickHouse-Exception-Code"] = str(error.code)
+            self.write(end)
+            self.finish()
+            return True
         if not self._begun:
             self._buffer.close()
             body = (text + "\n").encode("utf-8", "surrogateescape")

@@ -16,7 +16,7 @@ from .external import ExternalTables
 from .pipes import write_all
 from .server import LoopbackServer
 from .session import Progress
-from .wire import ProtocolError, Reader, TimedSocket, send
+from .wire import ProtocolError, Reader, TimedSocket, chunk_size, send, without_chunks
 
 _REPORT_SECONDS = 0.1  # between two reports of progress (interactive_delay of a server)
 
@@ -37,6 +37,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
         self.input = TimedSocket(self.request)
         self.reader = Reader(self.input.receive)
         self.compression_method: int | None = None
+        self.sends_chunks = False
+        self.ends_query = (b"", bytes((packets.CLIENT_CANCEL,)))  # the client's next byte then
 
     def handle(self) -> None:
         """Greet the client and serve its queries until it leaves."""
@@ -62,8 +64,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 return
             with contextlib.closing(self.session), contextlib.suppress(OutOfStep):
                 self._send(packets.hello(self.server.engine.version, self.server.engine.timezone, self.revision))
-                if self.revision >= packets.Since.ADDENDUM:
-                    self.reader.text(packets.MAX_HANDSHAKE_TEXT_BYTES)  # the quota key
+                self._take_chunks(*packets.read_addendum(self.reader, self.revision))
                 self.input.deadline = None
                 self._serve()
 
@@ -82,7 +83,17 @@ class NativeConnection(socketserver.BaseRequestHandler):
                     f"packet {packet} is not known here: send a Query, Ping, Cancel or TablesStatusRequest"
                 )
 
+    def _take_chunks(self, from_client: bool, to_client: bool) -> None:
+        """Go on in chunks, as the client asked."""
+        self.sends_chunks = to_client
+        if from_client:
+            self.reader = Reader(without_chunks(self.reader).__next__)
+            self.ends_query = (b"", b"\x01")  # a Cancel is a chunk of one byte
+
     def _send(self, *pieces: bytes | memoryview) -> None:
+        """Send one packet."""
+        if self.sends_chunks:
+            pieces = (chunk_size(sum(map(len, pieces))), *pieces, chunk_size(0))
         for piece in pieces:
             send(self.request, piece)
 
@@ -134,7 +145,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
         arriving.finish()
         if self.revision >= packets.Since.TIME_ZONE_UPDATES and (timezone := head.settings.get("session_timezone")):
             self._send(packets.time_zone_update(timezone))
-        with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
+        with self.server.watch.watching(self.request, self.ends_query.__contains__, self.session.stop):
             if query.has_result:
                 self._answer(query, arriving.parameters)
             else:
@@ -199,7 +210,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
         self._report(told)
         if not self.session.stopped:
             self._send_totals(query, columns, parameters)
-        self._send(packets.profile_info(rows, blocks, size) + packets.progress(Progress(), self.revision))
+        self._send(packets.profile_info(rows, blocks, size, self.revision))
+        self._send(packets.progress(Progress(), self.revision))
 
     def _send_totals(self, query: sql.Query, columns: tuple[BlockColumn, ...], parameters: dict[str, str]) -> None:
         totals, extremes = transfer.totals_and_extremes(self.session, query, columns, parameters)
@@ -213,7 +225,3 @@ class NativeConnection(socketserver.BaseRequestHandler):
         counted = self.session.progress
         self._send(packets.progress(counted.since(told), self.revision))
         return counted
-
-
-def _left_or_cancelled(first: bytes) -> bool:
-    return first in (b"", bytes((packets.CLIENT_CANCEL,)))

@@ -1,7 +1,7 @@
-"""The native protocol's packets at revisions from 54058 to 54464: parse the client's, build the server's.
+"""The native protocol's packets at revisions from 54058 to 54479: parse the client's, build the server's.
 
-Client and server use the lower of their revisions. After 54464 follow sparse columns, which the engine's Native format
-cannot read, and chunked packets.
+Client and server use the lower of their revisions. After 54479 follow more layouts of columns, which the engine's
+Native format cannot read: replicated columns, sparse Nullable columns, and strings with their sizes apart.
 """
 
 import re
@@ -16,7 +16,7 @@ from .errors import ClickHouseError, Code, refusal
 from .session import Progress
 from .wire import ProtocolError, Reader, string, varint
 
-REVISION = 54464
+REVISION = 54479
 OLDEST_REVISION = 54058
 # The first revision with each part of a packet: ClickHouse's src/Core/ProtocolDefines.h.
 Since = IntEnum(
@@ -42,6 +42,15 @@ Since = IntEnum(
         "NONCE": 54462,
         "TOTAL_BYTES": 54463,
         "TIME_ZONE_UPDATES": 54464,
+        "ROWS_BEFORE_AGGREGATION": 54469,
+        "CHUNKS": 54470,
+        "PARALLEL_REPLICAS_VERSION": 54471,
+        "ROLES": 54472,
+        "SETTINGS_OF_SERVER": 54474,
+        "LINE_NUMBERS": 54475,
+        "JWT": 54476,
+        "QUERY_PLAN_VERSION": 54477,
+        "CLUSTER_FUNCTION_VERSION": 54479,
     },
 )
 
@@ -58,7 +67,12 @@ _SETTING_IS_IMPORTANT = 0x01
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _INITIAL = 1
+_TEXT, _NUMBER = -1, -2  # parts of a packet
 _OVER_TCP, _OVER_HTTP = 1, 2
+_CLIENTS = {  # how each describes itself
+    _OVER_TCP: [*3 * [(0, _TEXT)], *3 * [(0, _NUMBER)]],  # system user, host, name; version and revision
+    _OVER_HTTP: [(0, 1), (0, _TEXT), (Since.FORWARDED_FOR, _TEXT), (Since.REFERER, _TEXT)],  # method, user agent
+}
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
 _MAX_TABLES = 10_000
@@ -116,9 +130,7 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
         while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
             _check_number_of_settings(settings)
             settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
-    if revision >= Since.INTERSERVER_SECRET:
-        reader.text(MAX_HANDSHAKE_TEXT_BYTES)
-    reader.varint()  # the processing stage: always complete
+    _skip(reader, revision, (Since.ROLES, _TEXT), (Since.INTERSERVER_SECRET, _TEXT), (0, _NUMBER))  # the stage
     compressed = bool(reader.varint())
     return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
@@ -156,40 +168,29 @@ def _unquote(value: str) -> str:
 
 def _skip_client_info(reader: Reader, revision: int) -> None:
     """Skip the client info; another server (remote()) describes its own client."""
-    limit = MAX_HANDSHAKE_TEXT_BYTES
-    for _ in range(3):  # initial user, query id and address
-        reader.text(limit)
-    if revision >= Since.START_TIME:
-        reader.skip(8)
+    _skip(reader, revision, *3 * [(0, _TEXT)], (Since.START_TIME, 8))  # initial user, query id and address
     interface = reader.byte()
+    _skip(reader, revision, *_CLIENTS.get(interface, ()), (Since.QUOTA_KEY, _TEXT), (Since.DISTRIBUTED_DEPTH, _NUMBER))
     if interface == _OVER_TCP:
-        for _ in range(3):  # operating system user, host, client name
-            reader.text(limit)
-        for _ in range(3):  # client version and revision
-            reader.varint()
-    elif interface == _OVER_HTTP:
-        reader.skip(1)  # method
-        reader.text(limit)  # user agent
-        for since in (Since.FORWARDED_FOR, Since.REFERER):
-            if revision >= since:
-                reader.text(limit)
-    if revision >= Since.QUOTA_KEY:
-        reader.text(limit)
-    if revision >= Since.DISTRIBUTED_DEPTH:
-        reader.varint()
-    if interface == _OVER_TCP and revision >= Since.PATCH_VERSION:
-        reader.varint()
-    _skip_later_client_info(reader, revision)
-
-
-def _skip_later_client_info(reader: Reader, revision: int) -> None:
+        _skip(reader, revision, (Since.PATCH_VERSION, _NUMBER))
     if revision >= Since.OPENTELEMETRY and reader.byte():
-        reader.skip(24)  # trace and span
-        reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # state
-        reader.skip(1)  # flags
-    if revision >= Since.PARALLEL_REPLICAS:
-        for _ in range(3):
+        _skip(reader, revision, (0, 24), (0, _TEXT), (0, 1))  # trace and span, state, flags
+    _skip(reader, revision, *3 * [(Since.PARALLEL_REPLICAS, _NUMBER)], *2 * [(Since.LINE_NUMBERS, _NUMBER)])
+    if revision >= Since.JWT and reader.byte():
+        reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+
+
+def _skip(reader: Reader, revision: int, *parts: tuple[int, int]) -> None:
+    """Skip the parts of a packet that a revision has: each a string, a number, or so many bytes."""
+    for since, part in parts:
+        if revision < since:
+            continue
+        if part == _TEXT:
+            reader.text(MAX_HANDSHAKE_TEXT_BYTES)
+        elif part == _NUMBER:
             reader.varint()
+        else:
+            reader.skip(part)
 
 
 def read_tables(reader: Reader) -> list[tuple[str, str]]:
@@ -228,16 +229,29 @@ def _read_named_block(reader: Reader, compressed: bool, revision: int) -> tuple[
 def hello(version: str, timezone: str, revision: int) -> bytes:
     """Build the server's greeting; the version is like 26.9.2.1."""
     major, minor, patch = (int(part) for part in version.split(".")[:3])
-    parts = [_HELLO, string("ClickHouse"), varint(major), varint(minor), varint(REVISION), string(timezone)]
-    if revision >= Since.DISPLAY_NAME:
-        parts.append(string("chdb"))
-    if revision >= Since.PATCH_VERSION:
-        parts.append(varint(patch))
-    if revision >= Since.PASSWORD_RULES:
-        parts.append(b"\x00")
-    if revision >= Since.NONCE:
-        parts.append(bytes(8))
-    return b"".join(parts)
+    parts = (
+        (0, _HELLO + string("ClickHouse") + varint(major) + varint(minor) + varint(REVISION)),
+        (Since.PARALLEL_REPLICAS_VERSION, b"\x00"),
+        (0, string(timezone)),
+        (Since.DISPLAY_NAME, string("chdb")),
+        (Since.PATCH_VERSION, varint(patch)),
+        (Since.CHUNKS, 2 * string("notchunked_optional")),  # for sending and receiving
+        (Since.PASSWORD_RULES, b"\x00"),
+        (Since.NONCE, bytes(8)),
+        (Since.SETTINGS_OF_SERVER, b"\x00"),
+        (Since.QUERY_PLAN_VERSION, b"\x00"),
+        (Since.CLUSTER_FUNCTION_VERSION, b"\x00"),
+    )
+    return b"".join(part for since, part in parts if revision >= since)
+
+
+def read_addendum(reader: Reader, revision: int) -> tuple[bool, bool]:
+    """Read the end of the client's greeting; return whether the client sends in chunks, and receives in chunks."""
+    _skip(reader, revision, (Since.ADDENDUM, _TEXT))  # the quota key
+    limit = MAX_HANDSHAKE_TEXT_BYTES
+    in_chunks = [revision >= Since.CHUNKS and reader.text(limit).startswith("chunked") for _ in range(2)]
+    _skip(reader, revision, (Since.PARALLEL_REPLICAS_VERSION, _NUMBER))
+    return in_chunks[0], in_chunks[1]
 
 
 def data(
@@ -268,16 +282,19 @@ def exception(error: ClickHouseError) -> bytes:
 
 def progress(counted: Progress, revision: int) -> bytes:
     """Build a Progress packet; a client adds up several packets."""
-    numbers = [counted.read_rows, counted.read_bytes, counted.total_rows_to_read]
-    if revision >= Since.TOTAL_BYTES:
-        numbers.append(0)
-    if revision >= Since.WRITTEN:
-        numbers += [counted.written_rows, counted.written_bytes]
-    if revision >= Since.ELAPSED:
-        numbers.append(counted.elapsed_ns)
-    return _PROGRESS + b"".join(map(varint, numbers))
+    numbers = (
+        (0, counted.read_rows),
+        (0, counted.read_bytes),
+        (0, counted.total_rows_to_read),
+        (Since.TOTAL_BYTES, 0),
+        (Since.WRITTEN, counted.written_rows),
+        (Since.WRITTEN, counted.written_bytes),
+        (Since.ELAPSED, counted.elapsed_ns),
+    )
+    return _PROGRESS + b"".join(varint(number) for since, number in numbers if revision >= since)
 
 
-def profile_info(rows: int, blocks: int, bytes: int) -> bytes:
-    """Build a ProfileInfo packet: the result's size, without a count for LIMIT."""
-    return _PROFILE_INFO + varint(rows) + varint(blocks) + varint(bytes) + b"\x00\x00\x00"
+def profile_info(rows: int, blocks: int, bytes: int, revision: int) -> bytes:
+    """Build a ProfileInfo packet: the result's size, without counts before LIMIT and aggregation."""
+    before_aggregation = b"\x00\x00" if revision >= Since.ROWS_BEFORE_AGGREGATION else b""
+    return _PROFILE_INFO + varint(rows) + varint(blocks) + varint(bytes) + b"\x00\x00\x00" + before_aggregation

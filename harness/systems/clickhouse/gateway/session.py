@@ -47,6 +47,11 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
+def definitions(columns: Iterable[BlockColumn]) -> str:
+    """Return columns as in CREATE TABLE."""
+    return ", ".join(f"{quote_name(column.name)} {column.type}" for column in columns)
+
+
 class Session:
     """One client's session in the engine; used by one thread at a time, except ``stop``."""
 

@@ -20,7 +20,7 @@ from .blocks import (
     with_columns,
 )
 from .errors import ClickHouseError
-from .session import Session, quote_name, quote_text
+from .session import Session, definitions, quote_text
 from .sql import InsertHead, Query
 
 # Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
@@ -81,13 +81,16 @@ def stream(
 
     A piece is invalid once the next one is requested.
     """
-    if not query.streams:
-        return _at_once(session, query, format, params)
     name = format.lower()
     has_totals = session.extremes or _TOTALS.search(query.text)
-    if name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not has_totals):
-        return _block_by_block(session, query, format, params)
-    return _through_pipe(session, query, format, params)
+    if not query.streams:
+        if data := session.execute(query.text, format, params).bytes():
+            yield data
+    elif name in _BLOCKWISE_FORMATS or (name in _BLOCKWISE_WITHOUT_TOTALS and not has_totals):
+        with contextlib.closing(session.blocks(query, format, params)) as blocks:
+            yield from (block for _, block in blocks)
+    else:
+        yield from _through_pipe(session, query, format, params)
 
 
 def stream_blocks(
@@ -148,7 +151,7 @@ def totals_and_extremes(
             piece for piece in _through_pipe(session, query, "JSONCompactStrings", params) if isinstance(piece, bytes)
         )
     )
-    structure = ", ".join(f"{quote_name(column.name)} {column.type}" for column in columns)
+    structure = definitions(columns)
 
     def as_blocks(rows: list[list[str]]) -> list[Block]:
         if not rows:
@@ -187,23 +190,6 @@ def _blocks_at_once(session: Session, query: Query, params: Mapping[str, str] | 
     yield from blocks
 
 
-def _at_once(
-    session: Session, query: Query, format: str, params: Mapping[str, str] | None
-) -> Generator[bytes, None, None]:
-    result = session.execute(query.text, format, params)
-    data = result.bytes()
-    if data:
-        yield data
-
-
-def _block_by_block(
-    session: Session, query: Query, format: str, params: Mapping[str, str] | None
-) -> Generator[memoryview, None, None]:
-    with contextlib.closing(session.blocks(query, format, params)) as blocks:
-        for _, data in blocks:
-            yield data
-
-
 def _through_pipe(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
 ) -> Generator[bytes | pipes.Piece, None, None]:
@@ -234,6 +220,7 @@ def _through_pipe(
             last = yield from _all_but_last(read_end)
         writer.join()
         if failures:
+            failures[0].rest = last
             raise failures[0]
         if last:
             yield last

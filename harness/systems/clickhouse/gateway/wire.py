@@ -5,7 +5,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .pipes import wait_until_ready
@@ -101,6 +101,11 @@ def receiver(pieces: Iterable[bytes]) -> Callable[[], bytes]:
     return receive
 
 
+def chunk_size(size: int) -> bytes:
+    """Return the head of a chunk; a chunk of size 0 ends a packet."""
+    return size.to_bytes(4, "little")
+
+
 class Reader:
     """Read a stream of bytes; the bytes read since ``mark`` can be taken in one piece."""
 
@@ -179,9 +184,9 @@ class Reader:
         """Return the next length-prefixed string; bytes that are not UTF-8 become surrogates."""
         return self.data(limit).decode("utf-8", "surrogateescape")
 
-    def uint64(self) -> int:
-        """Return the next eight bytes as a number."""
-        return int.from_bytes(self.exact(8), "little")
+    def uint(self, size: int = 8) -> int:
+        """Return the next bytes as a number."""
+        return int.from_bytes(self.exact(size), "little")
 
     def skip_strings(self, count: int) -> None:
         """Skip ``count`` length-prefixed strings; use it only between ``mark`` and ``taken``.
@@ -215,3 +220,13 @@ class Reader:
         """Return the bytes read since ``mark``, and stop keeping them."""
         self._keep = False
         return bytes(memoryview(self._data)[: self._position])
+
+
+def without_chunks(reader: Reader) -> Iterator[bytes]:
+    """Yield the bytes of packets that come in chunks; a packet's end is read with its last byte."""
+    left = 0
+    while left := left or reader.uint(4):
+        data = reader.exact(min(left, _RECEIVE_BYTES))
+        left = left - len(data) or reader.uint(4)
+        yield data
+    raise ProtocolError("a packet has no bytes")

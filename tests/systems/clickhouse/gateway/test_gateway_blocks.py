@@ -124,6 +124,44 @@ def test_the_places_in_a_dictionary_are_of_the_size_that_its_column_says(size, w
     assert reader.exact(len(behind)) == behind
 
 
+SPARSE_COLUMNS = [
+    ("UInt32", "if(number % 3 = 1, number, 0)", lambda n: struct.pack("<I", n)),
+    ("Decimal(30, 2)", "if(number % 3 = 1, number, 0)", lambda n: struct.pack("<QQ", 100 * n, 0)),
+    ("FixedString(3)", "if(number % 3 = 1, leftPad(toString(number), 3), '')", lambda n: b"%3d" % n),
+    ("String", "if(number % 3 = 1, repeat('ä', number), '')", lambda n: string("ä" * n)),
+    ("SimpleAggregateFunction(sum, UInt64)", "if(number % 3 = 1, number, 0)", lambda n: struct.pack("<Q", n)),
+]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 200])
+@pytest.mark.parametrize(("type_name", "expression", "encode"), SPARSE_COLUMNS)
+def test_a_sparse_column_becomes_full(engine, type_name, expression, encode, rows):
+    places = range(1, rows, 3)
+    gaps = [1, *[2] * (len(places) - 1)][: len(places)]
+    rest = rows - places[-1] - 1 if places else rows
+    sparse = b"".join(map(varint, gaps)) + varint(1 << 62 | rest) + b"".join(map(encode, places))
+    head = b"\x02" + varint(rows) + string("x") + string(type_name)
+    pair = string("y") + string(f"Tuple(UInt8, {type_name})")
+    data = head + b"\x01\x01" + sparse + pair + b"\x01\x00\x00\x01" + bytes(rows) + sparse
+    query = f"SELECT CAST({expression}, '{type_name}') AS x, CAST((0, x), 'Tuple(UInt8, {type_name})') AS y"
+    full = engine.query(f"{query} FROM numbers({rows})", "Native").bytes()
+    assert read_block(Reader(receiver([data])), 54465) == read_blocks(full)[0]
+
+
+@pytest.mark.parametrize("places", [[0, 3], [2, 0], [3], [0, 0, 0, 0], [1 << 61]])
+def test_a_sparse_column_with_values_outside_its_block_is_refused(places):
+    column = b"".join(map(varint, places)) + varint(1 << 62) + b"abcd"
+    data = b"\x01\x03" + string("x") + string("UInt8") + b"\x01\x01" + column
+    with pytest.raises(ProtocolError, match="3 rows"):
+        read_block(Reader(receiver([data])), 54465)
+
+
+def test_a_sparse_column_that_would_fill_the_memory_is_refused():
+    data = b"\x01" + varint(1 << 31) + string("x") + string("UInt8") + b"\x01\x01" + varint(1 << 62 | 1 << 31)
+    with pytest.raises(ProtocolError, match="longer than 1073741824 bytes"):
+        read_block(Reader(receiver([data])), 54465)
+
+
 def test_several_blocks_are_taken_apart(engine):
     query = "SELECT number, toString(number) FROM numbers(10) SETTINGS max_block_size = 3"
     data = engine.query(query, "Native").bytes()
@@ -132,7 +170,10 @@ def test_several_blocks_are_taken_apart(engine):
     assert b"".join(block.data for block in found) == data
 
 
-@pytest.mark.parametrize("type_name", ["Dynamic", "AggregateFunction(sum, UInt8)", "NoSuch"])
+@pytest.mark.parametrize(
+    "type_name",
+    ["Dynamic", "AggregateFunction(sum, UInt8)", "NoSuch", "FixedString(" + "9" * 5000 + ")", "Decimal(9999999999)"],
+)
 def test_a_type_of_unknown_layout_is_named_in_the_error(type_name):
     data = b"\x01\x01" + string("x") + string(type_name) + bytes(100)
     with pytest.raises(UnknownTypeError, match="FORMAT"):

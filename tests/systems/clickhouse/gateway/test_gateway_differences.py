@@ -88,11 +88,20 @@ def test_statements_other_than_select_do_not_stream():
 
 def test_an_early_error_has_its_status_although_rows_came_before_it(gateway):
     """A result's first bytes wait until it has 1 MiB or ends, at most 0.2 s. Errors before then have their own
-    status; a server may have sent 200 already. So ``http_write_exception_in_output_format`` has no effect.
+    status; a server may have sent 200 already.
     """
-    query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON"
-    answer = gateway.ask(query, http_write_exception_in_output_format=1)
+    answer = gateway.ask("SELECT throwIf(number = 2) FROM numbers(5) SETTINGS max_block_size = 1 FORMAT JSON")
     assert (answer.status, answer.code) == (500, "395")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"http_write_exception_in_output_format": 1}])
+def test_only_a_parameter_of_the_url_puts_an_error_into_a_document(gateway, parameters):
+    """``http_write_exception_in_output_format`` works as a parameter of the URL, and for line formats only after the
+    first row.
+    """
+    query = "SELECT throwIf(number = 2) FROM numbers(5) SETTINGS http_write_exception_in_output_format = 1 FORMAT "
+    assert b'"exception"' not in gateway.ask(query + "JSONEachRow", **parameters).body
+    assert (b'"exception"' in gateway.ask(query + "JSON", **parameters).body) == bool(parameters)
 
 
 def test_a_failing_result_loses_the_blocks_that_wait_to_be_sent(gateway):
@@ -125,15 +134,15 @@ def test_a_query_that_needs_a_scalar_of_its_client_fails(gateway):
 
 
 def test_the_server_names_its_revision(client):
-    """The native protocol ends at revision 54464: no sparse columns, no chunked packets. Of the packets of a server,
-    Log and TableColumns are never sent, and ProfileEvents is always empty.
+    """The native protocol ends at revision 54479. The gateway reads sparse columns and sends none. Of the packets of a
+    server, Log and TableColumns are never sent, and ProfileEvents is always empty.
     """
     client.execute("SELECT 1")
-    assert client.connection.server_info.revision == 54464
+    assert client.connection.server_info.revision == 54479
 
 
 def test_the_rows_before_a_limit_are_not_counted(client):
-    """ProfileInfo has no count of the rows before LIMIT."""
+    """ProfileInfo has no count of the rows before LIMIT or before aggregation."""
     client.execute("SELECT number FROM numbers(10) LIMIT 5")
     assert client.last_query.profile_info.rows_before_limit == 0
 

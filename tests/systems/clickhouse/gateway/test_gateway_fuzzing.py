@@ -12,7 +12,16 @@ from harness.systems.clickhouse.gateway.codecs import METHOD_LZ4, METHOD_ZSTD, c
 from harness.systems.clickhouse.gateway.packets import REVISION
 from harness.systems.clickhouse.gateway.wire import string, varint
 from tests.fuzzing import examples
-from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, NO_MORE_DATA, hello, query_packet
+from tests.systems.clickhouse.gateway.client_packets import (
+    BLOCK_INFO,
+    NO_MORE_DATA,
+    SPARSE,
+    hello,
+    in_chunks,
+    newest_hello,
+    newest_query,
+    query_packet,
+)
 from tests.systems.clickhouse.gateway.conftest import PASSWORD, USER
 
 pytestmark = pytest.mark.long
@@ -20,17 +29,7 @@ pytestmark = pytest.mark.long
 ROW = "SELECT 5::UInt8 AS a, 'text' AS b, map('k'::LowCardinality(String), [7, NULL]) AS c, '{\"d\": 1}'::JSON AS e"
 INSERT = "INSERT INTO fuzzed VALUES"
 DATA = b"\x02" + string("")
-NEWEST = b"\x00" + string("test") + varint(26) + varint(9) + varint(REVISION) + string("") + string(USER)
-NEWEST += string(PASSWORD) + string("")  # and the quota key
 FORM = b"""--b\r\nContent-Disposition: form-data; name="x"; filename="x"\r\n\r\n1\n\r\n--b--\r\n"""
-
-
-def newest_query(text):
-    versions = varint(26) + varint(9) + varint(REVISION)
-    client = b"\x01" + 3 * string("") + bytes(8) + b"\x01" + 3 * string("") + versions + string("") + bytes(6)
-    settings = string("max_threads") + b"\x01" + string("1") + string("")
-    parameters = string("p") + b"\x02" + string("'it\\'s'") + string("")
-    return b"\x01" + string("id") + client + settings + string("") + b"\x02\x00" + string(text) + parameters
 
 
 def request(target, body=b"", *headers):
@@ -44,14 +43,19 @@ def conversations(gateway):
     """Packets of clients over the native protocol, at an old revision and the newest, and over HTTP."""
     gateway.query(f"CREATE OR REPLACE TABLE fuzzed ENGINE = Null AS {ROW}")
     old, new = (gateway.query(f"{ROW} FORMAT Native", client_protocol_version=one) for one in (54429, REVISION))
+    places = SPARSE + varint(2) + varint(1 << 62)
+    sparse = BLOCK_INFO + b"\x02\x03" + string("a") + string("UInt8") + places + b"\x05"
+    sparse += string("b") + string("String") + places + string("text")
     methods = (METHOD_LZ4, METHOD_ZSTD)
     packets = [[DATA + compress_frames(data, one) for data in (NO_MORE_DATA[2:], old)] for one in methods]
     native = [
         hello() + query_packet("SELECT 1") + NO_MORE_DATA + b"\x04",
         hello() + query_packet(INSERT) + NO_MORE_DATA + DATA + old + NO_MORE_DATA,
         *(hello() + query_packet(INSERT, compressed=True) + end + block + end for end, block in packets),
-        NEWEST + newest_query("SELECT {p:String}, * FROM x") + b"\x02" + string("x") + new + NO_MORE_DATA,
-        NEWEST + newest_query(INSERT) + NO_MORE_DATA + DATA + new + NO_MORE_DATA,
+        newest_hello() + newest_query("SELECT {p:String}, * FROM x") + b"\x02" + string("x") + new + NO_MORE_DATA,
+        newest_hello() + newest_query(INSERT) + NO_MORE_DATA + DATA + new + NO_MORE_DATA,
+        newest_hello() + newest_query("INSERT INTO fuzzed (a, b) VALUES") + NO_MORE_DATA + DATA + sparse + NO_MORE_DATA,
+        newest_hello("chunked") + in_chunks(newest_query("SELECT 1"), NO_MORE_DATA, b"\x04"),
     ]
     insert = "/?query=INSERT+INTO+fuzzed+FORMAT+"
     http = [

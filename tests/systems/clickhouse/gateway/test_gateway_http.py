@@ -5,6 +5,7 @@ import http.client
 import json
 import threading
 import uuid
+from xml.etree import ElementTree
 
 import pytest
 
@@ -136,9 +137,9 @@ def test_a_missing_database_is_refused_with_code_81(gateway):
     assert gateway.ask("SELECT 1", headers={"X-ClickHouse-Database": "nope"}).code == "81"
 
 
-def stream_with_error(gateway, format, **params):
+def stream_with_error(gateway, format, last=900000, **params):
     """Ask for a stream that breaks after several megabytes; return the received data, and whether it ended cleanly."""
-    query = f"SELECT number, throwIf(number = 900000, 'too much') FROM numbers(1000000) FORMAT {format}"
+    query = f"SELECT number, throwIf(number = {last}, 'too much') FROM numbers(1000000) FORMAT {format}"
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port, timeout=60)) as connection:
         target = "/?max_threads=1&" + "&".join(f"{name}={value}" for name, value in params.items())
         connection.request("POST", target, body=query)
@@ -158,6 +159,30 @@ def test_an_error_in_mid_stream_is_never_a_clean_end(gateway, format):
     assert body.endswith(tag + b"\r\n__exception__\r\n")
     _, _, marker = body.rpartition(b"\r\n__exception__\r\n" + tag + b"\r\n")
     assert marker.startswith(b"Code: 395.")
+
+
+@pytest.mark.parametrize("last", [5, 900000])
+@pytest.mark.parametrize(
+    ("format", "error_in"),
+    [
+        ("JSON", lambda body: json.loads(body)["exception"]),
+        ("JSONCompactStrings", lambda body: json.loads(body)["exception"]),
+        ("XML", lambda body: ElementTree.fromstring(body).findtext("exception")),
+        ("JSONEachRow", lambda body: json.loads(body.splitlines()[-1])["exception"]),
+        ("JSONCompactEachRow", lambda body: json.loads(body.splitlines()[-1])[0]),
+        ("JSONColumns", lambda body: body.decode()),
+        ("TabSeparated", lambda body: body.decode()),
+    ],
+)
+def test_an_error_is_written_into_a_document_if_asked(gateway, format, error_in, last):
+    in_document = {"http_write_exception_in_output_format": 1}
+    response, body, clean = stream_with_error(gateway, format, last=last, **in_document)
+    documents = format not in ("TabSeparated", "JSONColumns")
+    assert response.status == (200 if last > 5 else 500)
+    assert clean == (documents or last == 5)
+    if last > 5 or not format.endswith("EachRow"):
+        assert "Code: 395. DB::Exception: too much" in error_in(body)
+    assert body.count(b"Code: 395.") == 1
 
 
 def test_what_ends_an_arrow_stream_is_not_sent_when_the_query_failed(gateway):

@@ -12,7 +12,16 @@ from clickhouse_driver.errors import ServerException
 from harness.systems.clickhouse.gateway.blocks import read_block
 from harness.systems.clickhouse.gateway.codecs import METHOD_LZ4, compress_frames
 from harness.systems.clickhouse.gateway.wire import Reader, TimedSocket, string
-from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, NO_MORE_DATA, hello, query_packet
+from tests.systems.clickhouse.gateway.client_packets import (
+    BLOCK_INFO,
+    NO_MORE_DATA,
+    hello,
+    in_chunks,
+    newest_hello,
+    newest_query,
+    query_packet,
+)
+from tests.waiting import until
 
 COMPRESSIONS = [False, "lz4", "zstd"]
 
@@ -171,6 +180,49 @@ def test_a_client_of_any_revision_reads_and_writes_values(open_native, revision)
     assert client.execute(asked) == [(1, "x", 7, ";"), (2, "y", 7, ";")]
 
 
+INSERT_ONE = b"\x02" + string("") + BLOCK_INFO + b"\x01\x01" + string("x") + string("UInt8") + b"\x00\x05"
+
+
+def until_pong(connection):
+    answer = b""
+    while not answer.endswith(in_chunks(b"\x04")):
+        answer += connection.recv(1 << 16)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("query", "blocks", "packets"),
+    [
+        ("SELECT 5::UInt8 AS x", [], [1, 1, 6, 5, 4]),
+        ("INSERT INTO FUNCTION null('x UInt8') VALUES", [INSERT_ONE, NO_MORE_DATA], [1, 5, 4]),
+        ("SELECT nope", [], [2, 4]),
+    ],
+)
+def test_packets_come_in_chunks_if_the_client_asks(gateway, query, blocks, packets):
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(newest_hello("chunked") + in_chunks(newest_query(query), NO_MORE_DATA, *blocks, b"\x04"))
+        greeting, _, left = until_pong(connection).rpartition(string("notchunked_optional"))
+    assert greeting.endswith(string("notchunked_optional"))
+    left, kinds = left[12:], []
+    while left:
+        end = 4 + int.from_bytes(left[:4], "little")
+        assert left[end : end + 4] == bytes(4)
+        kinds.append(left[4])
+        left = left[end + 4 :]
+    assert [kind for kind in kinds if kind not in (3, 14)] == packets
+
+
+def test_cancel_in_chunks_stops_a_running_select(gateway):
+    marker = f"cancelled {uuid.uuid4()}"
+    with gateway.raw(gateway.native_port) as connection:
+        query = newest_query(f"SELECT '{marker}', sum(sipHash64(number)) FROM numbers(1000000000000)")
+        connection.sendall(newest_hello("chunked") + in_chunks(query, NO_MORE_DATA))
+        until(lambda: gateway.running(marker))
+        connection.sendall(in_chunks(b"\x03", b"\x04"))
+        answer = until_pong(connection)
+    assert answer.endswith(in_chunks(b"\x05", b"\x04"))
+
+
 def test_query_parameters_are_in_the_query(open_native):
     client = open_native(settings={"server_side_params": True})
     given = {"n": 5, "s": "it's\t\\ ä", "a": ["b'", "c"], "t": (1, "x")}
@@ -231,6 +283,7 @@ def test_the_rows_read_and_returned_are_reported(client):
     assert (told.rows, told.bytes, told.total_rows) == (1000, 8000, 1000)
     assert told.elapsed_ns > 0
     assert client.last_query.profile_info.rows == 1000
+    assert list(client.execute_with_progress("SELECT number FROM numbers(7)")) == [(7, 7), (7, 7)]
 
 
 # ---------------------------------------------------------------- errors
