@@ -31,7 +31,7 @@ help:
 	  $(MAKEFILE_LIST)
 	@echo "bench:  SUITE=matrix|crossings|scan|stores|elt|tuning|cluster"
 	@echo "        SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'"
-	@echo "engine: ENGINE=ray|spark|daft for cluster, or clickhouse-sqlalchemy"
+	@echo "engine: ENGINE=ray|spark|daft for cluster, or sqlalchemy-2.1"
 	@echo "up:     S3=1 CLUSTER=dask|ray|spark; BASE=debian builds every image"
 
 ##@ Measure, without Docker
@@ -51,8 +51,8 @@ ENGINE ?=
 engine: ## Install one more client; ENGINE is below
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
-	  daft | clickhouse-sqlalchemy) $(MAKE) --no-print-directory .venv-$(ENGINE)/.installed ;; \
-	  *) echo "ENGINE: expected ray, spark, daft or clickhouse-sqlalchemy, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
+	  daft | sqlalchemy-2.1) $(MAKE) --no-print-directory .venv-$(ENGINE)/.installed ;; \
+	  *) echo "ENGINE: expected ray, spark, daft or sqlalchemy-2.1, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
 	esac
 
 $(VENV)/.engine-%: requirements-%.lock $(STAMP)
@@ -187,9 +187,10 @@ lock: $(STAMP) ## Resolve pyproject.toml into the locks again
 	$(COMPILE) --group audit --output-file requirements-audit.lock
 	$(COMPILE) --group native --output-file requirements-native.lock
 	$(COMPILE) --group daft --output-file requirements-daft.lock
-	$(COMPILE) --group clickhouse-sqlalchemy --output-file requirements-clickhouse-sqlalchemy.lock
+	$(COMPILE) --group sqlalchemy-2.1 --output-file requirements-sqlalchemy-2.1.lock
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
+	$(VENV)/bin/python environments/newest.py $(VENV)
 
 clean: ## Remove containers, .venv, data; results stay
 	compose/lab clean

@@ -34,7 +34,9 @@ def status_of(case: Case) -> str:
     """Return the status that a case must have on this machine."""
     if ASKED & case.parameters.keys():
         return "asked"
-    if not_installed(case.transport.requires) or (case.transport.engine == "spark" and cluster.no_java()):
+    if not_installed(case.transport.requires, environment=case.environment) or (
+        case.transport.engine == "spark" and cluster.no_java()
+    ):
         return "unavailable"
     if case.transport.client == "perf" and not list(Path("/sys/bus/event_source/devices").glob("uncore_imc*")):
         return "unsupported"

@@ -51,7 +51,7 @@ def parent() -> None:
 
     sections.write = paused
     command = (sys.executable, __file__, "worker")
-    interpreters.command_of = lambda entry: command
+    interpreters.command_of = lambda *entry: command
     cli.main()
 
 

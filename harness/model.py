@@ -188,6 +188,7 @@ class Dataset:
     content_hash: str
 
 
+HERE = "lab"  # the parameter `environment` of a case in the lab's own Python environment
 ENGINES = ("dask", "ray", "spark")  # the `needs` of transports that use an engine's workers
 Value = str | int | float
 # Types that only a client, a library or a file knows.
@@ -255,6 +256,11 @@ class Case:
     def label(self) -> str:
         """The parameters as one string, as in the results: `files=8; page_cache=warm`."""
         return label(self.parameters)
+
+    @property
+    def environment(self) -> str:
+        """The name of the Python environment of its worker."""
+        return str(self.parameters.get("environment", HERE))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class MadeUp:
         monkeypatch.setattr(transports, "__path__", [*transports.__path__, str(self.folder / "transports")])
         for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setattr(interpreters, "command_of", lambda entry: self.command)
+        monkeypatch.setattr(interpreters, "command_of", lambda *entry: self.command)
 
     def events(self) -> tuple[list[str], list[int]]:
         """Return the log: strings, and nanoseconds of the monotonic clock."""

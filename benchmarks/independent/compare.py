@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.independent.compare [rows] [passes]
 
-The lab brings up the servers and makes the data; the calls know nothing of it. Medians agree within 10 % on a quiet
-machine, or the command ends with 1.
+The lab brings up the servers and makes the data; the calls know nothing of it. Passes of the two alternate, so that a
+slow spell of the machine meets both. Medians agree within 10 % on a quiet machine, or the command ends with 1.
 """
 
 from __future__ import annotations
@@ -35,18 +35,14 @@ FILLS = {"postgres": "psycopg_copy_csv", "clickhouse": "post_csv"}  # these fill
 Seconds = dict[str, list[float]]  # CPU seconds of each run, by transport
 
 
-def of_calls(lab: EmbeddedLab, parquets: tuple[str, str], passes: int) -> Seconds:
-    """Return the CPU seconds of plain calls; writes go into empty tables."""
-    found: Seconds = {}
-    for _ in range(passes):
-        for name, (_, transport) in calls.CALLS.items():
-            system = transport.partition(".")[0]
-            reads = ".read_" in transport
-            create(lab, system)
-            if reads:
-                called(FILLS[system], lab, parquets)
-            found.setdefault(transport, []).append(called(name, lab, parquets))
-    return found
+def add_calls(found: Seconds, lab: EmbeddedLab, parquets: tuple[str, str]) -> None:
+    """Add the CPU seconds of a pass of plain calls; writes go into empty tables."""
+    for name, (_, transport) in calls.CALLS.items():
+        system = transport.partition(".")[0]
+        create(lab, system)
+        if ".read_" in transport:
+            called(FILLS[system], lab, parquets)
+        found.setdefault(transport, []).append(called(name, lab, parquets))
 
 
 def called(name: str, lab: EmbeddedLab, parquets: tuple[str, str]) -> float:
@@ -74,8 +70,8 @@ def create(lab: EmbeddedLab, system: str) -> None:
                     client.command(statement)
 
 
-def of_lab(lab: EmbeddedLab, folder: Path, rows: int, passes: int) -> Seconds:
-    """Return the CPU seconds of the same transports, as the lab measures them on the same servers."""
+def add_lab(found: Seconds, lab: EmbeddedLab, folder: Path, rows: int) -> None:
+    """Add the CPU seconds of a pass of the same transports, as the lab measures them on the same servers."""
     names = ",".join(transport for _, transport in calls.CALLS.values())
     env = os.environ | {
         "LAB_POSTGRES_URI": lab.endpoints["postgres"],
@@ -86,25 +82,25 @@ def of_lab(lab: EmbeddedLab, folder: Path, rows: int, passes: int) -> Seconds:
         "LAB_PICTURES": "0",
         "LAB_CALIBRATION": "0",
     }
-    asked = ("--only", names, "--experiment", "matrix", "--rows", str(rows), "--passes", str(passes), "--external")
+    asked = ("--only", names, "--experiment", "matrix", "--rows", str(rows), "--passes", "1", "--external")
     command = (sys.executable, "-m", "harness.cli", "run", "matrix", *asked)
     subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
-    (run,) = (folder / "results").iterdir()
-    found: Seconds = {}
-    for row in runs_csv.load(run / "runs.csv"):
+    for row in runs_csv.load(max((folder / "results").iterdir()) / "runs.csv"):
         assert row.cpu_seconds is not None, row.error
         found.setdefault(row.transport, []).append(row.cpu_seconds)
-    return found
 
 
 def compare(rows: int = ROWS, passes: int = PASSES) -> dict[str, tuple[float, float]]:
     """Return for each transport the median CPU seconds of the plain call and of the lab."""
+    ours: Seconds = {}
+    theirs: Seconds = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         parquets = [str(store.ensure(folder / "datasets", DATASET, count, 20260407).path) for count in (rows, WARMUP)]
         with EmbeddedLab(folder / "lab") as lab:
-            ours = of_calls(lab, (parquets[0], parquets[1]), passes)
-            theirs = of_lab(lab, folder, rows, passes)
+            for _ in range(passes):
+                add_calls(ours, lab, (parquets[0], parquets[1]))
+                add_lab(theirs, lab, folder, rows)
     return {name: (median(ours[name]), median(theirs[name])) for name in ours}
 
 

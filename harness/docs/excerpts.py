@@ -1,6 +1,7 @@
 """Copies of code between two marks, in files that are otherwise written by hand.
 
-Tables of the reports of reference runs, and the differences from a server that the tests of the gateway show.
+Tables and comparisons of the reports of reference runs, README's answers, and the differences from a server that the
+tests of the gateway show.
 """
 
 import ast
@@ -8,9 +9,11 @@ import re
 import textwrap
 from pathlib import Path
 
-from harness.docs import reference
+from harness.docs import readme, reference
 from harness.model import LabError
 from harness.report import markdown
+from harness.report.conclusions import conclusions
+from harness.report.figures import numbered
 from harness.settings import ROOT
 
 PAGES = ("docs/findings.md", "docs/how-to/choose-by-hand.md")
@@ -21,9 +24,37 @@ _WIDTH = 120
 _MARKED = re.compile(r"(<!-- table of (\w+): (.+?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
 
 
+_COMPARED = re.compile(r"(<!-- comparisons of (\w+)(?:: (.+?))? -->\n).*?(<!-- end of comparisons -->\n)", re.DOTALL)
+_DIFFERS = re.compile(r"took (\d+) % (longer|less)")
+
+
 def page(path: Path) -> str:
-    """Return the page with its marked tables copied again. Raises LabError for one that its report does not have."""
-    return _MARKED.sub(_copied, path.read_text(encoding="utf-8"))
+    """Return the page with its marked parts copied again. Raises LabError for one that its report does not have."""
+    return _COMPARED.sub(_compared, _MARKED.sub(_copied, path.read_text(encoding="utf-8")))
+
+
+def _compared(found: re.Match[str]) -> str:
+    begin, suite, titles, end = found.groups()
+    said = [_in_short(suite, title) for title in titles.split("; ")] if titles else [readme.in_short(suite)]
+    return "\n".join([begin, *(textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in said if text), "", end])
+
+
+def _in_short(name: str, title: str) -> str:
+    """Return what the comparisons of a reference run whose titles begin so have shown, in a sentence."""
+    suite, run, _ = reference.of(name)
+    chosen = [one for one in suite.comparisons if getattr(one, "title", "").startswith(title)]
+    said = conclusions(run.rows, chosen)
+    if not said:
+        raise LabError(f'no comparison "{title}" in the report of {name}: name another after "comparisons of {name}:"')
+    shown = [match.groups() for text in said if (match := _DIFFERS.search(text))]
+    parts = []
+    for word in dict.fromkeys(word for _, word in shown):
+        of_word = sorted(int(percent) for percent, each in shown if each == word)
+        ends = " to ".join(dict.fromkeys(f"{percent} %" for percent in (of_word[0], of_word[-1])))
+        parts.append(f"{ends} {word} in {len(of_word)} of {len(said)}")
+    rest = "no difference is shown" + (" in the others" if shown else f" in {numbered(len(said), 'case')}")
+    parts += [rest] if len(shown) < len(said) else []
+    return f"- {title[:1].upper()}{title[1:].removesuffix(' it').rstrip(':,')}: {'; '.join(parts)}."
 
 
 def _copied(found: re.Match[str]) -> str:

@@ -4,6 +4,7 @@ A row is a direction. Its columns are the most common code, the fastest transpor
 fastest of all. Each factor is relative to the most common code.
 """
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -152,6 +153,16 @@ def _few_rows() -> str:
         return ""
     suite, _, summaries = reference.of(CROSSINGS)
     return few_rows(curves(suite, summaries))
+
+
+def in_short(name: str) -> str:
+    """Return README's sentences about the reference run of one of its two suites, without links."""
+    if name == CROSSINGS:
+        return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", _few_rows())
+    suite, _, summaries = reference.of(name)
+    if suite.answers is None:
+        raise LabError(f'README does not answer from {name}; name a comparison after "comparisons of {name}:"')
+    return _how_much(answers(suite.answers, summaries))
 
 
 def few_rows(found: Curves) -> str:

@@ -4,7 +4,7 @@ from harness.lab import cluster
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
-from harness.model import ENGINES, Server, Transport
+from harness.model import ENGINES, HERE, Server, Transport
 from harness.settings import CHECKOUT
 from harness.systems import SYSTEMS
 
@@ -12,13 +12,19 @@ KEYS = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_S3_SECRET_KEY")
 
 
 def reason_unavailable(
-    entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None, named: Cluster | None = None
+    entry: Transport,
+    lab: Lab,
+    servers: dict[str, Server],
+    no_s3: str | None = None,
+    named: Cluster | None = None,
+    environment: str = HERE,
 ) -> str | None:
     """Return why this lab cannot run the transport, in one line, or None if it can.
 
-    `no_s3` is the reason if the lab has no S3 server. `named` is the cluster that the user named.
+    `no_s3` is the reason if the lab has no S3 server. `named` is the cluster that the user named. `environment` is the
+    Python environment that a case asks for.
     """
-    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name):
+    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name, environment):
         return reason
     if entry.engine == "spark" and (reason := cluster.no_java()):
         return reason

@@ -4,9 +4,8 @@
 and its requirements. A worker there imports the lab's package through a link in its working directory. The worker can
 import nothing else of the lab, and the parent's environment does not change.
 
-Daft's pins conflict with the lab's, so that only its environment has it. A client that holds back a package of the lab
-(`held_back` of its system) is in the lab's own environment, too. Once its environment is made it is imported there, and
-the lab's own may have newer packages.
+Daft's pins conflict with the lab's, so that only its environment has it. Other environments have another version of a
+package: a case whose parameter `environment` names one runs there.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from harness import settings
-from harness.model import Transport
-from harness.systems import SYSTEMS
+from harness.model import HERE, Transport
 
 _ONLY_THERE = ("daft",)  # modules that the lab's own environment never has
 WORKER = (sys.executable, "-m", "harness.worker")
@@ -86,17 +84,17 @@ class Interpreter:
         return metadata.distributions(path=self._packages())
 
 
-def of(modules: Iterable[str]) -> Interpreter | None:
-    """Return the environment in which these modules are imported, if it is not the lab's."""
-    separate = {*_ONLY_THERE, *(name for system in SYSTEMS.values() for name in system.held_back)}
-    names = separate & {module.partition(".")[0] for module in modules}
-    found = (Interpreter(name.replace("_", "-")) for name in names)
-    return next((one for one in found if one.exists or one.name in _ONLY_THERE), None)
+def of(modules: Iterable[str], environment: str = HERE) -> Interpreter | None:
+    """Return the environment in which a case imports these modules, if it is not the lab's."""
+    if environment != HERE:
+        return Interpreter(environment)
+    names = set(_ONLY_THERE) & {module.partition(".")[0] for module in modules}
+    return next(map(Interpreter, names), None)
 
 
-def command_of(entry: Transport) -> tuple[str, ...]:
-    """Return the command of a transport's worker."""
-    interpreter = of(entry.requires)
+def command_of(entry: Transport, environment: str = HERE) -> tuple[str, ...]:
+    """Return the command of the worker of a transport, or of its case in another environment."""
+    interpreter = of(entry.requires, environment)
     return (str(interpreter.python), *WORKER[1:]) if interpreter else WORKER
 
 

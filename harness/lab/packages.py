@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from harness.lab import interpreters
-from harness.model import Transport
+from harness.model import HERE, Transport
 from harness.settings import CHECKOUT
 
 PROJECT = "dataframe-io-lab"
@@ -32,13 +32,15 @@ _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
 
 
-def not_installed(modules: Iterable[str], lab: str = "") -> str | None:
+def not_installed(modules: Iterable[str], lab: str = "", environment: str = HERE) -> str | None:
     """Return which packages of these modules are missing, and how to install them, as a reason, or None.
 
-    `lab` is the name of the lab that asks, if any.
+    `lab` is the name of the lab that asks, if any. `environment` is the Python environment that is asked for.
     """
     names = {module.partition(".")[0] for module in modules}
-    if elsewhere := interpreters.of(names):
+    if elsewhere := interpreters.of(names, environment):
+        if environment != HERE and not elsewhere.exists:
+            return f'the Python environment "{environment}" is not installed: {elsewhere.remedy}'
         sought = names if elsewhere.exists else {elsewhere.name}
         absent = sorted({package_of(name) for name in sought if not elsewhere.has(name)})
         return f"{_said(absent)}: {elsewhere.remedy}" if absent else None

@@ -143,6 +143,9 @@ def chart(picture: Picture, rows: Sequence[Row], published: Sequence[PublishedFi
 def _of_cases(
     picture: Picture, about: Sequence[Row], rows: Sequence[Row], published: Sequence[PublishedFigure]
 ) -> tuple[str, Spec] | None:
+    changes: list[_Mark] = []
+    if picture.crossings:
+        changes, about = _changes(picture, about)
     cases = cases_of(picture, about)
     if not any(has_mark(picture, case) for case in cases):
         return None
@@ -157,7 +160,6 @@ def _of_cases(
         spec, authors = _scatter(picture, cases, looks), False
         notes += [f"{face}: {dash}" for dash, face in _faces(cases).items()] if picture.dash else []
     else:
-        changes = _changes(picture, about)
         spec, authors = _lines(picture, cases, published, looks, changes)
         notes += [CHANGES if changes else NO_CHANGES] if picture.crossings else []
     notes += [f"open marks: {PUBLISHED}"] if authors else []
@@ -577,13 +579,12 @@ def _theirs(
     return [found[x] for x in sorted(found)]
 
 
-def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
-    """Return the changes of the fastest transport of lines over rows, if they have an interval.
+def _changes(picture: Picture, about: Sequence[Row]) -> tuple[list[_Mark], list[Row]]:
+    """Return the changes of the fastest transport over rows, if they have an interval, and the rows that are drawn.
 
-    Raises LabError where a picture is about more than one direction, whose transports do not compete.
+    Of transports that did not run at one of the two largest sizes only the fastest are drawn. Raises LabError where a
+    picture is about more than one direction, whose transports do not compete.
     """
-    if not picture.crossings:
-        return []
     found = directions(summarise(about, ()), {row.experiment for row in about})
     if len(found) > 1:
         raise LabError(
@@ -591,6 +592,10 @@ def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
             "parameters; set `where` to choose one"
         )
     won = winners(found[0]) if found else None
+    large = sorted({row.rows or 0 for row in about})[-2:]
+    drawn = {row.transport for row in about if row.rows in large} | {
+        span.transport for span in (won.spans if won else ())
+    }
     made = []
     for one in won.crossings if won else ():
         if won and one.interval and one.rows and not math.isinf(one.rows):
@@ -601,7 +606,7 @@ def _changes(picture: Picture, about: Sequence[Row]) -> list[_Mark]:
                 min(max(end, won.sizes[0]), won.sizes[-1]) for end in one.interval
             )  # open ends: all that was run
             made.append({"x": one.rows, "low": low, "high": high, "name": f" {many(one.rows, won)}", "says": says})
-    return made
+    return made, [row for row in about if row.transport in drawn]
 
 
 def _change_layers(changes: Sequence[_Mark], x: Spec) -> list[Spec]:

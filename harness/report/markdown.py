@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.model import printable
 from harness.report.figures import numbered
 from harness.report.table import Chart, Section, Table
-from harness.results.environment import code, server_in_words
+from harness.results.environment import code, held_back, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite
 
@@ -118,9 +118,16 @@ def machine(facts: Facts) -> str:
 
 
 def libraries(environment: Facts) -> str:
-    """Return the versions of the libraries of frames; the environment has all others."""
+    """Return the versions of the libraries of frames, and of the used packages that are older than the newest."""
     packages = environment.get("packages", {})
-    return ", ".join(f"{name} {packages[name]}" for name in _LIBRARIES if name in packages)
+    used = {name for names in environment["uses"].values() for name in names} if "uses" in environment else packages
+    known = [f"{name} {packages[name]}" for name in _LIBRARIES if name in packages]
+    older = [
+        f"{name} {one['locked']} for {one['by']} ({one['newest']} is out)"
+        for name, one in held_back().items()
+        if name in used and packages.get(name) == one["locked"]
+    ]
+    return ", ".join([*known, f"older than the newest: {', '.join(older)}"] if older else known)
 
 
 def text_table(given: Table, best: int | None = None) -> str:

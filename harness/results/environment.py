@@ -2,11 +2,20 @@
 
 import hashlib
 import json
+import tomllib
+from functools import cache
+from pathlib import Path
 
 from harness.results.folder import Facts
 
 # Facts that must agree before two sets of rows may appear in one table.
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
+
+
+@cache
+def held_back() -> dict[str, dict[str, str]]:
+    """Return the packages of the lab that are older than the newest: `locked`, the `newest`, and `by` which package."""
+    return tomllib.loads(Path(__file__).with_name("held_back.toml").read_text(encoding="utf-8"))
 
 
 def fingerprint(facts: Facts) -> str:

@@ -13,14 +13,14 @@ from importlib import metadata
 from harness.lab import interpreters
 from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
-from harness.model import Facts, Transport
+from harness.model import Case, Facts
 from harness.results.environment import fingerprint
 from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.settings import CHECKOUT, ROOT
 
 
-def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) -> Facts:
-    """Return the environment of a run of these transports as plain values, without addresses, users or passwords."""
+def describe(request: RunRequest, rig: AnyRig, cases: Sequence[Case]) -> Facts:
+    """Return the environment of a run of these cases as plain values, without addresses, users or passwords."""
     settings = request.settings
     facts = {
         "plan": asdict(request.plan),
@@ -29,8 +29,8 @@ def describe(request: RunRequest, rig: AnyRig, transports: Sequence[Transport]) 
         "machine": _machine(settings.emulated),
         "disk": disk(settings.state_dir),
         "python": platform.python_version(),
-        "packages": _packages() | _elsewhere(transports),
-        "uses": _distributions(transports),
+        "packages": _packages() | _elsewhere(cases),
+        "uses": _distributions(cases),
         "code": _code(settings.commit),
         "measurement": {
             "clock": "time.monotonic_ns in the worker",
@@ -58,22 +58,23 @@ def _machine(emulated: str | None) -> dict[str, object]:
     return found | ({"cpu": f"{found['cpu'] or 'a processor'} (emulated: {emulated})"} if emulated else {})
 
 
-def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
+def _distributions(cases: Iterable[Case]) -> dict[str, list[str]]:
     """Return the distributions of each transport's modules, under `packages`' names."""
     providers = _providers()
+    found: dict[str, list[str]] = {}
+    for case in {(case.transport.id, case.environment): case for case in cases}.values():
+        modules = case.transport.modules
+        if own := interpreters.of(modules, case.environment):
+            used = [f"{own.name}/{name}" for name in ("python", *own.distributions_of(modules)) if own.exists]
+        else:
+            used = sorted({name.lower() for module in modules for name in providers.get(module, ())})
+        found.setdefault(case.transport.id, []).extend(used)
+    return found
 
-    def used(entry: Transport) -> list[str]:
-        if own := interpreters.of(entry.modules):
-            found = ("python", *own.distributions_of(entry.modules)) if own.exists else ()
-            return [f"{own.name}/{name}" for name in found]
-        return sorted({name.lower() for module in entry.modules for name in providers.get(module, ())})
 
-    return {entry.id: used(entry) for entry in {entry.id: entry for entry in transports}.values()}
-
-
-def _elsewhere(transports: Iterable[Transport]) -> dict[str, str]:
-    """Return the versions in separate environments of some transports: `daft/pyarrow`."""
-    owns = {own for entry in transports if (own := interpreters.of(entry.modules))}
+def _elsewhere(cases: Iterable[Case]) -> dict[str, str]:
+    """Return the versions in separate environments of some cases: `daft/pyarrow`."""
+    owns = {own for case in cases if (own := interpreters.of(case.transport.modules, case.environment))}
     return {f"{own.name}/{name}": version for own in owns for name, version in own.versions().items()}
 
 

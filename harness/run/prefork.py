@@ -33,9 +33,9 @@ class Ahead:
         if self.next is None or (self._waiting and self._waiting[0] is self.next):
             return
         self.close()
-        entry = self.next.case.transport
+        entry, environment = self.next.case.transport, self.next.case.environment
         with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
-            log, command = log_of(self.next), interpreters.command_of(entry)
+            log, command = log_of(self.next), interpreters.command_of(entry, environment)
             self._waiting = self.next, Worker(log, (*command, contract, entry.id, entry.module)), log
 
     def take(self, run: Run) -> Worker | None:

@@ -275,7 +275,8 @@ def _executed(
     start_next: Callable[[], None],
 ) -> Execution[Answer]:
     """Do a job in the worker that waits for it, in a new one, or in several at once."""
-    command, died = interpreters.command_of(case.transport), partial(rig.died, case)
+    command = interpreters.command_of(case.transport, case.environment)
+    died = partial(rig.died, case)
     if shared := job.shared():
         if waiting:
             waiting.end()

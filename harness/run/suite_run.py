@@ -64,7 +64,7 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
         scratch.remove_left()
         rig = stack.enter_context(_rig(request))
         request.ready()
-        facts = environment.describe(request, rig, [case.transport for case in chosen])
+        facts = environment.describe(request, rig, chosen)
         folder = request.folder or settings.results_dir / request.run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         if not resumed:

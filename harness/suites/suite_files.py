@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -151,6 +152,7 @@ class _SuiteFile(_Entries):
     comparisons: list[_Comparison] = []
     answers: AnswersWanted | None = None
     contenders_of: str = ""  # the suite whose contenders these are, if another one's
+    also_contenders: str = ""  # globs of more contenders
     crossings: CrossingsWanted | None = None
 
 
@@ -159,6 +161,8 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         raise ValueError(f'name "{file.name}": give the name of the file, "{path.stem}"')
     _require_experiments(file)
     published = file.published
+    also = [glob.strip() for glob in _globs("also_contenders", file.also_contenders, file).split(",")]
+    lost = left_out(path.parent, file.contenders_of or file.name)
     return Suite(
         name=file.name,
         title=file.title,
@@ -172,7 +176,7 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         traces=file.traces,
         answers=file.answers,
         crossings=file.crossings,
-        left_out=left_out(path.parent, file.contenders_of or file.name),
+        left_out=frozenset(name for name in lost if not any(fnmatchcase(name, glob) for glob in also)),
     )
 
 
@@ -213,14 +217,19 @@ def _size(name: SizeName, file: _SuiteFile) -> Size:
         found = above | part.given
         found.pop("unasked", None)
         _require(f"an experiment of size {name}", found, "name", "select", "dataset", "parameters")
-        try:
-            found["select"] = found["select"].format_map(file.transports)
-        except (KeyError, ValueError, IndexError):
-            known = ", ".join(f"{{{one}}}" for one in file.transports) or "none"
-            raise ValueError(f"select {found['select']!r}: give globs, or names of transports ({known})") from None
+        found["select"] = _globs("select", found["select"], file)
         experiments.append(Experiment(**found))
     unasked: dict[str, Unasked] = {part.name: part.unasked for part in parts if "unasked" in part.given}
     return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments), unasked)
+
+
+def _globs(entry: str, said: str, file: _SuiteFile) -> str:
+    """Return globs with the named ones of the file put in."""
+    try:
+        return said.format_map(file.transports)
+    except (KeyError, ValueError, IndexError):
+        known = ", ".join(f"{{{one}}}" for one in file.transports) or "none"
+        raise ValueError(f"{entry} {said!r}: give globs, or names of transports ({known})") from None
 
 
 def _require(what: str, entries: Facts, *names: str) -> None:

@@ -71,9 +71,8 @@ class System:
     expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
     embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
     `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query.
-    `held_back` are modules of clients that need an older version of a package than other clients. Its modules
-    are imported on first use, so code that needs only the description loads no client. Those of OPTIONAL raise LabError
-    if the package has no such module.
+    Its modules are imported on first use, so code that needs only the description loads no client. Those of OPTIONAL
+    raise LabError if the package has no such module.
     """
 
     name: str
@@ -91,7 +90,6 @@ class System:
     embedded: str = ""
     installed_at: Place | None = None
     keys_in_environment: bool = False
-    held_back: tuple[str, ...] = ()
 
     client: ClassVar[_Module[Client]] = _Module()  # the reference client
     session: ClassVar[_Module[QuerySession]] = _Module()  # a user's own session, for their query

@@ -14,7 +14,7 @@ import pytest
 from harness import registry
 from harness.lab import interpreters
 from harness.lab.packages import not_installed
-from harness.model import Status
+from harness.model import Case, Status, Value
 from harness.run import environment
 from harness.run.execution import Worker
 from harness.worker.contracts.databases import DatabaseJob
@@ -45,23 +45,26 @@ def install(folder: Path, **versions: str) -> None:
         (packages / f"{name}.py").touch()
 
 
+def case_of(name: str, **parameters: Value) -> Case:
+    return Case(registry.one(name), "", "", parameters)
+
+
 def test_everything_else_runs_in_the_interpreter_of_the_lab(own: Path) -> None:
     entry = registry.one(OF_OTHERS)
     assert interpreters.of(entry.requires) is None
     assert interpreters.command_of(entry) == interpreters.WORKER
 
 
-def test_a_client_that_the_lab_has_too_is_imported_in_its_environment_once_that_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LAB_ENVIRONMENTS_DIR", str(tmp_path))
-    entry = registry.one("clickhouse.sqlalchemy.call_select_1")
-    assert interpreters.of(entry.requires) is None
-    install(tmp_path / ".venv-clickhouse-sqlalchemy", clickhouse_sqlalchemy="0.3.2", sqlalchemy="2.0.58")
-    made = interpreters.of(entry.requires)
-    assert made is not None
-    assert made.versions()["sqlalchemy"] == "2.0.58"
-    assert interpreters.command_of(entry)[0] == str(made.python)
+def test_a_case_runs_in_the_environment_that_its_parameter_names(own: Path) -> None:
+    case = Case(registry.one(OF_OTHERS), "", "", {"environment": "sqlalchemy-2.1"})
+    folder = own.with_name(".venv-sqlalchemy-2.1")
+    assert not_installed(case.transport.requires, environment=case.environment) == (
+        'the Python environment "sqlalchemy-2.1" is not installed: make an environment of '
+        "requirements-sqlalchemy-2.1.lock in LAB_ENVIRONMENTS_DIR/.venv-sqlalchemy-2.1"
+    )
+    install(folder, psycopg="3.3.9", polars="2.1.0")
+    assert not_installed(case.transport.requires, environment=case.environment) is None
+    assert interpreters.command_of(case.transport, case.environment)[0] == str(folder / "bin" / "python")
 
 
 def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
@@ -118,13 +121,21 @@ def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None
 
 
 def test_a_run_records_the_versions_that_really_ran_and_where_nothing_of_daft_ran_none(own: Path, rig: object) -> None:
-    facts = environment.describe(request(), rig, [registry.one(OF_DAFT)])  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [case_of(OF_DAFT)])  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == []
     install(own, daft="0.7.26", pyarrow="25.0.1", never_used="1")
-    facts = environment.describe(request(), rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)])  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [case_of(OF_DAFT), case_of(OF_OTHERS)])  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft", "daft/pyarrow"]
     assert facts["packages"]["daft/pyarrow"] == "25.0.1" != facts["packages"]["pyarrow"]
     assert re.fullmatch(r"3\.\d+\.\d+.*", facts["packages"]["daft/python"])
 
-    facts = environment.describe(request(), rig, [registry.one(OF_OTHERS)])  # type: ignore[arg-type]
+    facts = environment.describe(request(), rig, [case_of(OF_OTHERS)])  # type: ignore[arg-type]
     assert not [name for name in facts["packages"] if name.startswith("daft/")]
+
+
+def test_a_run_in_two_environments_records_the_versions_of_both(own: Path, rig: object) -> None:
+    install(own.with_name(".venv-older"), polars="2.0.0", never_used="1")
+    both = [case_of(OF_OTHERS, environment=name) for name in ("lab", "older")]
+    facts = environment.describe(request(), rig, both)  # type: ignore[arg-type]
+    assert {"polars", "psycopg", "older/python", "older/polars"} == set(facts["uses"][OF_OTHERS])
+    assert facts["packages"]["older/polars"] == "2.0.0" != facts["packages"]["polars"]

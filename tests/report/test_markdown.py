@@ -6,6 +6,7 @@ import pytest
 
 from harness.model import Status
 from harness.report import markdown
+from harness.report.page import facts as facts_of_page
 from harness.report.rankings import rankings
 from harness.report.sections import sections
 from harness.report.summary import summarise
@@ -36,9 +37,22 @@ def test_the_conditions_say_what_was_asked_and_where_it_ran():
     )
     assert markdown.conditions(facts) == (
         "Suite example, size default, 3 passes, lab: embedded (postgres 18.4, clickhouse 26.9); "
-        "2 cores of A CPU, 8 GiB, Linux 6.1, ext4; Python 3.11.7, polars 2.1.0, duckdb 1.5.5; "
+        "2 cores of A CPU, 8 GiB, Linux 6.1, ext4; Python 3.11.7, polars 2.1.0, duckdb 1.5.5, "
+        "older than the newest: duckdb 1.5.5 for duckdb-extensions (2.0.1 is out); "
         "commit 0123456789ab with changes, run 20260101T000000Z-host."
     )
+
+
+def test_a_report_names_used_packages_that_are_older_than_the_newest_and_why():
+    facts = environment(
+        packages={"polars": "2.1.0", "duckdb": "1.5.5", "sqlalchemy": "2.0.58", "daft/ray": "2.59.1"},
+        uses={"a": ["polars", "daft/ray"], "b": ["sqlalchemy"]},
+    )
+    said = (
+        "polars 2.1.0, duckdb 1.5.5, older than the newest: sqlalchemy 2.0.58 for clickhouse-sqlalchemy (2.1.9 is out);"
+    )
+    assert said in markdown.conditions(facts)
+    assert ("Libraries", said.rstrip(";")) in facts_of_page(facts)
 
 
 def test_the_conditions_do_without_what_an_environment_may_lack():

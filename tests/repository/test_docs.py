@@ -3,16 +3,21 @@
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import typer
 
 from harness.cli.commands import app
-from harness.docs import commands, readme
+from harness.docs import commands, excerpts, readme
+from harness.model import LabError
 from harness.registry import catalogue
 from harness.settings import ROOT
+from harness.suites.comparisons import Comparison
 from tests.every import every
+from tests.report.cases import row, suite
 
 GROUP = typer.main.get_command(app)
 TYPED = (
@@ -191,7 +196,8 @@ SECTIONS = {
 
 
 def figures(text: str) -> set[str]:
-    """Return the numbers of the prose: not those of tables, links, pictures and code."""
+    """Return the numbers of the prose: not those of tables, comparisons made from runs, links, pictures and code."""
+    text = re.sub(r"<!-- comparisons of .*?<!-- end of comparisons -->", "", text, flags=re.DOTALL)
     prose = re.sub(r"^\|.*$|^!.*$|<!--.*?-->|\]\([^)]*\)|`[^`]*`", "", text, flags=re.MULTILINE)
     return set(re.findall(r"\d(?:[\d,.]*\d)?", prose))
 
@@ -207,3 +213,20 @@ def test_every_figure_is_in_the_report_of_its_section_or_in_readme(section):
     said = README + (ROOT / f"results/reference/{suite}/report.md").read_text("utf-8")
     there = set(re.findall(r"\d(?:[\d,.]*\d)?", said))
     assert figures(SECTIONS[section]) - there == set()
+
+
+def test_comparisons_in_a_page_are_made_from_the_run_and_follow_it(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    rows = [
+        row("a", experiment="x", seconds=seconds * scatter, parameters=f"tls={tls}", pass_number=number)
+        for seconds, tls in ((1.0, "off"), (1.5, "on"))
+        for number, scatter in enumerate((1, 1.01, 0.99), start=1)
+    ]
+    about = replace(suite(), comparisons=(Comparison("with TLS it", "x", {"tls": "on"}, {"tls": "off"}),))
+    monkeypatch.setattr(excerpts.reference, "of", lambda name: (about, SimpleNamespace(rows=rows), []))
+    page.write_text("<!-- comparisons of made: with TLS it -->\nold\n<!-- end of comparisons -->\n")
+    assert "\n- With TLS: 50 % longer in 1 of 1.\n" in excerpts.page(page)
+    assert "old" not in excerpts.page(page)
+    page.write_text("<!-- comparisons of made: without it -->\n<!-- end of comparisons -->\n")
+    with pytest.raises(LabError, match='no comparison "without it" in the report of made'):
+        excerpts.page(page)

@@ -4,12 +4,15 @@ import itertools
 import re
 import sys
 import tomllib
+from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from harness.lab.packages import NOT_ON_PYPI, left_out, package_of
 from harness.registry import catalogue
+from harness.results.environment import held_back
 from harness.settings import ROOT
 from tests.repository.locks import LOCKS, PROJECT, entries
 
@@ -94,7 +97,7 @@ def test_what_builds_packages_without_a_wheel_is_pinned_wherever_they_are_instal
             assert "--no-build-isolation" in line or "requirements-sources.lock" in line
 
 
-@pytest.mark.parametrize("name", ["clickhouse-sqlalchemy", "daft"])
+@pytest.mark.parametrize("name", ["daft", "sqlalchemy-2.1"])
 def test_the_lock_of_an_environment_has_what_it_is_asked_for_with(name: str) -> None:
     locked = (ROOT / f"requirements-{name}.lock").read_text()
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][name]
@@ -102,6 +105,27 @@ def test_the_lock_of_an_environment_has_what_it_is_asked_for_with(name: str) -> 
         found = re.search(rf"^{requirement.name}==(\S+)", locked, re.MULTILINE)
         assert found
         assert requirement.specifier.contains(found[1])
+
+
+@pytest.mark.parametrize("name", held_back())
+def test_a_package_is_older_than_the_newest_only_where_another_one_excludes_that(name: str) -> None:
+    """`make lock` asks the index for the newest."""
+    one, (environment, _, package) = held_back()[name], name.rpartition("/")
+    lock = f"requirements-{environment}.lock" if environment else "requirements.lock"
+    assert re.search(rf"^{package}=={re.escape(one['locked'])} ", (ROOT / lock).read_text(), re.MULTILINE)
+    assert Version(one["newest"]) > Version(one["locked"])
+    if not environment:
+        asked = [each for each in map(Requirement, metadata.requires(one["by"]) or []) if each.name == package]
+        assert not all(each.specifier.contains(one["newest"]) for each in asked)
+
+
+def test_the_environment_with_another_sqlalchemy_differs_from_the_lab_in_that_alone() -> None:
+    pattern = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+    ours, theirs = (
+        {*pattern.findall((ROOT / f"requirements{name}.lock").read_text())} for name in ("", "-sqlalchemy-2.1")
+    )
+    versions = dict(ours)
+    assert {name for name, version in theirs - ours if name in versions} == {"sqlalchemy"}
 
 
 def test_what_transports_require_is_locked_from_pypi_unless_it_is_said_not_to_be_there():

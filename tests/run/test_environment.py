@@ -13,7 +13,7 @@ import pytest
 from harness import registry
 from harness.datasets import store
 from harness.lab import interpreters
-from harness.model import Dataset, Experiment
+from harness.model import Case, Dataset, Experiment
 from harness.report import markdown
 from harness.results import environment as identity
 from harness.run import environment
@@ -184,7 +184,7 @@ def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
 @pytest.mark.long
 def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorded(rig):
     """By the names of distributions: clickhouse-driver, where the module is clickhouse_driver."""
-    facts = environment.describe(request(), rig, registry.select("*"))
+    facts = environment.describe(request(), rig, [Case(entry, "", "", {}) for entry in registry.select("*")])
     assert facts["uses"].keys() == registry.catalogue().keys()
     assert facts["uses"]["clickhouse.clickhouse_driver.write_polars_columnar"] == ["clickhouse-driver", "polars"]
     for entry in registry.select("*"):

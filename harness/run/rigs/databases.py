@@ -46,7 +46,7 @@ _RECOVERY_SECONDS, _LOOK_SECONDS = 20.0, 0.1
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file with a worker's result
 PARAMETERS = frozenset({"rows"})
 OPTIONAL = (
-    frozenset({"profile"}) | server_parameters.PARAMETERS | networks.PARAMETERS
+    frozenset({"environment", "profile"}) | server_parameters.PARAMETERS | networks.PARAMETERS
 )  # parameters that an experiment may have
 
 
@@ -114,7 +114,8 @@ class DatabaseRig(OnObjectStore):
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
-        lacking = reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
+        entry, named, environment = case.transport, self.named, case.environment
+        lacking = reason_unavailable(entry, self.lab, self.servers, no_s3, named, environment)
         return lacking or server_parameters.unavailable(case, self.lab) or self.networks.unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:

@@ -28,7 +28,6 @@ SYSTEM = System(
     source_profile="memory",
     variables=("CLICKHOUSE_",),
     no_space=("NOT_ENOUGH_SPACE",),
-    held_back=("clickhouse_sqlalchemy",),  # by SQLAlchemy, at 2.0
     plain=(
         r"Elements '[^']+' and '[^']+' of Nested data structure '[^']+' \(Array columns\) have different array sizes",
         r"Timeout exceeded: elapsed [\d.]+ \w+, maximum: [\d.]+(?: \w+)?",

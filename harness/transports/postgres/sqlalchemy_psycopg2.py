@@ -55,8 +55,8 @@ def write_polars_write_database(engine, frame, table):
 def read_pandas_read_sql_query(engine, table):
     """Read the table with pandas.read_sql_query.
 
-    Text crosses the wire, psycopg2 parses it into Python values, and pandas builds the frame from them. A date comes as
-    a Python object (dtype object), a uuid as a string.
+    Text crosses the wire, psycopg2 parses it into Python values, and pandas builds the frame from them. A date and a
+    uuid come as Python objects (dtype object), an integer as int64.
     """
     import pandas as pd
 
@@ -69,7 +69,7 @@ def read_polars_read_database(engine, table):
     """Read the table with polars.read_database.
 
     Text crosses the wire, psycopg2 parses it into Python values, and polars builds the frame from them. A uuid comes as
-    a string, an integer as Int64.
+    a Python object (polars dtype Object), an integer as Int64.
     """
     import polars as pl
 
