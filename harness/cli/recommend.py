@@ -16,7 +16,7 @@ from rich.console import Console
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, echo, end, explained, new_console, say
+from harness.cli.app import app, command_line, echo, end, explained, new_console, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import LabError, printable
 from harness.recommend import direction, require_known, transports
@@ -128,7 +128,7 @@ def recommend(
         )
         raise
     last = _written(found, scripts, user_data, data, table)
-    show(console, found, [*last, f"Report: {_short(folder / 'report.html')}"])
+    show(console, found, [*last, f"Report: {short_path(folder / 'report.html')}"])
     if share:
         from harness.report.recommendation import share_lines
         from harness.results import folder as folders
@@ -165,12 +165,6 @@ def _written(
             write(file, figure, user_data.with_names(), source, table)
             said.append(f"Script: {file} ({figure.name})")
     return said
-
-
-def _short(path: Path) -> Path:
-    """Return a path relative to the working folder if it is below it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _require_writable(option: str, script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, end, explained, new_console, put, say
+from harness.cli.app import app, command_line, end, explained, new_console, put, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
@@ -277,20 +277,20 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
         every = (table for one in report.sections[1:] if one.name not in _ELSEWHERE for table in one.tables)
         put(console, *(printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in FINE]
-    last = _last(suite, folder, report, bad)
+    last = _last(folder, report, bad)
     room = LINES - lines_of(last, console.width)
-    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
+    of_published = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
+    more = [*report.machine, *of_published]
+    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table, more)
     end(console, ending, *last)
     return not bad and not report.again
 
 
-def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
-    """Return the lines printed below the answers: the benchmark's author, the results folder, and failures."""
-    found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
-    found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+def _last(folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
+    """Return the lines printed below the answers: the report, the command for all tables, and failures."""
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder
-    found.append(f"all tables: {command_line()} report {run} --tables")
-    found += [line for line in (report.unread, *report.machine) if line]
+    found = [f"Report: {short_path(folder / 'report.html')}", f"All tables: {command_line()} report {run} --tables"]
+    found += [report.unread] if report.unread else []
     if report.again:
         found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])

@@ -211,11 +211,17 @@ class Closing:
 
 
 def fitting(
-    said: Sequence[str], whole: Sequence[Table], shapes: Sequence[Table], width: int, room: int = LINES
+    said: Sequence[str],
+    whole: Sequence[Table],
+    shapes: Sequence[Table],
+    width: int,
+    room: int = LINES,
+    answers_first: bool = False,
 ) -> Closing:
     """Return as many tables as fit into `room` lines of `width` columns, and the answers in any case.
 
-    `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first.
+    `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first. With
+    `answers_first` no sentence takes the room of an answer.
     """
     drawn = [printable(table, width) for table in [one for one in shapes if fits(one, width)] or shapes[-1:]]
     # A table has a title and a head: hundreds of rows need not be laid out to know that they do not fit.
@@ -223,7 +229,7 @@ def fitting(
         every = [*(printable(table, width) for table in whole), *drawn[:1]]
         if _heights(every, width) + lines_of(said, width) <= room:
             return Closing(every, list(said))
-    left = room - min(lines_of(said, width), room // 2)
+    left = room - (1 if answers_first else min(lines_of(said, width), room // 2))
     found = (shape for least in (left, room - 1) for shape in drawn if _heights([shape], width) <= least)
     kept = [next(found, None) or _shortened(shapes[-1], width, left)] if shapes else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
