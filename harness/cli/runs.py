@@ -19,6 +19,7 @@ from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
+    from harness.model import Case
     from harness.report.sections import Report
     from harness.results.row import Row
     from harness.run.estimate import Judge
@@ -131,15 +132,17 @@ def _was_given(context: typer.Context, name: str) -> bool:
 def perform(request: "RunRequest", suite: "Suite") -> bool:
     """Do the runs, write the report, print the answers; return whether all went well."""
     from harness.run import estimate, lock, progress, runner
+    from harness.run.plan import cases
     from harness.run.suite_run import open_run
 
     chosen = request.settings
     lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
-    console, judge = new_console(), _judge(chosen, request.plan)
-    tell, expected = partial(say, console), None
+    console, of_each = new_console(), cases(request.plan, registry.select)
+    tell, judge, expected = partial(say, console), _judge(chosen, request.plan.suite, of_each), None
     if not request.run_id:
-        expected = _expected(request.plan, judge)
-        tell(_intention(request.plan, judge, expected))
+        earlier = judge.run.rows if judge else []
+        expected = estimate.seconds(of_each, request.plan.passes, earlier, request.plan.time_limit)
+        tell(_intention(request.plan, of_each, judge, expected))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             tell(f"skipped: {len(left_out)} transports that are no contenders; --origin all includes them")
     folder, go_on = None, ""
@@ -169,35 +172,23 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
     return report(console, suite_run.folder, suite, chosen.pictures)
 
 
-def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
-    """Return the earlier run from which to estimate a plan's time; None without one."""
+def _judge(chosen: settings.Settings, suite: str, of_each: "Sequence[Case]") -> "Judge | None":
+    """Return the earlier run of a suite from which to estimate the time of these cases; None without one."""
     from harness.machine.inventory import describe_machine
     from harness.results import folder as folders
     from harness.run import estimate
-    from harness.run.plan import cases
 
-    known = folders.newest_first(chosen.results_dir, plan.suite)
-    reference = folders.reference(chosen.results_dir, plan.suite)
-    return estimate.judge(known, reference, describe_machine(), cases(plan, registry.select))
+    known = folders.newest_first(chosen.results_dir, suite)
+    return estimate.judge(known, folders.reference(chosen.results_dir, suite), describe_machine(), of_each)
 
 
-def _expected(plan: "Plan", judge: "Judge | None") -> float | None:
-    from harness.run import estimate
-    from harness.run.plan import cases
-
-    rows = judge.run.rows if judge else []
-    return estimate.seconds(cases(plan, registry.select), plan.passes, rows, plan.time_limit)
-
-
-def _intention(plan: "Plan", judge: "Judge | None", expected: float | None) -> str:
+def _intention(plan: "Plan", of_each: "Sequence[Case]", judge: "Judge | None", expected: float | None) -> str:
     """Print at once, before any server starts, the plan of a run and the time of the last such run."""
     from harness.run import estimate
-    from harness.run.plan import cases
 
     first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
     if judge is None or expected is None:
         return f"{first}; no run that has ended tells how long that takes: the first rows do"
-    of_each = cases(plan, registry.select)
     scaled = estimate.scaled(of_each, judge.run.rows)
     lacking = f"; it did not have {scaled} of the {len(of_each)} cases: from similar ones" if scaled else ""
     return f"{first}; {estimate.in_words(expected)}, {judge.whose}{lacking}"
