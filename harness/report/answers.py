@@ -186,7 +186,7 @@ def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
     empty = [one for one in found if not one.existing] or found
     sizes = ((found, ROLES), (found, _FEW_ROLES), (empty, _FEW_ROLES))
     tables = [in_one(those, roles, ids) for those, roles in sizes for ids in (True, False)]
-    return [one for table in (*tables, _stacked(empty)) for one in ever_smaller(table)]
+    return [one for table in (*tables, _stacked(found), _stacked(empty)) for one in ever_smaller(table)]
 
 
 def _stacked(found: Sequence[Leaders]) -> Table:
@@ -195,7 +195,9 @@ def _stacked(found: Sequence[Leaders]) -> Table:
     for one in found:
         played = sorted(_in_roles(one, _FEW_ROLES).values(), key=lambda pair: USUAL not in pair[1])
         if not played or USUAL not in played[0][1]:
-            rows.append((one.name, "", "", ""))
+            rows.append((one.name, "default not run", "", ""))
+        if one.fastest is None:
+            rows.append((f"  {FASTEST}", "no transport is exact", "", ""))
         for rival, names in played:
             case = rival.case
             shown.append(case)

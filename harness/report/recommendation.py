@@ -119,12 +119,13 @@ class Recommendation:
     most SHORT_WITHIN times as long as the fastest. If one of these is from PyPI, only those from PyPI count.
 
     `default` is the transport that most code uses. `usual` are the figures of it and of other common transports.
-    `taken_there` is the figure of the recommended transport at the rows of the default, if those are others. `columns` maps the columns of the data to their logical types, `values` maps the kinds of values in them to the
-    columns. `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the
-    budget left behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their
-    passes, and is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much
-    of the data was compared before the race, and how; empty for a polars frame, which is its own source. `source` is
-    the name of its file, if it has one, and `server` is the version of the database.
+    `taken_there` is the figure of the recommended transport at the rows of the default, if those are others. `columns`
+    maps the columns of the data to their logical types, `values` maps the kinds of values in them to the columns.
+    `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the budget left
+    behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their passes, and
+    is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much of the data
+    was compared before the race, and how; empty for a polars frame, which is its own source. `source` is the name of
+    its file, if it has one, and `server` is the version of the database.
     """
 
     system: str

@@ -221,9 +221,10 @@ def fitting(
     """Return as many tables as fit into `room` lines of `width` columns, and the answers in any case.
 
     `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first. With
-    `answers_first` no sentence takes the room of an answer.
+    `answers_first` no sentence takes the room of an answer, and a shape whose cells take one line each is preferred.
     """
-    drawn = [printable(table, width) for table in [one for one in shapes if fits(one, width)] or shapes[-1:]]
+    unbroken = [one for one in shapes if answers_first and _whole(one, width)]
+    drawn = [printable(one, width) for one in unbroken or [one for one in shapes if fits(one, width)] or shapes[-1:]]
     # A table has a title and a head: hundreds of rows need not be laid out to know that they do not fit.
     if whole and sum(5 + len(table.rows) for table in (*whole, *shapes[:1])) <= room:
         every = [*(printable(table, width) for table in whole), *drawn[:1]]
