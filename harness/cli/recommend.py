@@ -85,6 +85,7 @@ def recommend(
     if over:
         raise LabError("--network works only without data: a race runs over loopback, or to your servers as they are")
     from harness.datasets.user_data import options
+    from harness.results import folder as folders
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
     system, operation = direction(to, of, frame)
@@ -97,6 +98,8 @@ def recommend(
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     require_threads()
+    if resume is not None:  # reading the data takes longer
+        folders.find(chosen.results_dir, resume)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import asking
@@ -131,7 +134,6 @@ def recommend(
     show(console, found, [*last, f"Report: {short_path(folder / 'report.html')}"])
     if share:
         from harness.report.recommendation import share_lines
-        from harness.results import folder as folders
 
         for line in ["", *share_lines(found, folders.environment(folder))]:
             echo(line)
