@@ -542,14 +542,18 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
 
-def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
-    """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any."""
+def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str], ids: bool = True) -> Table:
+    """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any.
+
+    Without `ids` it names transports by their clients and calls.
+    """
+    named = str if ids else short_name
     lines, losses = [], []
     for one in found:
         every = [case.lossy for case in one.direction.curves[one.transport].values()]
         lossy = {kind: fate for of_size in every for kind, fate in of_size.items()}
-        alike = ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
-        name = marked(one.transport, lossy)
+        alike = ", ".join([*map(named, one.alike), *(["too few runs to tell"] if one.unsure else [])])
+        name = marked(named(one.transport), lossy)
         lines.append((route(one.direction), name, significant(one.seconds), one.runs, alike))
         losses.append(lossy)
     of_rows = described("rows", str(rows)) if rows else "the most rows that were run"
