@@ -154,7 +154,7 @@ def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     racing = Racing(asked, Race(names, record.rows, seed, usual, after=len(bounds)), entries, [], bounds, track)
     racing.perform(lambda row: None)
     truth = replay.of_all_rows
-    best, winner = min(truth, key=truth.__getitem__), racing.race.leader(record.rows) or "nobody"
+    best, winner = min(truth, key=truth.__getitem__), racing.race.fastest(record.rows) or "nobody"
     return Ended(
         winner,
         truth.get(winner, math.inf) / truth[best],

@@ -98,6 +98,12 @@ def command_line() -> str:
     return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"
 
 
+def short_path(path: Path) -> Path:
+    """Return a path relative to the working folder if it is below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
     """Turn an error that the user can act on into one line and exit code 2."""
 

@@ -60,7 +60,7 @@ def show_at(
     Raises NoRun if no run has such cases, or if it has none of the directions.
     """
     from harness.report.crossings import at_rows, at_rows_table, directions
-    from harness.report.terminal import printable
+    from harness.report.terminal import fits, printable
     from harness.suites import suite_files
 
     if rows is not None and rows < 1:
@@ -76,7 +76,8 @@ def show_at(
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
     run, _, found = _found(chosen, suite, answered)
-    put(console, printable(at_rows_table(found, rows, network or {}), console.width))
+    shapes = [at_rows_table(found, rows, network or {}, ids) for ids in (True, False)]
+    put(console, printable(next((one for one in shapes if fits(one, console.width)), shapes[-1]), console.width))
     say(console, *_said(chosen, suite, run, experiments), _your_own())
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, echo, end, explained, new_console, say
+from harness.cli.app import app, command_line, echo, end, explained, new_console, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import LabError, printable
 from harness.recommend import direction, require_known, transports
@@ -85,6 +85,7 @@ def recommend(
     if over:
         raise LabError("--network works only without data: a race runs over loopback, or to your servers as they are")
     from harness.datasets.user_data import options
+    from harness.results import folder as folders
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
     system, operation = direction(to, of, frame)
@@ -97,6 +98,8 @@ def recommend(
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     require_threads()
+    if resume is not None:  # reading the data takes longer
+        folders.find(chosen.results_dir, resume)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import asking
@@ -128,10 +131,9 @@ def recommend(
         )
         raise
     last = _written(found, scripts, user_data, data, table)
-    show(console, found, [*last, f"Report: {_short(folder / 'report.html')}"])
+    show(console, found, [*last, f"Report: {short_path(folder / 'report.html')}"])
     if share:
         from harness.report.recommendation import share_lines
-        from harness.results import folder as folders
 
         for line in ["", *share_lines(found, folders.environment(folder))]:
             echo(line)
@@ -165,12 +167,6 @@ def _written(
             write(file, figure, user_data.with_names(), source, table)
             said.append(f"Script: {file} ({figure.name})")
     return said
-
-
-def _short(path: Path) -> Path:
-    """Return a path relative to the working folder if it is below it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _require_writable(option: str, script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:

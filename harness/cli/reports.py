@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, echo, explained, new_console, put
+from harness.cli.app import app, echo, explained, new_console, put, short_path
 
 
 @app.command()
@@ -29,7 +29,7 @@ def report(
     recommended, _ = recommendation.kept(folder)
     if recommended:
         write(folder, suite)
-        recommend.show(console, recommended)
+        recommend.show(console, recommended, [f"Report: {short_path(folder / 'report.html')}"])
     else:
         runs.report(console, folder, suite, chosen.pictures, tables)
 

@@ -13,12 +13,13 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, end, explained, new_console, put, say
+from harness.cli.app import app, command_line, end, explained, new_console, put, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
+    from harness.model import Case
     from harness.report.sections import Report
     from harness.results.row import Row
     from harness.run.estimate import Judge
@@ -131,15 +132,17 @@ def _was_given(context: typer.Context, name: str) -> bool:
 def perform(request: "RunRequest", suite: "Suite") -> bool:
     """Do the runs, write the report, print the answers; return whether all went well."""
     from harness.run import estimate, lock, progress, runner
+    from harness.run.plan import cases
     from harness.run.suite_run import open_run
 
     chosen = request.settings
     lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
-    console, judge = new_console(), _judge(chosen, request.plan)
-    tell, expected = partial(say, console), None
+    console, of_each = new_console(), cases(request.plan, registry.select)
+    tell, judge, expected = partial(say, console), _judge(chosen, request.plan.suite, of_each), None
     if not request.run_id:
-        expected = _expected(request.plan, judge)
-        tell(_intention(request.plan, judge, expected))
+        earlier = judge.run.rows if judge else []
+        expected = estimate.seconds(of_each, request.plan.passes, earlier, request.plan.time_limit)
+        tell(_intention(request.plan, of_each, judge, expected))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             tell(f"skipped: {len(left_out)} transports that are no contenders; --origin all includes them")
     folder, go_on = None, ""
@@ -169,35 +172,23 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
     return report(console, suite_run.folder, suite, chosen.pictures)
 
 
-def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
-    """Return the earlier run from which to estimate a plan's time; None without one."""
+def _judge(chosen: settings.Settings, suite: str, of_each: "Sequence[Case]") -> "Judge | None":
+    """Return the earlier run of a suite from which to estimate the time of these cases; None without one."""
     from harness.machine.inventory import describe_machine
     from harness.results import folder as folders
     from harness.run import estimate
-    from harness.run.plan import cases
 
-    known = folders.newest_first(chosen.results_dir, plan.suite)
-    reference = folders.reference(chosen.results_dir, plan.suite)
-    return estimate.judge(known, reference, describe_machine(), cases(plan, registry.select))
+    known = folders.newest_first(chosen.results_dir, suite)
+    return estimate.judge(known, folders.reference(chosen.results_dir, suite), describe_machine(), of_each)
 
 
-def _expected(plan: "Plan", judge: "Judge | None") -> float | None:
-    from harness.run import estimate
-    from harness.run.plan import cases
-
-    rows = judge.run.rows if judge else []
-    return estimate.seconds(cases(plan, registry.select), plan.passes, rows, plan.time_limit)
-
-
-def _intention(plan: "Plan", judge: "Judge | None", expected: float | None) -> str:
+def _intention(plan: "Plan", of_each: "Sequence[Case]", judge: "Judge | None", expected: float | None) -> str:
     """Print at once, before any server starts, the plan of a run and the time of the last such run."""
     from harness.run import estimate
-    from harness.run.plan import cases
 
     first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
     if judge is None or expected is None:
         return f"{first}; no run that has ended tells how long that takes: the first rows do"
-    of_each = cases(plan, registry.select)
     scaled = estimate.scaled(of_each, judge.run.rows)
     lacking = f"; it did not have {scaled} of the {len(of_each)} cases: from similar ones" if scaled else ""
     return f"{first}; {estimate.in_words(expected)}, {judge.whose}{lacking}"
@@ -277,20 +268,20 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
         every = (table for one in report.sections[1:] if one.name not in _ELSEWHERE for table in one.tables)
         put(console, *(printable(table, console.width) for table in every))
     bad = [row for row in report.rows if row.status not in FINE]
-    last = _last(suite, folder, report, bad)
+    last = _last(folder, report, bad)
     room = LINES - lines_of(last, console.width)
-    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table)
+    of_published = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
+    more = [*report.machine, *of_published]
+    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table, more)
     end(console, ending, *last)
     return not bad and not report.again
 
 
-def _last(suite: "Suite", folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
-    """Return the lines printed below the answers: the benchmark's author, the results folder, and failures."""
-    found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
-    found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+def _last(folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
+    """Return the lines printed below the answers: the report, the command for all tables, and failures."""
     run = folder.name if folder.parent == settings.load().results_dir.resolve() else folder
-    found.append(f"all tables: {command_line()} report {run} --tables")
-    found += [line for line in (report.unread, *report.machine) if line]
+    found = [f"Report: {short_path(folder / 'report.html')}", f"All tables: {command_line()} report {run} --tables"]
+    found += [report.unread] if report.unread else []
     if report.again:
         found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])

@@ -82,9 +82,26 @@ def beyond_pypi(entry: Transport) -> tuple[str, ...]:
 
 
 def installed(entry: Transport) -> tuple[str, ...]:
-    """Return the packages of PyPI that a transport needs besides the library of its frame, as arguments of pip."""
-    has = {entry.frame, "numpy"} if entry.frame == "pandas" else {entry.frame}
-    return tuple(sorted(map(asked_for, packages_of(entry) - has - set(NOT_ON_PYPI))))
+    """Return the arguments of pip that install what a transport needs besides the library of its frame.
+
+    These are packages of PyPI. One that another of them requires is left out.
+    """
+    packages = packages_of(entry) | {entry.frame}
+    required = {name for package in packages for name in _required(package)}
+    asked = {package: asked_for(package) for package in packages - {entry.frame} - set(NOT_ON_PYPI)}
+    return tuple(sorted(said for package, said in asked.items() if package not in required or said != package))
+
+
+@cache
+def _required(package: str) -> frozenset[str]:
+    """Return the packages that an installed one requires here; none if it is not installed."""
+    try:
+        found = map(Requirement, metadata(package).get_all("Requires-Dist") or ())
+    except PackageNotFoundError:
+        return frozenset()
+    return frozenset(
+        canonicalize_name(one.name) for one in found if not one.marker or one.marker.evaluate({"extra": ""})
+    )
 
 
 @cache  # a race calls this for every package of every transport

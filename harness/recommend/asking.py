@@ -47,7 +47,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
     """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
 
-    Raises Stopped if the user stops it after every transport had a run.
+    Raises Stopped if the user stops it after a transport returned every value.
     """
     stopped = False
     with racing.opened(chosen, one, say) as under_way:
@@ -55,8 +55,8 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
             with shown(under_way) as on_row:
                 under_way.perform(on_row)
         except KeyboardInterrupt:
-            if not under_way.begun:
-                say(f"stopped before every transport had a run; continue with --resume {under_way.track.run_id}")
+            if not any(map(under_way.race.fastest, under_way.race.told)):
+                say(f"stopped before a transport returned every value; go on with --resume {under_way.track.run_id}")
                 raise
             under_way.ended, stopped = "you stopped the race", True
         folder = under_way.track.folder

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import geometric_mean as mean
 from statistics import median
 
 from harness import registry, show
@@ -44,26 +43,29 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     race, asked = racing.race, racing.asked
     found = _times(racing.rows.values())
     largest = _largest(race)
-    best = race.leader(largest)
+    best = race.fastest(largest)
     if best is None:
         raise LabError(_nobody(racing))
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
     fastest = _figure(of_largest[best], of_largest[best], race.spread)
-    exact = [
+    every = [
         _figure(times, of_largest[best], race.spread, max(len(race.told[largest]) - 1, 1))
         for name, times in of_largest.items()
         if name in race.told[largest]
     ]
+    exact = [one for one in every if one.factor >= 1]  # a faster one was left behind with few runs: `left_behind`
     near = [one for one in exact if one.factor <= SHORT_WITHIN]
     others = [one for one in exact if one.transport in race.contenders and one.transport != best]
     ties = [one.transport for one in others if one.runs > 1 and not one.differs]
 
     def first(among: Iterable[Figure]) -> Figure | None:
-        """Return the transport whose interval has the lowest upper end, as the race itself decides."""
-        return min(among, key=lambda one: race.interval(of_largest[one.transport].seconds)[1], default=None)
+        return min(among, key=lambda one: one.seconds, default=None)
 
+    from_pypi = first(one for one in exact if not one.beyond)
     known = {*racing.entries, *(one.transport.id for one in racing.left_out)}
     told = {name for times in race.told.values() for name in times} & race.kept
+    usual = tuple(_usual(name, found, race) for name in asked.usual if name in told)
+    default = next((name for name in asked.usual if name in known), "")
     data = asked.data
     return Recommendation(
         system=asked.system,
@@ -76,17 +78,18 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         values=data.found,
         fastest=fastest,
         ties=tuple(ties),
-        from_pypi=first(one for one in exact if not one.beyond),
+        from_pypi=from_pypi,
         least_code=min([fastest, *near], key=_effort),
         built_in=first(one for one in exact if built_in(registry.one(one.transport))),
-        default=next((name for name in asked.usual if name in known), ""),
-        usual=tuple(_usual(name, found, race) for name in asked.usual if name in told),
+        default=default,
+        usual=usual,
+        taken_there=_taken_there(from_pypi or fastest, default, usual, found, race),
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
         ended=_ended(racing, largest),
         seconds=round(seconds, 1),
         budget=asked.budget,
-        left_behind=_left_behind(race, exact),
+        left_behind=_left_behind(race, every),
         compared=data.compared,
         source=asked.source,
         server=racing.track.server,
@@ -193,14 +196,24 @@ def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Int
 def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
     """Return the figure of a default transport at its largest number of rows, next to the fastest there."""
     rows = max(size for of, size in found if of == name)
-    best = min(race.told[rows], key=lambda one: mean(race.told[rows][one]))
-    return _figure(found[name, rows], found[best, rows], race.spread)
+    return _figure(found[name, rows], found[race.fastest(rows) or name, rows], race.spread)
+
+
+def _taken_there(
+    taken: Figure, default: str, usual: Sequence[Figure], found: dict[tuple[str, int], _Times], race: Race
+) -> Figure | None:
+    """Return the figure of the recommended transport at the rows of the default, if those are others."""
+    rows = next((one.rows for one in usual if one.transport == default), taken.rows)
+    there = found.get((taken.transport, rows))
+    if rows == taken.rows or there is None:
+        return None
+    return _figure(there, found[race.fastest(rows) or taken.transport, rows], race.spread)
 
 
 def _bound(racing: Racing, found: dict[tuple[str, int], _Times], rows: int) -> Figure | None:
     of_bounds = [found[entry.id, rows] for entry in racing.bounds if (entry.id, rows) in found]
-    fastest = min(of_bounds, key=lambda times: mean(times.seconds), default=None)
-    best = racing.race.leader(rows)
+    fastest = min(of_bounds, key=lambda times: median(times.seconds), default=None)
+    best = racing.race.fastest(rows)
     return _figure(fastest, found[best, rows], racing.race.spread) if fastest and best else None
 
 

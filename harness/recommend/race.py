@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import geometric_mean as mean
+from statistics import median
 
 from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
 from harness.report.intervals import UNKNOWN, Interval, RunSpread, estimate, interval, spread_of
@@ -156,13 +157,19 @@ class Race:
         return self.prices.of(turn.transport, rows) + self.prices.call(turn.transport, rows) <= self.left()
 
     def leader(self, rows: int) -> str | None:
-        """Return the fastest contender by the runs so far: the one whose interval has the lowest upper end.
+        """Return the contender that others must keep up with: the one whose interval has the lowest upper end.
 
         By the mean alone, one that scatters would win by luck. None before the first run.
         """
         times = self.told.get(rows, {})
         ends = {name: self.interval(times[name])[1] for name in self.contenders if name in times}
         return min(ends, key=ends.__getitem__) if ends else None
+
+    def fastest(self, rows: int) -> str | None:
+        """Return the answer of the runs so far: the contender with the smallest median, as in every report."""
+        times = self.told.get(rows, {})
+        medians = {name: median(times[name]) for name in self.contenders if name in times}
+        return min(medians, key=medians.__getitem__) if medians else None
 
     @property
     def spread(self) -> RunSpread:

@@ -122,7 +122,7 @@ class Racing:
             if not self.race.finished:
                 self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
-        if not any(self.race.leader(rows) for rows in self.race.told):
+        if not any(map(self.race.fastest, self.race.told)):
             self._blame()
             return
         with suppress(_UsedUp):  # figures of bounds do not count

@@ -169,18 +169,53 @@ _EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % i
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
-_BEYOND = "beyond packages of PyPI (lab show says what)"
-_CONVERTED = "converted: values came back in other dtypes, which is work left to you"
+_CONVERTED = "{}: values came back in other dtypes, which is work left to you"
 
 
-_FEWER_ROLES = (ROLES, (FASTEST, PYPI, USUAL), (FASTEST, USUAL))
+_FEW_ROLES = (FASTEST, PYPI, USUAL)
 
 
 def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
-    """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles."""
+    """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles and directions.
+
+    The smallest shape has three roles in writes to empty tables and in reads.
+    """
     found = answers(suite.answers, summaries) if suite.answers else []
-    sizes = ((roles, ids) for roles in _FEWER_ROLES for ids in (True, False)) if found else ()
-    return [one for roles, ids in sizes for one in ever_smaller(in_one(found, roles, ids))]
+    if not found:
+        return []
+    empty = [one for one in found if not one.existing] or found
+    sizes = ((found, ROLES), (found, _FEW_ROLES), (empty, _FEW_ROLES))
+    tables = [in_one(those, roles, ids) for those, roles in sizes for ids in (True, False)]
+    return [one for table in (*tables, _stacked(found), _stacked(empty)) for one in ever_smaller(table)]
+
+
+def _stacked(found: Sequence[Leaders]) -> Table:
+    """Return a narrow table with three lines a direction: the default, the fastest from PyPI and the fastest of all."""
+    rows, shown = [], []
+    for one in found:
+        played = sorted(_in_roles(one, _FEW_ROLES).values(), key=lambda pair: USUAL not in pair[1])
+        if not played or USUAL not in played[0][1]:
+            rows.append((one.name, "default not run", "", ""))
+        if one.fastest is None:
+            rows.append((f"  {FASTEST}", "no transport is exact", "", ""))
+        for rival, names in played:
+            case = rival.case
+            shown.append(case)
+            rows.append(
+                (
+                    one.name if USUAL in names else f"  {', '.join(names)}",
+                    marked(short_name(case.transport), case.lossy),
+                    significant(case.median_seconds) + "*" * (case.fidelity not in ("", EXACT)),
+                    "" if case is one.fastest else factor(rival)[0],
+                )
+            )
+    return Table(
+        title=_titled(found),
+        head=("direction", "transport", "median s", "slower"),
+        rows=tuple(rows),
+        notes=("the first line of a direction is its default", *_answer_notes(shown, (), "*")),
+        wide=frozenset({0, 1}),
+    )
 
 
 def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
@@ -194,12 +229,19 @@ def by_frame(found: Sequence[Leaders]) -> list[Table]:
     """Return a table for each frame; the last one has the notes for all."""
     frames = list(dict.fromkeys(one.frame for one in found))
     parts = [[one for one in found if one.frame == frame] for frame in frames]
-    return [_answer_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
+    return [
+        _answer_table(part, _titled(part, f"{part[0].frame}: {_TITLE}"), explained=part is parts[-1]) for part in parts
+    ]
 
 
 def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
     """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
-    return _answer_table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
+    return _answer_table(found, _titled(found), roles, ids=ids)
+
+
+def _titled(found: Sequence[Leaders], title: str = f"{_TITLE[:1].upper()}{_TITLE[1:]}") -> str:
+    sizes = sorted({one.rows for one in found if one.rows is not None})
+    return title + (f": {sizes[-1]:,} rows" if sizes else "")
 
 
 def _answer_table(
@@ -212,12 +254,11 @@ def _answer_table(
     """Return a table of answers with a row for each transport; a transport in two roles has both in its row."""
     rows = [row for one in found for row in _answer_rows(one, roles, ids)]
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
-    sizes = sorted({one.rows for one in found if one.rows is not None})
-    notes = [*_answer_notes(shown, roles), *([] if PYPI in roles else _beyond_pypi(found))]
+    notes = [*_answer_notes(shown, roles)]
     if explained:
         notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
     return Table(
-        title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
+        title=title,
         head=_HEAD,
         rows=tuple(rows),
         notes=tuple(notes),
@@ -268,20 +309,11 @@ def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tu
         )
 
 
-def _answer_notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
+def _answer_notes(cases: Sequence[Summary], roles: Collection[str], converted: str = "converted") -> Iterator[str]:
     if said := legend(case.lossy for case in cases):
         yield _MARKED.format(said) + (_NONE_LOST if WHOLE in roles else "")
     if any(case.fidelity not in ("", EXACT) for case in cases):
-        yield _CONVERTED
-
-
-def _beyond_pypi(found: Sequence[Leaders]) -> Iterator[str]:
-    """Say which of the fastest pip cannot install, if the table has no rows for the fastest from PyPI."""
-    fastest = ((one.fastest.transport, one.from_pypi) for one in found if one.fastest)
-    names = [name for name, pip in fastest if pip and pip.case.transport != name]
-    if names:
-        which = ", ".join(dict.fromkeys(map(short_name, names)))
-        yield f"{_BEYOND}: {which}"
+        yield _CONVERTED.format(converted)
 
 
 HERO = "directions"  # the picture that a report opens with

@@ -29,7 +29,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from harness.model import label
-from harness.report.figures import described, in_order, legend, marked, route, significant, span, times, varying
+from harness.report.figures import (
+    described,
+    in_order,
+    legend,
+    marked,
+    route,
+    short_name,
+    significant,
+    span,
+    times,
+    varying,
+)
 from harness.report.intervals import Array, Estimate, Interval, around, draws, draws_of, middle, slower
 from harness.report.summary import Summary, competes, direction_order, is_exact, places
 from harness.report.table import Table
@@ -414,6 +425,9 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
     return ", ".join([*words, *(described(name, value) for name, value in one.parameters.items() if name in apart)])
 
 
+_TITLE = "Which transport is fastest at which rows"
+
+
 def _fastest(found: Curves) -> Table:
     rows = []
     for one in found.winners:
@@ -431,8 +445,28 @@ def _fastest(found: Curves) -> Table:
     unsure = any(part.unsure for one in found.winners for part in one.spans)
     notes = (*_SPANS, *(["? so few runs of a size show nothing: by the medians alone"] if unsure else []))
     head = ("direction", "run at", "fastest", "faster from", "interval", "not shown slower")
-    title, words = "Which transport is fastest at which rows", frozenset(range(len(head)))
-    return Table(title, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
+    words = frozenset(range(len(head)))
+    return Table(_TITLE, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
+
+
+def narrow(found: Curves) -> Table:
+    """Return a table of the fastest transports with a line for each, which fits a narrow terminal."""
+    rows = [
+        (
+            subject(one.direction, found.directions),
+            f"from {_sizes(one.sizes[:1])}" if crossing is None else _from(crossing, one),
+            short_name(part.transport) + (" ?" if part.unsure else ""),
+        )
+        for one in found.winners
+        for part, crossing in zip(one.spans, [None, *one.crossings], strict=True)
+    ]
+    notes = ("others that are as fast, and the intervals: in the report",)
+    return Table(_TITLE, ("direction", "rows", "fastest"), tuple(rows), notes, wide=frozenset({0, 1, 2}))
+
+
+def _from(crossing: Crossing, of: Winners) -> str:
+    rows = "unknown rows" if crossing.rows is None else many(crossing.rows, of)
+    return rows if rows.startswith(("below", "beyond")) else f"from {rows}"
 
 
 def _costs(found: Curves) -> Table:
@@ -508,14 +542,18 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
 
-def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> Table:
-    """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any."""
+def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str], ids: bool = True) -> Table:
+    """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any.
+
+    Without `ids` it names transports by their clients and calls.
+    """
+    named = str if ids else short_name
     lines, losses = [], []
     for one in found:
         every = [case.lossy for case in one.direction.curves[one.transport].values()]
         lossy = {kind: fate for of_size in every for kind, fate in of_size.items()}
-        alike = ", ".join([*one.alike, *(["too few runs to tell"] if one.unsure else [])])
-        name = marked(one.transport, lossy)
+        alike = ", ".join([*map(named, one.alike), *(["too few runs to tell"] if one.unsure else [])])
+        name = marked(named(one.transport), lossy)
         lines.append((route(one.direction), name, significant(one.seconds), one.runs, alike))
         losses.append(lossy)
     of_rows = described("rows", str(rows)) if rows else "the most rows that were run"

@@ -14,7 +14,18 @@ from pydantic.dataclasses import dataclass
 from harness.model import Fate, LabError, Operation, Status
 from harness.report import answers, markdown
 from harness.report.answers import NO_DIFFERENCE, Dot, Lane
-from harness.report.figures import TITLES, legend, marked, megabytes, numbered, route, short_name, significant, span
+from harness.report.figures import (
+    TITLES,
+    legend,
+    marked,
+    megabytes,
+    numbered,
+    route,
+    short_name,
+    significant,
+    span,
+    spelled,
+)
 from harness.report.intervals import leaves_out_one
 from harness.report.summary import EXACT
 from harness.report.table import Table
@@ -101,19 +112,20 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer of a race: the fastest exact transport for a frame, and the alternatives.
+    """The answer of a race: the exact transport with the smallest median for a frame, and the alternatives.
 
     `from_pypi` is the fastest of those that need only packages of PyPI. `built_in` is the fastest call of the frame's
     own library. Both are None if no such transport is exact. `least_code` has the fewest lines of those that take at
     most SHORT_WITHIN times as long as the fastest. If one of these is from PyPI, only those from PyPI count.
 
     `default` is the transport that most code uses. `usual` are the figures of it and of other common transports.
-    `columns` maps the columns of the data to their logical types, `values` maps the kinds of values in them to the
-    columns. `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the
-    budget left behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their
-    passes, and is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much
-    of the data was compared before the race, and how; empty for a polars frame, which is its own source. `source` is
-    the name of its file, if it has one, and `server` is the version of the database.
+    `taken_there` is the figure of the recommended transport at the rows of the default, if those are others. `columns`
+    maps the columns of the data to their logical types, `values` maps the kinds of values in them to the columns.
+    `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the budget left
+    behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their passes, and
+    is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much of the data
+    was compared before the race, and how; empty for a polars frame, which is its own source. `source` is the name of
+    its file, if it has one, and `server` is the version of the database.
     """
 
     system: str
@@ -136,6 +148,7 @@ class Recommendation:
     ended: str
     seconds: float
     budget: float
+    taken_there: Figure | None = None
     left_behind: tuple[str, ...] = ()
     compared: str = ""
     source: str = ""
@@ -149,8 +162,8 @@ class Recommendation:
     @property
     def beside(self) -> Figure | None:
         """The baseline of the recommended transport: the default, else the built-in one, else None."""
-        others = (one for one in (self.of_default, self.built_in) if one and one.rows == self.taken.rows)
-        return next((one for one in others if one.transport != self.taken.transport), None)
+        others = (one for one in (self.of_default, self.built_in) if one and one.transport != self.taken.transport)
+        return next(others, None)
 
     @property
     def of_default(self) -> Figure | None:
@@ -233,60 +246,83 @@ def picture(found: Recommendation) -> Lane:
 
 def opening(found: Recommendation) -> list[str]:
     """Return the answer: the call, its speed, its baseline, the installation, and the alternatives."""
-    one, other = found.taken, found.beside
+    one = found.taken
     where = "from PyPI" if not one.beyond else f"with {' and '.join(one.beyond)}"
-    against = ""
-    if other:
-        ratio = other.seconds / one.seconds
-        how = f"{significant(ratio, 2)} times faster than" if ratio > 1 else "no faster than"
-        against = f", {how} {other.name}"
-    elif (default := found.of_default) and default.rows != one.rows and default.factor > 1:
-        slower = f"{significant(default.factor, 2)} times slower than the fastest"
-        against = f"; the default is {slower} at {default.rows:,} rows"
-    lines = [f"Take {one.name}: {significant(one.seconds)} s, {where}{against}."]
-    lines.append(f"pip install {' '.join(map(_quoted, one.installs))}" if one.installs else "Nothing to install.")
+    lines = [f"Take {one.name}: {significant(one.seconds)} s, {where}{_against(found)}.", pip(one)]
     fastest = found.fastest
     if fastest.transport != one.transport:
         with_ = f", with {' and '.join(fastest.beyond)}" if fastest.beyond else ""
         share = 1 - fastest.seconds / one.seconds
         alike = one.transport in found.ties or share < 0.005
-        more = "Perhaps faster, not shown: " if alike else f"Need the last {share:.0%}? "
+        more = "Not shown to be faster: " if alike else f"Need the last {share:.0%}? "
         lines.append(f"{more}{fastest.name}: {significant(fastest.seconds)} s{with_}.")
     return lines
 
 
-def _quoted(package: str) -> str:
-    return f'"{package}"' if "[" in package else package
+def _against(found: Recommendation) -> str:
+    """Compare the recommended transport with its baseline, at the rows that both have; empty without such rows."""
+    other = found.beside
+    one = next((one for one in (found.taken, found.taken_there) if one and other and one.rows == other.rows), None)
+    if one is None or other is None:
+        return ""
+    ratio, call = other.seconds / one.seconds, spelled(other.transport, other.how)
+    how = f"{significant(ratio, 2)} times faster than" if ratio > 1 else "no faster than"
+    name = other.name if call == spelled(one.transport, one.how) else call
+    whose = f"{name} (the default)" if other.transport == found.default else other.name
+    return f", {how} {whose}" + ("" if one is found.taken else f" at {one.rows:,} rows")
+
+
+def pip(figure: Figure) -> str:
+    """Return the command that installs the packages of a transport."""
+    quoted = (f'"{package}"' if "[" in package else package for package in figure.installs)
+    return f"pip install {' '.join(quoted)}" if figure.installs else "Nothing to install."
+
+
+def choices(found: Recommendation) -> list[tuple[Figure, str]]:
+    """Return the transports of the screen's table with their choices; one transport may have several."""
+    played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
+    played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
+    chosen: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
+    for choice, figure in played:
+        if figure:
+            chosen.setdefault((figure.transport, figure.rows), (figure, []))[1].append(choice)
+    return [(figure, ", ".join(names)) for figure, names in chosen.values()]
+
+
+def installs(found: Recommendation) -> Iterator[str]:
+    """Yield what each transport but the recommended one needs, for a terminal too narrow for that column."""
+    for figure, names in choices(found):
+        if figure.transport != found.taken.transport:
+            yield f"{names}: {', and '.join((pip(figure), *_beyond(figure)))}"
+
+
+def _beyond(figure: Figure) -> Iterator[str]:
+    """Yield the needs of a transport that PyPI does not have; the sentence above the table says how to make them."""
+    return (re.sub(r"\(not on PyPI: .*\)", "(not on PyPI)", one) for one in figure.beyond)
 
 
 def table(found: Recommendation) -> Table:
     """Return the screen's table: a row for each choice; one transport may have several roles."""
-    played = [(FASTEST, found.fastest), (PYPI, found.from_pypi), (LEAST_CODE, found.least_code)]
-    played += [(BUILT_IN, found.built_in), (DEFAULT, found.of_default)]
-    choices: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
-    for choice, figure in played:
-        if figure:
-            choices.setdefault((figure.transport, figure.rows), (figure, []))[1].append(choice)
-    rows = [_row(found, figure, names) for figure, names in choices.values()]
+    rows = [_row(found, figure, names) for figure, names in choices(found)]
     if found.default and not found.of_default:
         rows.append((DEFAULT, short_name(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
     if found.bound:
-        rows.append(_row(found, found.bound, [BOUND]))
+        rows.append(_row(found, found.bound, BOUND))
     return Table(
         title="",
         head=_HEAD,
         rows=tuple(rows),
         wide=frozenset({0, 1, 6}),
         names=frozenset({1}),
-        droppable=((3,), (4,)),
+        droppable=((6,), (3,), (4,)),  # without the column of packages, each transport has a line of them: `installs`
     )
 
 
-def _row(found: Recommendation, figure: Figure, choices: list[str]) -> tuple[str, ...]:
-    of_rows = "" if figure.rows == found.rows else f" of {figure.rows:,} rows"
-    bound = choices == [BOUND]
+def _row(found: Recommendation, figure: Figure, choice: str) -> tuple[str, ...]:
+    of_rows = "" if figure.rows == found.rows else f", {figure.rows:,} rows"
+    bound = choice == BOUND
     return (
-        ", ".join(choices) + of_rows,
+        choice + of_rows,
         "" if bound else marked(figure.name, figure.lossy),
         significant(figure.seconds),
         span(figure.range) if figure.runs > 1 else "",
@@ -310,9 +346,7 @@ def needs(figure: Figure, versions: Mapping[str, str] | None = None) -> str:
     pinned = (
         f"{one}=={versions[name]}" if (name := one.partition("[")[0]) in versions else one for one in figure.installs
     )
-    # The sentence above the table says how to make it.
-    beyond = (re.sub(r"\(not on PyPI: .*\)", "(not on PyPI)", one) for one in figure.beyond)
-    return ", ".join((*pinned, *beyond)) or "nothing else"
+    return ", ".join((*pinned, *_beyond(figure))) or "nothing else"
 
 
 def sentences(found: Recommendation) -> Iterator[str]:
@@ -401,10 +435,10 @@ def _many(number: int, one: str = "is", several: str = "are") -> str:
 
 def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     """Return a table of the recommended transport and its baselines; below it machine, versions and command."""
-    one, other = found.taken, found.beside or found.of_default
+    one, other = found.taken, found.beside
     versions = environment.get("packages", {})
     rows = [_share_row(found, one, versions)]
-    if other and other.transport != one.transport:
+    if other:
         rows.append(_share_row(found, other, versions))
     elif one.transport != found.fastest.transport:
         rows.append(_share_row(found, found.fastest, versions))

@@ -11,7 +11,7 @@ from harness.model import LabError, Status
 from harness.report import machine, markdown, recommendation
 from harness.report.answers import HERO, NO_DIFFERENCE, lanes, opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
-from harness.report.crossings import crossing_tables, curves
+from harness.report.crossings import crossing_tables, curves, narrow
 from harness.report.figures import numbered
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
 from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
@@ -87,17 +87,26 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -
 
 
 def closing(
-    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
+    suite: Suite,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
+    width: int,
+    room: int = LINES,
+    short: bool = False,
+    more: Sequence[str] = (),
 ) -> Closing:
     """Return a run's last screen: its answers, and all tables of a few transports unless it is `short`.
 
-    A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions.
+    A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions. `more`
+    are sentences below these, as far as there is room.
     """
-    fastest, _ = crossing_tables(curves(suite, summaries))
-    first = (fastest or opening(suite, summaries))[:1]
+    of_rows = curves(suite, summaries)
+    fastest, _ = crossing_tables(of_rows)
+    first = [*fastest, narrow(of_rows)] if fastest else opening(suite, summaries)[:1]
     found = shapes(suite, summaries) if suite.answers else [one for table in first for one in ever_smaller(table)]
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
-    return fitting(sentences(suite, rows, summaries), whole, found, width, room)
+    said = [*sentences(suite, rows, summaries), *more]
+    return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or fastest))
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from textwrap import wrap
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.model import printable as harmless
 from harness.report import recommendation
 from harness.report.recommendation import Recommendation
-from harness.report.table import Table
+from harness.report.table import Table, ever_smaller
 
 # The characters after which an id may break: its dots, and also its underscores if a table without its droppable
 # columns would still be too wide. All other strings break only at spaces.
@@ -199,6 +199,7 @@ def _broken(text: str, width: int, breaks: str) -> str:
 
 
 LINES = 40  # of one screen
+_INDENT, _GOES_ON = "     ", " \\"
 
 
 @dataclass(frozen=True)
@@ -210,19 +211,26 @@ class Closing:
 
 
 def fitting(
-    said: Sequence[str], whole: Sequence[Table], shapes: Sequence[Table], width: int, room: int = LINES
+    said: Sequence[str],
+    whole: Sequence[Table],
+    shapes: Sequence[Table],
+    width: int,
+    room: int = LINES,
+    answers_first: bool = False,
 ) -> Closing:
     """Return as many tables as fit into `room` lines of `width` columns, and the answers in any case.
 
-    `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first.
+    `shapes` are the answers in ever smaller shapes. Where all of the `whole` tables fit, they come first. With
+    `answers_first` no sentence takes the room of an answer, and a shape whose cells take one line each is preferred.
     """
-    drawn = [printable(table, width) for table in [one for one in shapes if fits(one, width)] or shapes[-1:]]
+    unbroken = [one for one in shapes if answers_first and _whole(one, width)]
+    drawn = [printable(one, width) for one in unbroken or [one for one in shapes if fits(one, width)] or shapes[-1:]]
     # A table has a title and a head: hundreds of rows need not be laid out to know that they do not fit.
     if whole and sum(5 + len(table.rows) for table in (*whole, *shapes[:1])) <= room:
         every = [*(printable(table, width) for table in whole), *drawn[:1]]
         if _heights(every, width) + lines_of(said, width) <= room:
             return Closing(every, list(said))
-    left = room - min(lines_of(said, width), room // 2)
+    left = room - (1 if answers_first else min(lines_of(said, width), room // 2))
     found = (shape for least in (left, room - 1) for shape in drawn if _heights([shape], width) <= least)
     kept = [next(found, None) or _shortened(shapes[-1], width, left)] if shapes else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
@@ -232,11 +240,25 @@ def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing
     """Return the screen of a race: the answer, its table, and as many further notes as fit."""
     answer, pip, *more = recommendation.opening(found)
     title = Sentence(recommendation.title(found), "bold")
-    opened: list[RenderableType] = [title, "", Sentence(answer, "bold")]
-    opened += [Padding(Sentence(pip), (0, 0, 0, 5), expand=False), *map(Sentence, more)]
-    table = Group(*opened, printable(recommendation.table(found), width))
-    left = room - _heights([table], width)
-    return Closing([table], _cut(list(recommendation.sentences(found)), width, left, "report.md"))
+    opened = [title, Sentence(""), Sentence(answer, "bold"), Sentence(_pasted(pip, width)), *map(Sentence, more)]
+    shapes = ever_smaller(recommendation.table(found))
+    table = next((one for one in shapes if _whole(one, width)), shapes[-1])
+    beyond = [] if table is shapes[0] else recommendation.installs(found)
+    shown = Group(*opened, printable(table, width), *map(Sentence, beyond))
+    left = room - _heights([shown], width)
+    return Closing([shown], _cut(list(recommendation.sentences(found)), width, left, "report.md"))
+
+
+def _whole(table: Table, width: int) -> bool:
+    """Say whether a table fits with every cell on one line."""
+    every = range(len(table.head))
+    return _total(list(every), {place: _longest(table, place) for place in every}) <= width
+
+
+def _pasted(command: str, width: int) -> str:
+    """Indent a command, and end its lines so that a shell takes a copy of all of them as one."""
+    lines = wrap(command, width - len(_INDENT) - len(_GOES_ON), break_long_words=False, break_on_hyphens=False)
+    return f"{_GOES_ON}\n".join(f"{_INDENT}{line}" for line in lines)
 
 
 def _shortened(table: Table, width: int, room: int) -> Group:

@@ -51,7 +51,7 @@ class Judge:
         if now == in_words(expected):
             return ""
         how = f"{times:.1f} times slower" if times > 1 else f"{1 / times:.1f} times faster"
-        than = ("in that run" if self._rates else "at its best") if self.here else "the machine of that run"
+        than = "at its best" if self.here and not self._rates else "the machine of that run was"
         return f"{now}, because this machine is now {how} than {than}"
 
     @property
@@ -71,11 +71,16 @@ def judge(runs: Iterable[StoredRun], reference: Path, machine: Facts, cases: Seq
             continue
         name = "the reference run" if is_reference else f"run {run.name}"
         if made_on(run.environment, machine):
-            return Judge(run, f"as {name} took on this machine", True)
-        ran_on = run.environment["machine"]
-        cores = f"{ran_on['cores']} cores of {ran_on['cpu'] or ran_on['architecture']}"
-        elsewhere = elsewhere or Judge(run, f"as {name} took on another machine ({cores})", False)
+            # A reference run came with the lab: its machine may have the name and the size of this one by chance.
+            where = f"a machine like this one ({_cores(run)})" if is_reference else "this machine"
+            return Judge(run, f"as {name} took on {where}", True)
+        elsewhere = elsewhere or Judge(run, f"as {name} took on another machine ({_cores(run)})", False)
     return elsewhere
+
+
+def _cores(run: StoredRun) -> str:
+    machine = run.environment["machine"]
+    return f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}"
 
 
 def _known(cases: Sequence[Case], rows: Sequence[Row]) -> float:

@@ -19,7 +19,7 @@ from harness.recommend import judging, racing
 from harness.recommend.eligible import Asked, LeftOut
 from harness.recommend.race import LAST_PASSES, Race, Turn
 from harness.recommend.racing import REPORT_SECONDS, Racing, Track
-from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation
+from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, opening
 from tests.report.cases import row
 
 TUNED, TEXT = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
@@ -65,7 +65,9 @@ def recommended(**seconds: float | list[float]) -> Recommendation:
     return judging.recommendation(under_way, 12.34)
 
 
-def test_the_fastest_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
+def test_the_fastest_has_the_smallest_median_and_factors_are_of_it() -> None:
+    found = recommended(TUNED=1.0, TEXT=[0.98] * 4 + [1.3] * 3)
+    assert (found.fastest.transport, found.ties) == (TEXT, (TUNED,))
     found = recommended(TUNED=1.0, TEXT=3.0)
     assert (found.fastest.transport, found.fastest.runs, found.fastest.factor) == (TUNED, 7, 1.0)
     assert found.fastest.factor_interval is None
@@ -81,6 +83,18 @@ def test_seconds_are_the_median_and_the_factor_is_of_medians_as_in_every_report(
     assert found.fastest.rows_per_s == pytest.approx(1_000 / 1.1)
 
 
+def test_a_transport_that_was_left_behind_with_few_runs_has_no_row_above_the_fastest() -> None:
+    under_way = race_of([TUNED, PGPQ, TEXT])
+    ran(under_way, TUNED, *[1.0] * 7)
+    ran(under_way, PGPQ, *[1.1] * 7)
+    ran(under_way, TEXT, 0.9)
+    under_way.race.behind.add(TEXT)
+    found = judging.recommendation(under_way, 1.0)
+    roles = (found.fastest, found.from_pypi, found.least_code)
+    assert [one and one.transport for one in roles] == [TUNED, PGPQ, PGPQ]
+    assert found.left_behind == (TEXT,)
+
+
 def test_the_peak_is_the_largest_of_all_runs_as_in_every_report() -> None:
     under_way = race_of([TUNED])
     ran(under_way, TUNED, 1.0, peak=10)
@@ -93,7 +107,7 @@ def test_the_fastest_from_pypi_is_another_one_where_the_fastest_takes_what_pypi_
     found = recommended(TUNED=1.0, TEXT=3.0, PGPQ=2.0)
     assert (found.fastest.transport, found.from_pypi and found.from_pypi.transport) == (TUNED, PGPQ)
     assert found.fastest.beyond == ("arrow-wire (not on PyPI: make wheel)",)
-    assert found.taken.installs == ("pgpq", "psycopg[binary]", "pyarrow")
+    assert found.taken.installs == ("pgpq", "psycopg[binary]")  # pgpq requires pyarrow
     assert recommended(TUNED=1.0).from_pypi is None
     assert recommended(TUNED=2.0, TEXT=1.0).from_pypi == recommended(TUNED=2.0, TEXT=1.0).fastest
 
@@ -167,6 +181,20 @@ def test_a_usual_one_is_compared_with_the_fastest(times: dict[str, list[float]],
         ran(under_way, name, *seconds)
     (usual,) = judging.recommendation(under_way, 1.0).usual
     assert (usual.transport, usual.factor, usual.differs) == (USUAL, pytest.approx(factor), True)
+
+
+def test_a_default_that_was_too_slow_for_all_rows_is_compared_with_the_recommended_one_at_its_rows() -> None:
+    under_way = race_of([TEXT, USUAL], usual=(USUAL,))
+    under_way.race.rows = 100_000
+    for name, took, rows in ((TEXT, 0.1, 10_000), (USUAL, 4.0, 10_000), (TEXT, 0.8, 100_000)):
+        under_way._take_in(Turn(name, rows, 1), row(name, seconds=took, parameters=f"rows={rows}"))
+    under_way.race.out[USUAL] = "40 times as slow as the fastest of 10,000 rows"
+    found = judging.recommendation(under_way, 1.0)
+    assert (found.rows, found.taken_there and (found.taken_there.rows, found.taken_there.seconds)) == (
+        100_000,
+        (10_000, 0.1),
+    )
+    assert "40 times faster than write_database (the default) at 10,000 rows" in opening(found)[0]
 
 
 def test_a_race_that_ended_in_its_first_pass_on_all_rows_answers_from_the_slice_that_all_have_run() -> None:

@@ -104,7 +104,7 @@ def raced(transports: int, rows: int, seed: int) -> tuple[float, bool]:
     for turn in chain.from_iterable(race.passes()):
         usual = seconds[turn.transport] * (of_slice[turn.transport] if turn.rows < rows else 1.0)
         race.tell(turn, usual * math.exp(drawn.gauss(0, spread[turn.transport])))
-    winner, best = race.leader(rows), min(seconds, key=seconds.__getitem__)
+    winner, best = race.fastest(rows), min(seconds, key=seconds.__getitem__)
     assert winner is not None
     return seconds[winner] / seconds[best], best in race.contenders
 

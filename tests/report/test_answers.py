@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import Origin, Status
 from harness.report import markdown
-from harness.report.answers import FASTEST, HERO, USUAL, answers, by_frame, factor, in_one, lanes
+from harness.report.answers import FASTEST, HERO, USUAL, answers, by_frame, factor, in_one, lanes, shapes
 from harness.report.charts import directions_chart, on_its_own
 from harness.report.page import page
 from harness.report.sections import sections
@@ -143,17 +143,21 @@ def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     assert table.rows[0][5:7] == ("", "1 not shown slower")
     assert table.rows[1][5:7] == ("4.0×", "3.0-6.1")
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
-    (fewer,) = [in_one(answered(rows), (FASTEST, USUAL))]
-    assert [line[1] for line in fewer.rows] == ["fastest", "default"]
-    assert not any("PyPI" in note for note in fewer.notes)
+    assert [line[1] for line in in_one(answered(rows), (FASTEST, USUAL)).rows] == ["fastest", "default"]
 
 
-def test_a_table_without_the_fastest_from_pypi_names_what_pip_cannot_install():
+def test_the_smallest_shape_has_the_default_of_a_direction_above_the_fastest_and_the_fastest_from_pypi():
     wanted = AnswersWanted(experiment="matrix", usual=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
-    found = answers(wanted, summarise(every(), ()))
-    said = "beyond packages of PyPI (lab show says what): quick pandas"
-    assert [note for note in in_one(found, (FASTEST, USUAL)).notes if note.startswith("beyond")] == [said]
-    assert not any(note.startswith("beyond") for note in in_one(found).notes)
+    table = shapes(replace(suite(), answers=wanted), summarise(every(), ()))[-1]
+    assert [row[::3] for row in table.rows] == [
+        ("pandas to Postgres", "4.0×"),
+        ("  fastest", ""),
+        ("  from PyPI", "1.1×"),
+    ]
+    assert table.notes[0] == "the first line of a direction is its default"
+    without = AnswersWanted(experiment="matrix", usual=["postgres.none.*"], beyond_pypi=["*.quick.*"])
+    table = shapes(replace(suite(), answers=without), summarise(every(), ()))[-1]
+    assert [row[0] for row in table.rows] == ["pandas to Postgres", "  fastest", "  from PyPI"]
 
 
 def test_reports_open_with_the_answers_frame_by_frame():

@@ -38,6 +38,12 @@ def test_a_reference_run_ends_on_one_screen(name):
         text = printed(found.tables, width)
         assert len(text.splitlines()) + lines_of(found.sentences, width) <= 36
         assert ("The fastest exact transport" in text.replace("\n", " ")) == (name == "matrix")
+        if name == "matrix":  # all of its eight directions, with three transports each
+            assert text.count("from PyPI") == 8
+            assert "lines, all are in" not in text
+        if name == "crossings":
+            assert text.count(" to ") >= 15
+            assert "lines, all are in" not in text
 
 
 def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():

@@ -112,7 +112,7 @@ def screen(found: Recommendation, width: int, last: Sequence[str] = ()) -> str:
 
 def test_the_first_sentences_say_what_to_take_from_where_how_fast_and_what_the_fastest_would_need() -> None:
     assert opened() == [
-        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 7.2 times faster than sqlalchemy write_database.",
+        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 7.2 times faster than write_database (the default).",
         'pip install pgpq "psycopg[binary]" pyarrow',
         "Need the last 20%? psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel).",
     ]
@@ -140,7 +140,7 @@ def test_where_the_fastest_is_from_pypi_nothing_else_is_offered() -> None:
 def test_where_nothing_from_pypi_came_through_the_fastest_is_taken_with_what_it_needs() -> None:
     assert opened(from_pypi=None)[0] == (
         "Take psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel), 9.0 times faster than "
-        "sqlalchemy write_database."
+        "write_database (the default)."
     )
 
 
@@ -153,16 +153,24 @@ def test_without_a_figure_of_the_default_it_is_set_against_what_is_built_in_and_
     assert "against" not in opened(from_pypi=SLOWER, built_in=SLOWER)[0]
 
 
-def test_a_default_that_was_measured_at_fewer_rows_is_set_against_the_fastest_there() -> None:
-    few = replace(SLOWER, transport=FOUND.default, rows=10_000, factor=44.0)
-    assert opened(usual=(few,), built_in=None)[0] == (
-        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI; the default is 44 times slower than the fastest at "
-        "10,000 rows."
+def test_a_default_that_was_measured_at_fewer_rows_is_the_baseline_there() -> None:
+    few, there = replace(SLOWER, rows=100), replace(PGPQ, rows=100, seconds=0.02)
+    assert opened(usual=(few,), taken_there=there)[0] == (
+        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 45 times faster than write_database (the default) at "
+        "100 rows."
+    )
+    assert opened(usual=(few,))[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
+
+
+def test_a_default_whose_call_has_the_same_name_is_named_with_its_client() -> None:
+    adbc = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
+    assert opened(from_pypi=adbc)[0] == (
+        "Take adbc write_database: 0.500 s, from PyPI, 1.8 times faster than sqlalchemy write_database (the default)."
     )
 
 
 def test_a_fastest_that_is_not_shown_to_be_faster_is_not_said_to_be() -> None:
-    assert opened(ties=(PGPQ.transport,))[2].startswith("Perhaps faster, not shown: psycopg tuned")
+    assert opened(ties=(PGPQ.transport,))[2].startswith("Not shown to be faster: psycopg tuned")
     assert not [line for line in said(ties=(PGPQ.transport,)) if "No difference" in line]
 
 
@@ -177,7 +185,7 @@ def test_there_is_a_row_a_choice_at_most_six_and_one_for_a_transport_that_is_sev
     assert [choice for choice, _ in rows(replace(most, usual=(four[3], SLOWER), bound=BOUND))] == [
         *("fastest", "from PyPI", "least code", "built in", "default", "server alone")
     ]
-    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default of 100 rows"
+    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
 
 
 def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None:
@@ -280,10 +288,27 @@ def test_a_screen_has_no_line_above_its_width_no_broken_word_and_never_goes_with
     assert [line for line in lines if len(line) > width and line.strip() != path] == []
     assert path in [line.strip() for line in lines[-1:]]
     words = set(shown.split())
-    cells = [cell for row in recommendation.table(found).rows for place, cell in enumerate(row) if place not in (3, 4)]
-    assert {word for text in (*opened(), *said(bound=BOUND), *cells) for word in text.split()} <= words
+    cells = [cell for row in recommendation.table(found).rows for cell in (row if width == 200 else row[:3])]
+    installs = recommendation.installs(found) if width == 80 else ()
+    assert {word for text in (*opened(), *said(bound=BOUND), *cells, *installs) for word in text.split()} <= words
     assert ("0.0900-0.110" in words) == (width == 200)
-    assert len(lines) <= 34
+    assert len(lines) <= 28
+
+
+def test_a_narrow_screen_has_a_line_of_packages_for_each_transport_below_the_recommended_one() -> None:
+    narrow, wide = screen(FOUND, 80), screen(FOUND, 200)
+    assert ('fastest: pip install "psycopg[binary]", and arrow-wire (not on PyPI)' in narrow, "install" in wide) == (
+        True,
+        True,
+    )
+    assert "built in, default: pip install pandas" in narrow
+    assert "built in, default: pip install" not in wide
+
+
+def test_a_command_that_takes_two_lines_can_be_pasted() -> None:
+    many = replace(PGPQ, installs=tuple(f"a-package-with-a-long-name-{place}" for place in range(4)))
+    shown = screen(replace(FOUND, from_pypi=many), 80)
+    assert f"pip install {' '.join(many.installs)}" in " ".join(shown.replace("\\\n", "").split())
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

@@ -129,7 +129,7 @@ def with_one_run_again():
         ((with_one_run_again(),), None),  # it is to be run again in part
         ((stored("a", THERE),), "as run a took on another machine (64 cores of EPYC)"),
         ((reference(),), "as the reference run took on another machine (64 cores of EPYC)"),
-        ((reference(HERE),), "as the reference run took on this machine"),
+        ((reference(HERE),), "as the reference run took on a machine like this one (2 cores of EPYC)"),
     ],
 )
 def test_the_newest_run_that_has_ended_judges_and_is_named_with_its_machine(runs, whose):
@@ -175,12 +175,12 @@ def calibrated(run, *then):
     [
         (calibrated(stored("a"), NOW, NOW), NOW, ""),
         (calibrated(stored("a"), NOW), NOW | {"disk": 1.0}, ""),  # one part alone is no slow day
-        (calibrated(stored("a"), NOW), dict.fromkeys(NOW, 30.0), "3.3 times slower than in that run"),
-        (calibrated(stored("a"), dict.fromkeys(NOW, 50.0)), NOW, "2.0 times faster than in that run"),
+        (calibrated(stored("a"), NOW), dict.fromkeys(NOW, 30.0), "3.3 times slower than the machine of that run was"),
+        (calibrated(stored("a"), dict.fromkeys(NOW, 50.0)), NOW, "2.0 times faster than the machine of that run was"),
         (
             calibrated(stored("a", THERE), NOW),
             dict.fromkeys(NOW, 25.0),
-            "4.0 times slower than the machine of that run",
+            "4.0 times slower than the machine of that run was",
         ),
         (stored("a"), dict.fromkeys(NOW, 50.0), "2.0 times slower than at its best"),
         (stored("a", THERE), dict.fromkeys(NOW, 50.0), ""),  # nothing is known of that machine
