@@ -76,12 +76,16 @@ def observations(rows: Iterable[Row], of: Callable[[Row], float | None]) -> list
     ]
 
 
-def _seconds(row: Row) -> float | None:
-    return row.seconds if row.ok else None
+def observed(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[float]]:
+    """Return the seconds that a case's estimate comes from, for each case with ok runs."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row, seconds in observations(rows, lambda row: row.seconds if row.ok else None):
+        found[row.case].append(seconds)
+    return found
 
 
-def _figures(frame: pl.DataFrame, observed: Mapping[int, list[float]]) -> dict[int, dict[str, Any]]:
-    """Return the figures of each case that has ok runs; estimates are from what was `observed` of it."""
+def _figures(frame: pl.DataFrame, seconds: Sequence[Sequence[float]]) -> dict[int, dict[str, Any]]:
+    """Return the figures of each case that has ok runs, with the estimate from its `observed` seconds."""
     both = pl.col("seconds", "rows_per_s")
     found = (
         frame.filter(pl.col("ok"))
@@ -95,10 +99,10 @@ def _figures(frame: pl.DataFrame, observed: Mapping[int, list[float]]) -> dict[i
             pl.col(*_PEAKS).max(),
         )
     )
-    figures, spread = {}, spread_of(observed.values())
+    figures, spread = {}, spread_of(seconds)
     for line in found.iter_rows(named=True):
         place = line.pop("case")
-        figures[place] = line | _certainty(observed[place], line["median_seconds"], spread)
+        figures[place] = line | _certainty(seconds[place], line["median_seconds"], spread)
     return figures
 
 
@@ -410,12 +414,9 @@ def summarise(
 
     `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
-    every, observed = list(rows), defaultdict(list)
-    cases = by_case(every)
-    places_of = {case: place for place, case in enumerate(cases)}
-    for row, seconds in observations(every, _seconds):
-        observed[places_of[row.case]].append(seconds)
-    figures = _figures(results_frame(every), observed)
+    every = list(rows)
+    cases, counted = by_case(every), observed(every)
+    figures = _figures(results_frame(every), [counted[case] for case in cases])
     summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
