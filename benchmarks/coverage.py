@@ -55,16 +55,15 @@ Hit = tuple[str, bool]
 
 
 def reference_runs() -> list[Run]:
-    """Return the seconds of the cases of each committed reference run that has several passes."""
+    """Return the seconds of the cases of each committed run that has several passes."""
     found: list[Run] = []
     for path in sorted((ROOT / "results" / "reference").glob("*/runs.csv")):
-        cases: dict[object, list[float]] = defaultdict(list)
+        runs: dict[str, dict[object, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in runs_csv.load(path):
             if row.ok:
-                cases[row.case].append(row.took)
-        several = [seconds for seconds in cases.values() if len(seconds) > 2]
-        if several:
-            found.append(several)
+                runs[row.run_id][row.case].append(row.took)
+        several = ([seconds for seconds in cases.values() if len(seconds) > 2] for cases in runs.values())
+        found += filter(None, several)
     return found
 
 

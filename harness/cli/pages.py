@@ -13,7 +13,10 @@ from harness.model import LabError
 @explained
 def docs(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a page is stale")] = False,
-    reference: Annotated[str | None, typer.Option(help="First make this run the reference of its suite")] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(help="First make this run the reference of its suite; repeat it for runs hours apart"),
+    ] = None,
 ) -> None:
     """Write the generated pages, .env.example and README's answers."""
     if not settings.CHECKOUT:
@@ -24,8 +27,9 @@ def docs(
     from harness import docs as pages
     from harness.results import folder as folders
 
-    if reference is not None:
-        echo(f"written: {pages.adopt(folders.find(settings.load().results_dir, reference))}")
+    if reference:
+        results = settings.load().results_dir
+        echo(f"written: {pages.adopt(*(folders.find(results, run) for run in reference))}")
     stale = pages.stale(app) if check else pages.write(app)
     for path in stale:
         echo(f"{'stale' if check else 'written'}: {path}")

@@ -18,9 +18,9 @@ from harness.lab.packages import NOT_ON_PYPI, asked_for, packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
 from harness.report.answers import competing, usual_among
-from harness.report.figures import loss_marks, megabytes, significant, times
+from harness.report.figures import loss_marks, megabytes, ranged, significant, times
 from harness.report.markdown import table
-from harness.report.summary import Summary
+from harness.report.summary import Summary, factors
 from harness.systems import SYSTEMS
 
 _INDEX = """\
@@ -182,7 +182,7 @@ def _figure(case: Summary, default: Summary | None, link: str) -> tuple[str, ...
         case.frame,
         f"[{shown}]({link.format(name(entry), function)}) {loss_marks(entry.lossy)}".rstrip(),
         significant(case.median_seconds),
-        times(readme.factor(case, default)) if default else "",
+        ranged(factors(default, case), times) if default else "",
         megabytes(case.peak_rss_bytes),
         case.fidelity.partition(":")[0],
         str(len(entry.lossy) or ""),

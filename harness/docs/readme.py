@@ -1,7 +1,8 @@
 """README's answers, between its two marks: the reference runs' results for the eight directions.
 
-A row is a direction. Its columns are the most common code, the fastest transport with only PyPI packages, and the
-fastest of all. Each factor is relative to the most common code.
+A row is a direction; a write goes into a table that has rows, if the run has it. Its columns are the most common code,
+the fastest transport with only PyPI packages, and the fastest of all. Each factor is relative to the most common code:
+the range over the runs of the lab.
 """
 
 import re
@@ -10,16 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from harness import registry
-from harness.docs import reference, sources
+from harness.docs import reference
 from harness.lab.packages import from_pypi
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.answers import HERO, Leaders, answers
 from harness.report.crossings import Curves, Winners, curves, many
-from harness.report.figures import apart, legend, loss_marks, significant, spelled
-from harness.report.summary import EXACT, Summary, is_exact
-from harness.results.environment import server_in_words
+from harness.report.figures import apart, legend, loss_marks, ranged, significant, spelled
+from harness.report.summary import EXACT, Summary, factors, is_exact
+from harness.results.environment import runs, server_in_words
 from harness.results.folder import Facts
+from harness.run import sources
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
@@ -47,7 +49,7 @@ def _block() -> str:
     suite, run, summaries = reference.of(SUITE)
     if suite.answers is None:
         raise LabError(f"suites/{SUITE}.toml has no [answers], which README shows; add them")
-    found = answers(suite.answers, summaries)
+    found = shown(answers(suite.answers, summaries))
     read = [*_legend(found), _few_rows()]
     paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]
     opening, *rest = (_filled(text) for text in paragraphs if text)
@@ -64,8 +66,15 @@ def row(one: Leaders) -> tuple[str, ...]:
     """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
     usual, from_pypi, fastest = one.shown
     alike = f", {one.ties} not shown slower" if one.ties else ""
-    cells = (_against(from_pypi, usual), _against(fastest, usual) + alike)
+    converted = one.converted.case if one.converted else None
+    cells = (_against(from_pypi, usual, converted), _against(fastest, usual, converted, alike))
     return one.name, _cell(usual, call(usual)) if usual else "", *cells
+
+
+def shown(found: Sequence[Leaders]) -> list[Leaders]:
+    """Return the answers with those of tables that have rows instead of those of empty tables, where there are both."""
+    there = {(one.frame, one.system, one.operation): one for one in found if one.existing}
+    return [there.get((one.frame, one.system, one.operation), one) for one in found if not one.existing]
 
 
 def call(case: Summary) -> str:
@@ -73,19 +82,19 @@ def call(case: Summary) -> str:
     return f"`{spelled(case.transport, registry.one(case.transport).summary)}`"
 
 
-def factor(case: Summary, usual: Summary) -> float:
-    """Return how many times as fast as the most common code a transport is: the ratio of their medians."""
-    return usual.took / case.took
-
-
-def _against(case: Summary | None, usual: Summary | None) -> str:
-    """Return one of the fastest with its factor, with a note if none is exact."""
+def _against(case: Summary | None, usual: Summary | None, converted: Summary | None, alike: str = "") -> str:
+    """Return one of the fastest with its factor, and a faster one that converts; with a note if none is exact."""
     if case is None:
         return NONE_EXACT
+    lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
+    also = f"; {_linked(converted, usual)}" if converted and converted.took < case.took else ""
+    return f"{lacking}{_linked(case, usual)}{alike}{also}"
+
+
+def _linked(case: Summary, usual: Summary | None) -> str:
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
     named = _cell(case, f"[{case.client} `{apart(case.transport)}`]({page})")
-    lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
-    return lacking + (f"{named},{_JOINED}**{_times(factor(case, usual))}**" if usual and usual.n else named)
+    return f"{named},{_JOINED}**{ranged(factors(usual, case))}**" if usual and usual.n else named
 
 
 def _cell(case: Summary, named: str) -> str:
@@ -97,15 +106,11 @@ def _cell(case: Summary, named: str) -> str:
     return f"{marked} {significant(case.median_seconds)}{_JOINED}s{converted}"
 
 
-def _times(value: float) -> str:
-    return f"{significant(value, 2)}×"
-
-
 def _how_much(found: Sequence[Leaders]) -> str:
     """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
-    shown = [one.shown for one in found]
-    of_all = _range((fastest, usual) for usual, _, fastest in shown)
-    from_packages = _range((from_pypi, usual) for usual, from_pypi, _ in shown)
+    cases = [one.shown for one in found]
+    of_all = _range((fastest, usual) for usual, _, fastest in cases)
+    from_packages = _range((from_pypi, usual) for usual, from_pypi, _ in cases)
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
         from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
@@ -115,19 +120,26 @@ def _how_much(found: Sequence[Leaders]) -> str:
 
 def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
     """Return the smallest and the largest factor: `2.9× to 19×`; empty without a comparison."""
-    found = sorted(factor(case, usual) for case, usual in pairs if case and usual and usual.n)
-    return " to ".join(dict.fromkeys(_times(found[place]) for place in (0, -1))) if found else ""
+    found = [of for case, usual in pairs if case and usual and usual.n for of in factors(usual, case)]
+    return ranged(found) if found else ""
 
 
 def _legend(found: Sequence[Leaders]) -> Iterator[str]:
     """Yield the explanation of the figures and marks."""
-    shown = [case for one in found for case in one.shown if case]
-    where = "" if any(one.existing for one in found) else "; writes go into an empty table"
-    if runs := sorted({case.n for case in shown if case.n}):
-        yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone{where}."
-    if said := legend(case.lossy for case in shown):
+    every = [case for one in found for case in one.shown if case]
+    if calls := sorted({case.n for case in every if case.n}):
+        many, runs = (
+            " to ".join(map(str, dict.fromkeys((calls[0], calls[-1])))),
+            max(len(case.medians) for case in every),
+        )
+        several = f"{runs} runs of the lab, hours apart; a factor has its range over these runs"
+        yield f"Median of {many} calls, the call alone, in {several if runs > 1 else 'one run of the lab'}."
+    before = max((int(case.parameters.get("rows_before", 0)) for case in every), default=0)
+    with_rows = f"a table that has {before:,} rows, where the table says so, and else into "
+    yield f"Writes go into {with_rows if before else ''}an empty table."
+    if said := legend(case.lossy for case in every):
         yield f"{said}: these data have none ([list](docs/catalogue.md))."
-    if any(case.fidelity != EXACT for case in shown if case.n):
+    if any(case.fidelity != EXACT for case in every if case.n):
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one in found):
         page = "docs/explanation/arrow-wire.md"
@@ -135,13 +147,14 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
             f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
             "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
         )
-        yield _changed_since(shown)
+        yield _changed_since(every)
 
 
-def _changed_since(shown: Sequence[Summary]) -> str:
+def _changed_since(cases: Sequence[Summary]) -> str:
     """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
-    calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in shown}
-    changed = dict.fromkeys(calls[name] for name in sources.changed(calls, reference.folder(SUITE)))
+    calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in cases}
+    _, run, _ = reference.of(SUITE)
+    changed = dict.fromkeys(calls[name] for name in sources.changed(calls, run.environment))
     if not changed:
         return ""
     return f"The code of {len(changed)} of these {len(set(calls.values()))} calls has changed since the run."
@@ -194,7 +207,7 @@ def _made(environment: Facts) -> Iterator[str]:
     servers = ", ".join(f"{name} {server_in_words(ran[name])}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
     report = f"[report](results/reference/{SUITE}/report.md)"
-    yield f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}: {report}."
+    yield f"Made on {where}; lab: {environment['lab']} ({servers}); {runs(environment)}: {report}."
     if environment["lab"] == "embedded":
         own = [system for name, system in SYSTEMS.items() if name in ran and not ran[name].get("program")]
         yield from (system.embedded for system in own if system.embedded)

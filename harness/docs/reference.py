@@ -1,11 +1,14 @@
 """The pages generated from the reference runs: the page of results, and README's answer table."""
 
+from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from harness import report
-from harness.docs import sources
 from harness.docs.words import COMMENT
 from harness.model import LabError
 from harness.report import markdown
@@ -14,38 +17,74 @@ from harness.report.sections import sections
 from harness.report.summary import Summary, summarise
 from harness.report.table import Table
 from harness.results import folder as folders
+from harness.results.environment import differing, made_on
 from harness.results.folder import StoredRun
 from harness.results.runs_csv import as_text
 from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.suite import Suite
 
+PASSES = 5  # the fewest of a suite that answers (docs/explanation/statistics.md)
+APART = timedelta(hours=2)  # between the beginnings of runs whose range is published: a machine's pace lasts for hours
+_MAY_DIFFER = ("code", "machine")  # judged by what of them a figure depends on
 
-def adopt(folder: Path) -> Path:
-    """Make a run the committed reference run of its suite, and return its new folder.
 
-    Raises LabError for a run without the default size or without all transports, or of uncommitted code.
+def adopt(*given: Path) -> Path:
+    """Make a run, or several together, the committed reference of their suite, and return its new folder.
+
+    Raises LabError for a run without the default size, all transports or enough passes, that has not ended, or of
+    uncommitted code; for runs of other plans, data, versions, machines or transports' code, or that began too near to
+    each other.
     """
-    environment = folders.environment(folder)
-    asked, code = environment["plan"], environment["code"]
-    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
-    transports = "contenders alone" if contenders_alone else asked["select"]
-    if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
-        raise LabError(
-            f"{folder.name}: size {asked['size']}, transports {transports}, code "
-            f"{'changed' if code['modified'] else 'committed'}; a reference run has the default size, all transports "
-            "and committed code"
-        )
-    report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # with the current code
-    place = ROOT / "results" / "reference" / asked["suite"]
-    folders.adopt(folder, place)
-    sources.write(place, dict.fromkeys(row.transport for row in folders.read(place).rows))
+    runs = sorted(map(folders.read, given), key=_begun)
+    suite = suite_files.load(ROOT / "suites", runs[0].suite)
+    for fault in (*(fault for run in runs for fault in _faults(run, suite)), *_faults_together(runs)):
+        raise LabError(fault)
+    place = ROOT / "results" / "reference" / suite.name
+    with TemporaryDirectory() as made:
+        folders.join(runs, Path(made))
+        report.write(Path(made), suite)  # with the current code
+        folders.adopt(Path(made), place)
     return place
 
 
-def folder(name: str) -> Path:
-    """Return the folder of a suite's reference run."""
-    return ROOT / "results" / "reference" / name
+def _begun(run: StoredRun) -> datetime:
+    return min((datetime.fromisoformat(row.started_at) for row in run.rows), default=datetime.min.replace(tzinfo=UTC))
+
+
+def _faults(run: StoredRun, suite: Suite) -> Iterator[str]:
+    """Yield why a run is no reference run."""
+    asked, code = run.environment["plan"], run.environment["code"]
+    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
+    transports = "contenders alone" if contenders_alone else asked["select"]
+    if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
+        yield (
+            f"{run.name}: size {asked['size']}, transports {transports}, code "
+            f"{'changed' if code['modified'] else 'committed'}; a reference run has the default size, all transports "
+            "and committed code"
+        )
+    if suite.answers and asked["passes"] < PASSES:
+        yield f"{run.name}: {asked['passes']} passes; a reference run of {suite.name} has at least {PASSES} (--passes)"
+    if not run.ended:
+        yield f"{run.name}: not all of its runs are there; lab run --resume {run.name} ends it"
+
+
+def _faults_together(runs: list[StoredRun]) -> Iterator[str]:
+    """Yield why runs, the earliest first, are not published together."""
+    first = runs[0].environment
+    for before, run in pairwise(runs):
+        other = run.environment
+        found = [name for name in differing(first, other) if name not in _MAY_DIFFER]
+        found += [] if made_on(other, first["machine"]) else ["machine"]
+        ours, theirs = (facts.get("sources", {}) for facts in (first, other))
+        found += [f"code of {name}" for name in sorted(ours.keys() | theirs) if ours.get(name) != theirs.get(name)][:3]
+        if found:
+            yield f"{runs[0].name} and {run.name} differ in {', '.join(found)}; runs of a reference agree in these"
+        if _begun(run) - _begun(before) < APART:
+            yield (
+                f"{before.name} and {run.name} began within two hours; runs of a reference begin at least two hours "
+                "apart, so that a slow spell of the machine is not in all of them"
+            )
 
 
 @cache
@@ -65,7 +104,7 @@ def tables(name: str) -> list[Table]:
 
 def results() -> str:
     """Return the index of the reference runs; each has a report with its tables and pictures."""
-    first = "Each suite has one committed run of its default size: its report, every run as CSV, and how it was made."
+    first = "Each suite has a committed run of its default size, or several: report, every call as CSV, and conditions."
     parts = [f"# Reference runs\n\n{COMMENT}\n\n{first}\n"]
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)

@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
-from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, titled
+from harness.report.figures import legend, marked, megabytes, ranged, route, short_name, significant, span, titled
 from harness.report.intervals import Interval, factor_interval, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
@@ -23,6 +23,7 @@ from harness.report.summary import (
     FRAMES,
     Summary,
     case_name,
+    factors,
     is_bound,
     is_exact,
     is_slower,
@@ -37,12 +38,13 @@ class Rival:
     """A transport next to the fastest: the factor by which it is slower, and the interval of this factor.
 
     Both are None if one of the two has no figures. The interval is also None if the scatter is unknown, and for the
-    fastest itself.
+    fastest itself. `factors` are those of each run of the lab, smallest first.
     """
 
     case: Summary
     factor: float | None
     interval: Interval | None
+    factors: Sequence[float] = ()
 
     @property
     def differs(self) -> bool:
@@ -56,9 +58,10 @@ class Leaders:
 
     `fastest` is None if no transport is exact. `ties` counts the other exact transports that are not shown to be
     slower. `whole` is the fastest transport that declares no loss, if it is a different one. `from_pypi` is the fastest
-    that pip installs, an exact one if possible. `usual` are the default transports; the first is the baseline of the
-    fastest. `leanest` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with
-    the fastest bound. `existing` says that the table had rows before.
+    that pip installs, an exact one if possible. `converted` is the fastest of those from PyPI that returned every
+    value, but some in another dtype. `usual` are the default transports; the first is the baseline of the fastest.
+    `leanest` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with the fastest
+    bound. `existing` says that the table had rows before.
     """
 
     system: str
@@ -69,6 +72,7 @@ class Leaders:
     ties: int
     whole: Rival | None
     from_pypi: Rival | None
+    converted: Rival | None
     usual: tuple[Rival, ...]
     leanest: Rival | None
     existing: bool
@@ -118,6 +122,7 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
     beyond = wanted.beyond_pypi
     pip = [case for case in ran if beyond and not any(fnmatchcase(case.transport, one) for one in beyond)]
     from_pypi = min(pip, key=lambda case: (not is_exact(case), case.took), default=None)
+    converted = min((case for case in pip or ran if not is_exact(case)), key=attrgetter("took"), default=None)
     among = max(len(exact) - 1, 1)
     return Leaders(
         *(cases[0].system, cases[0].operation, cases[0].frame),
@@ -126,6 +131,7 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
         sum(not is_slower(case, fastest, among) for case in exact[1:]) if fastest else 0,
         _rival(whole, fastest, among) if whole and whole is not fastest else None,
         _rival(from_pypi, fastest, among) if from_pypi else None,
+        _rival(converted, fastest, among) if converted else None,
         tuple(_rival(case, fastest, among) for case in usual_among(cases, wanted.usual)),
         _rival(lean, fastest, among) if lean else None,
         existing=False,
@@ -143,12 +149,12 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
         return Rival(case, None, None)
     factor = case.took / fastest.took
     of = None if case is fastest else case.estimate
-    return Rival(case, factor, factor_interval(factor, of, fastest.estimate, among))
+    return Rival(case, factor, factor_interval(factor, of, fastest.estimate, among), factors(case, fastest))
 
 
-FASTEST, WHOLE, PYPI, USUAL = "fastest", "loses none", "from PyPI", "default"
+FASTEST, WHOLE, PYPI, CONVERTED, USUAL = "fastest", "loses none", "from PyPI", "converted", "default"
 ALSO, LEANEST = "also default", "lowest memory"
-ROLES = (FASTEST, WHOLE, PYPI, USUAL, ALSO, LEANEST)
+ROLES = (FASTEST, WHOLE, PYPI, CONVERTED, USUAL, ALSO, LEANEST)
 NO_DIFFERENCE = "no difference shown"
 _TITLE = "the fastest exact transport, and the default"
 _HEAD = (
@@ -165,7 +171,8 @@ _HEAD = (
 )
 _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
-_EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % interval for so many rivals"
+_EXPLAINED = "slower: the median divided by that of the fastest{}, with its 95 % interval for so many rivals"
+_OF_RUNS = ", from the least to the most of the runs of the lab"
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
@@ -256,7 +263,9 @@ def _answer_table(
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     notes = [*_answer_notes(shown, roles)]
     if explained:
-        notes.append(_EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in shown) else ""))
+        several = _OF_RUNS if any(len(case.medians) > 1 for case in shown) else ""
+        limit = _LIMIT if any(case.share_of_limit is not None for case in shown) else ""
+        notes.append(_EXPLAINED.format(several) + limit)
     return Table(
         title=title,
         head=_HEAD,
@@ -271,7 +280,7 @@ def factor(rival: Rival) -> tuple[str, str]:
     """Return a transport's factor over the fastest, and the interval of this factor or the reason why it has none."""
     if rival.factor is None:
         return "", ""
-    slower = f"{significant(rival.factor, 2)}×"
+    slower = ranged(rival.factors)
     if rival.interval is None:
         return slower, "too few runs to tell"
     return slower, span(rival.interval, digits=2) + ("" if rival.differs else f", {NO_DIFFERENCE}")
@@ -280,8 +289,9 @@ def factor(rival: Rival) -> tuple[str, str]:
 def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
     """Return the transports of an answer with their roles, by id."""
     fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
-    played = [(FASTEST, fastest), (WHOLE, one.whole), (PYPI, one.from_pypi), *((USUAL, each) for each in one.usual[:1])]
-    played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
+    played = [(FASTEST, fastest), (WHOLE, one.whole), (PYPI, one.from_pypi), (CONVERTED, one.converted)]
+    played += [(ALSO if place else USUAL, each) for place, each in enumerate(one.usual)]
+    played.append((LEANEST, one.leanest))
     found: dict[str, tuple[Rival, list[str]]] = {}
     for role, beside in played:
         if beside and role in roles:
@@ -327,6 +337,7 @@ class Dot:
     seconds: float
     says: str
     converted: bool = False
+    faster: Sequence[float] = ()  # how many times as fast as the default it is, in each run of the lab
 
 
 @dataclass(frozen=True)
@@ -342,8 +353,9 @@ class Lane:
 def lane(name: str, usual: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
     """Return a direction with the factors by which its two other transports beat the default one."""
     dots = tuple(filter(None, (usual, from_pypi, fastest)))
-    factors = (f"{significant(usual.seconds / dot.seconds, 2)}×{'*' * dot.converted}" for dot in dots[1:] if usual)
-    return Lane(name, dots, alone, " · ".join(dict.fromkeys(factors)))
+    faster = [(dot, dot.faster or [usual.seconds / dot.seconds]) for dot in dots[1:]] if usual else []
+    said = (f"{ranged(of)}{'*' * dot.converted}" for dot, of in faster)
+    return Lane(name, dots, alone, " · ".join(dict.fromkeys(said)))
 
 
 def lanes(suite: Suite, summaries: Sequence[Summary]) -> list[Lane]:
@@ -352,17 +364,18 @@ def lanes(suite: Suite, summaries: Sequence[Summary]) -> list[Lane]:
     for one in answers(suite.answers, summaries) if suite.answers else ():
         best = one.fastest
         alone = best.took * best.share_of_limit if best and best.share_of_limit else None
-        usual, from_pypi, fastest = map(_dot, (USUAL, PYPI, FASTEST), one.shown)
+        roles = zip((USUAL, PYPI, FASTEST), one.shown, strict=True)
+        usual, from_pypi, fastest = (_dot(role, case, one.shown[0]) for role, case in roles)
         found.append(lane(one.name, usual, from_pypi, fastest, alone))
     return [one for one in found if one.dots]
 
 
-def _dot(role: str, case: Summary | None) -> Dot | None:
+def _dot(role: str, case: Summary | None, usual: Summary | None) -> Dot | None:
     if case is None or not case.n:
         return None
     figure = f"median {significant(case.took)} s" + (f" ({span(case.interval)})" if case.interval else "")
     says = f"{role}: {case.transport}\n{figure}, n = {case.n}\n{case.values}"
-    return Dot(role, case.took, says, case.fidelity != EXACT)
+    return Dot(role, case.took, says, case.fidelity != EXACT, factors(usual, case) if usual and usual.n else ())
 
 
 FACTOR = 1.25
@@ -372,7 +385,7 @@ FACTOR = 1.25
 class NoContender:
     """A transport that is no contender: the fate of its values or its end, and the least factor by which it is slower.
 
-    `at_least` is the lower end of the interval of its factor; None if its values are not exact.
+    `at_least` is the lower end of the interval of its factor; None if not all values came back.
     """
 
     transport: str
@@ -383,14 +396,15 @@ class NoContender:
 def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
     """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
 
-    A contender returned exact values, and it is not shown to take more than FACTOR times as long as the fastest. A
-    transport without declared losses is compared only with the fastest such one. The default transport, the one with
-    the lowest memory and those that the lab could not run are contenders too.
+    A contender returned every value, exact or converted, and it is not shown to take more than FACTOR times as long as
+    the fastest exact one. A transport without declared losses is compared only with the fastest such one. The default
+    transport, the fastest one that converts, the one with the lowest memory and those that the lab could not run are
+    contenders too.
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
     for one in answers(replace(wanted, existing=""), summaries):
-        kept = {rival.case.transport for rival in (one.whole, *one.usual[:1], one.leanest) if rival}
+        kept = {rival.case.transport for rival in (one.whole, one.converted, *one.usual[:1], one.leanest) if rival}
         cases = cells[one.frame, one.system, one.operation]
         among = max(sum(map(is_exact, cases)) - 1, 1)
         for case in cases:
@@ -402,8 +416,8 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
 
 
 def _at_least(one: Leaders, case: Summary, among: int) -> float | None:
-    """Return the least factor by which a case may be slower than the fastest; None if it is not exact."""
-    if not is_exact(case) or one.fastest is None:
+    """Return the least factor by which a case may be slower than the fastest; None if not all values came back."""
+    if case.status != Status.OK or not case.fidelity or one.fastest is None:
         return None
     best = one.whole.case if one.whole and not case.lossy else one.fastest
     if case.estimate is None or best.estimate is None:

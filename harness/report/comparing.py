@@ -18,6 +18,7 @@ from harness.report import markdown
 from harness.report.figures import in_order, significant, times
 from harness.report.intervals import CONFIDENCE, Estimate, estimate, factor_interval, p_value, spread_of
 from harness.report.merging import differing, packages, written
+from harness.report.summary import observed
 from harness.report.table import Section, Table
 from harness.results.folder import StoredRun
 from harness.results.row import Row, by_case
@@ -120,8 +121,9 @@ def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]
             pairs[key] = first, second
         else:
             left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), [first, second])})")
-    spreads = [spread_of(side) for side in zip(*pairs.values(), strict=True)] if pairs else []
-    known = [tuple(map(estimate, both, spreads)) for both in pairs.values()]
+    sides = [observed(rows) for rows in (one, other)]
+    spreads = [spread_of(side[key] for key in pairs) for side in sides]
+    known = [tuple(estimate(side[key], spread) for side, spread in zip(sides, spreads, strict=True)) for key in pairs]
     values = [p_value(second, first) if first and second else 1.0 for first, second in known]
     lines = [
         _line(key, parameters[key], both, of, p)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -29,9 +30,9 @@ from harness.report.intervals import (
     middle,
     spread_of,
 )
-from harness.report.summary import Summary
+from harness.report.summary import Summary, observations
 from harness.report.table import Table
-from harness.results.row import Row, by_case
+from harness.results.row import Row
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 
@@ -67,25 +68,27 @@ Where = tuple[tuple[str, str], ...]  # parameters with their values, as a key
 
 def _said_of(good: Sequence[Row], comparison: AnyComparison) -> Iterator[str]:
     figure = "seconds" if isinstance(comparison, Comparison) else comparison.figure
-    spread = _spread(good, lambda row: _cost(row, figure))
+    against = comparison.against_figure if isinstance(comparison, Versus) else ""
+    costs = {of: observations(good, partial(_cost, of)) for of in dict.fromkeys((figure, against or figure))}
+    spread = _spread(costs[figure])
+    times = ("run", "runs") if len({row.run_id for row in good}) > 1 else ("pass", "passes")
     sides: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in good:
-        if row.experiment == comparison.experiment and (side := _side(row, comparison)):
-            transport, left_out, name, of = side
+    for of, row, cost in ((of, *pair) for of, pairs in costs.items() for pair in pairs):
+        if row.experiment == comparison.experiment and (side := _side(row, comparison)) and side[3] == of:
+            transport, left_out, name, _ = side
             rest = tuple((name, value) for name, value in row.parameters.items() if name not in left_out)
-            if (cost := _cost(row, of)) is not None:
-                sides[transport, rest][name].append(cost)
+            sides[transport, rest][name].append(cost)
     for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(dict(key[1])))):
         found, subject = sides[transport, rest], _subject(transport, dict(rest))
         if isinstance(comparison, Sweep) and len(found) > 1:
-            yield f"{subject}: {_best_of(comparison.parameter, found, spread)}"
+            yield f"{subject}: {_best_of(comparison.parameter, found, spread, times)}"
         elif not isinstance(comparison, Sweep) and len(found) > 1:
             title, authors = comparison.title, ""
             if isinstance(comparison, Versus):
                 title += f" ({comparison.against})"
             elif comparison.published:
                 authors = f"; published: {comparison.published}"
-            yield f"{subject}: {_said(title, ratio(found[_ONE], found[_OTHER], spread))}{authors}"
+            yield f"{subject}: {_said(title, ratio(found[_ONE], found[_OTHER], spread), times)}{authors}"
 
 
 _ONE, _OTHER = "one", "other"
@@ -113,17 +116,23 @@ def _side(row: Row, comparison: AnyComparison) -> tuple[str, Collection[str], st
     return None
 
 
-def _spread(rows: Iterable[Row], of: Callable[[Row], float | None]) -> RunSpread:
+def _spread(observed: Iterable[tuple[Row, float]]) -> RunSpread:
     """Return how much a figure scatters in this run."""
-    return spread_of([value for row in runs if (value := of(row))] for runs in by_case(rows).values())
+    cases: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row, value in observed:
+        cases[row.case].append(value)
+    return spread_of(cases.values())
 
 
-def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str:
+_Times = tuple[str, str]  # the word for one observation and for several
+
+
+def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread, times: _Times) -> str:
     """Say which value of a parameter is the fastest, and by which factor it beats each other value."""
     best = min(curve, key=lambda value: statistics.median(curve[value]))
     others = sorted((value for value in curve if value != best), key=natural)
     found = {value: ratio(curve[value], curve[best], spread, len(others)) for value in others}
-    said = numbered(min(one.n for one in found.values()), "pass", "passes")
+    said = numbered(min(one.n for one in found.values()), *times)
     if any(one.interval is None for one in found.values()):
         return f"{described(name, best)} came first of {len(curve)}; {said} cannot say how sure that is"
     sure = [
@@ -138,7 +147,7 @@ def _best_of(name: str, curve: dict[str, list[float]], spread: RunSpread) -> str
     return f"{described(name, best)}: {', '.join(sure)}{rest} (95 % intervals that hold together, {said})"
 
 
-def _cost(row: Row, figure: str) -> float | None:
+def _cost(figure: str, row: Row) -> float | None:
     """Return a figure of a run such that less is better: for a rate, the time of one unit."""
     value = row.took if figure == "seconds" else row.details.get(figure)
     if not value:  # a figure of zero has no logarithm
@@ -150,8 +159,8 @@ def _subject(transport: str, where: Mapping[str, str]) -> str:
     return ", ".join([transport, *(described(name, value) for name, value in where.items())])
 
 
-def _said(title: str, found: Ratio) -> str:
-    passes = numbered(found.n, "pass", "passes")
+def _said(title: str, found: Ratio, times: _Times) -> str:
+    passes = numbered(found.n, *times)
     if found.interval is None:
         return f"{title} took {found.value:.2f} times as long; {passes} cannot say how sure that is"
     interval = f"95 % interval {found.interval[0]:.2f} to {found.interval[1]:.2f}, {passes}"
@@ -221,17 +230,21 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
 
     There is no table of a run without links.
     """
-    curves: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.ok and "rtt_ms" in row.parameters and row.parameters.get("mbit_per_s", "0") == "0":
+    every = [row for row in rows if row.ok and "rtt_ms" in row.parameters]
+    every = [row for row in every if row.parameters.get("mbit_per_s", "0") == "0"]
+    curves: dict[tuple[object, ...], dict[str, list[tuple[Row, float]]]] = defaultdict(lambda: defaultdict(list))
+    spreads = {}
+    for of in ("seconds", "connect_seconds"):
+        observed = observations(every, attrgetter(of))
+        spreads[of] = _spread(observed)
+        for row, value in observed:
             rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
-            curves[row.experiment, row.system, row.operation, row.transport, in_order(rest)].append(row)
-    every = [run for runs in curves.values() for run in runs]
-    spreads = {of: _spread(every, attrgetter(of)) for of in ("seconds", "connect_seconds")}
+            key = (row.experiment, row.system, row.operation, row.transport, in_order(rest))
+            curves[key][of].append((row, value))
     found = [
-        (curves[key][0], trips)
+        (curves[key]["seconds"][0][0], trips)
         for key in sorted(curves, key=str)
-        if (trips := [_trips(curves[key], str(key), *of) for of in spreads.items()])[0]
+        if (trips := [_trips(curves[key][of], f"{key}/{of}", spread) for of, spread in spreads.items()])[0]
     ]
     if not found:
         return []
@@ -258,12 +271,11 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
     return [Table(f"Round trips{f', {shared}' if shared else ''}", head, lines, (note,), wide=frozenset({0, 1}))]
 
 
-def _trips(runs: Sequence[Row], name: str, figure: str, spread: RunSpread) -> Trips | None:
+def _trips(observed: Sequence[tuple[Row, float]], name: str, spread: RunSpread) -> Trips | None:
     taken: dict[float, list[float]] = defaultdict(list)
-    for row in runs:
-        if value := getattr(row, figure):
-            taken[float(row.parameters["rtt_ms"]) / _MILLI].append(value)
-    return slope(taken, spread, f"{name}/{figure}") if len(taken) >= _FEWEST else None
+    for row, value in observed:
+        taken[float(row.parameters["rtt_ms"]) / _MILLI].append(value)
+    return slope(taken, spread, name) if len(taken) >= _FEWEST else None
 
 
 def _trip_cells(one: Trips | None) -> tuple[str, str]:

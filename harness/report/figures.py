@@ -85,6 +85,11 @@ def times(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"×{significant(value, digits)}"
 
 
+def ranged(factors: Sequence[float], text: Callable[[float], str] = lambda value: f"{significant(value, 2)}×") -> str:
+    """Return the smallest and the largest of some factors, `11× to 13×`; if both look the same, `11×`."""
+    return " to ".join(dict.fromkeys(map(text, (min(factors), max(factors)))))
+
+
 def megabytes(value: float | None, shown: Callable[[float | None], str] = significant) -> str:
     """Return bytes as MB (10^6), to three significant digits or as `shown` has it; below one it is "<1"."""
     return "<1" if value is not None and value < 1e6 else shown(None if value is None else value / 1e6)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.model import printable
 from harness.report.figures import numbered
 from harness.report.table import Chart, Section, Table
-from harness.results.environment import code, held_back, server_in_words
+from harness.results.environment import code, held_back, runs, server_in_words
 from harness.results.folder import Facts
 from harness.suites.suite import Suite
 
@@ -105,7 +105,7 @@ def conditions(environment: Facts) -> str:
     size = f"size {plan['size']}, " if "size" in plan else ""
     asked = f"Suite {plan['suite']}, {size}{numbered(plan['passes'], 'pass', 'passes')}, lab: {environment['lab']}"
     where = f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}"
-    made = f"{code(environment, digits=12)}, run {environment['run_id']}"
+    made = f"{code(environment, digits=12)}, {runs(environment)}"
     return plain(f"{asked} ({versions or 'no server'}); {where}; {python}; {made}.")
 
 

@@ -15,7 +15,7 @@ from harness.report.charts import GROUND, INK, LINES, QUIET
 from harness.report.figures import numbered, volume
 from harness.report.table import Section
 from harness.results.environment import code, server_in_words
-from harness.results.folder import Facts
+from harness.results.folder import Facts, ids
 from harness.results.row import Row
 from harness.suites.suite import Suite
 
@@ -27,7 +27,7 @@ def page(suite: Suite, environment: Facts, rows: Sequence[Row], found: Sequence[
         .get_template("report.html")
         .render(
             suite=suite,
-            run=environment["run_id"],
+            run=ids(environment),
             sections=[one for one in found if one.tables or one.sentences or one.charts],
             facts=facts(environment),
             pinned=pinned(rows),
@@ -91,7 +91,7 @@ def facts(environment: Facts) -> list[Fact]:
     """Return where and how a run was made, as names and strings, without the facts that environment.json lacks."""
     machine = environment["machine"]
     found = [
-        ("Run", environment["run_id"]),
+        ("Run", ids(environment)),
         ("Plan", _plan(environment["plan"])),
         ("Data", _all_data(environment.get("data", []))),
         ("Lab", environment["lab"]),

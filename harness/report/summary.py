@@ -5,14 +5,17 @@ case to it has an interval below 1, corrected for the number of cases (see `inte
 of neighbours that tie one by one. A case that scatters widely may share the rank of one with a smaller median. A case
 with a median alone has a place in plain order, with a mark. Bounds and A/A controls have no rank, and do not count in
 the ranks of other cases.
+
+Calls of one run of the lab share its hours. So of runs kept together, each counts once in an estimate (`observations`).
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
@@ -43,14 +46,51 @@ def results_frame(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(list(lines), schema=schema, orient="row")
 
 
-def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """Return the figures of each case that has ok runs."""
+def observations(rows: Iterable[Row], of: Callable[[Row], float | None]) -> list[tuple[Row, float]]:
+    """Return the figures that estimates come from, with their rows: that of each call which has one.
+
+    Of several runs of the lab it is the geometric mean of a case's calls in each run, without the factor by which that
+    run took longer in all cases: blocks of an experiment (R. A. Fisher, The Design of Experiments, 1935).
+    """
+    known = [(row, value) for row in rows if (value := of(row))]
+    if len(runs := dict.fromkeys(row.run_id for row, _ in known)) < 2:
+        return known
+    logs: dict[tuple[str, str, str], dict[str, list[tuple[Row, float]]]] = defaultdict(lambda: defaultdict(list))
+    for row, value in known:
+        logs[row.case][row.run_id].append((row, math.log(value)))
+    means = {
+        case: {run: statistics.fmean(log for _, log in of_run) for run, of_run in of_case.items()}
+        for case, of_case in logs.items()
+    }
+    pace = dict.fromkeys(runs, 0.0)
+    if whole := [of_case for of_case in means.values() if len(of_case) == len(runs)]:
+        middles = [statistics.fmean(of_case.values()) for of_case in whole]
+        pace = {
+            run: statistics.fmean(of_case[run] - middle for of_case, middle in zip(whole, middles, strict=True))
+            for run in runs
+        }
+    return [
+        (of_run[0][0], math.exp(means[case][run] - pace[run]))
+        for case, of_case in logs.items()
+        for run, of_run in of_case.items()
+    ]
+
+
+def observed(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[float]]:
+    """Return the seconds that a case's estimate comes from, for each case with ok runs."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row, seconds in observations(rows, lambda row: row.seconds if row.ok else None):
+        found[row.case].append(seconds)
+    return found
+
+
+def _figures(frame: pl.DataFrame, seconds: Sequence[Sequence[float]]) -> dict[int, dict[str, Any]]:
+    """Return the figures of each case that has ok runs, with the estimate from its `observed` seconds."""
     both = pl.col("seconds", "rows_per_s")
     found = (
         frame.filter(pl.col("ok"))
         .group_by("case", maintain_order=True)
         .agg(
-            pl.col("seconds").alias("runs"),
             both.mean().name.prefix("mean_"),
             pl.col("seconds", "rows_per_s", "connect_seconds", "cpu_seconds").median().name.prefix("median_"),
             both.min().name.prefix("min_"),
@@ -59,10 +99,10 @@ def _figures(frame: pl.DataFrame) -> dict[int, dict[str, Any]]:
             pl.col(*_PEAKS).max(),
         )
     )
-    figures, spread = {}, spread_of(found["runs"].to_list())
+    figures, spread = {}, spread_of(seconds)
     for line in found.iter_rows(named=True):
-        place, known = line.pop("case"), _certainty(line.pop("runs"), line["median_seconds"], spread)
-        figures[place] = line | known
+        place = line.pop("case")
+        figures[place] = line | _certainty(seconds[place], line["median_seconds"], spread)
     return figures
 
 
@@ -227,6 +267,7 @@ class Summary:
     )
 
     dataset: str = ""
+    medians: Mapping[str, float] = field(default_factory=dict)  # of each run of the lab, by its id
 
     @cached_property
     def label(self) -> str:
@@ -277,6 +318,12 @@ class Summary:
         """Median seconds of a case with ok runs."""
         assert self.median_seconds is not None
         return self.median_seconds
+
+
+def factors(case: Summary, to: Summary) -> list[float]:
+    """Return how many times as long as another case one takes, smallest first: of each run of the lab that has both."""
+    found = sorted(case.medians[run] / to.medians[run] for run in case.medians.keys() & to.medians.keys())
+    return found or [case.took / to.took]
 
 
 COLUMNS = {one.name: str(one.metadata["meaning"]) for one in fields(Summary) if one.metadata}
@@ -368,8 +415,9 @@ def summarise(
     `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
     every = list(rows)
-    figures, cases = _figures(results_frame(every)), by_case(every).values()
-    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases)]
+    cases, counted = by_case(every), observed(every)
+    figures = _figures(results_frame(every), [counted[case] for case in cases])
+    summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary.experiment, len(order)), *_in_tables(summary)))
     bounds, ranked = limits(summaries), []
@@ -424,6 +472,10 @@ def _summary(group: list[Row], figures: dict[str, Any], published: Sequence[Publ
         fidelity=" | ".join(sorted({row.fidelity for row in good})),
         mb_per_s=rate,
         details=details,
+        medians={
+            run: statistics.median(row.took for row in good if row.run_id == run)
+            for run in {row.run_id: None for row in good}
+        },
         **figures,
     )
     return replace(summary, **_of_the_author(summary, published))

@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from harness.results.folder import Facts
+from harness.results.folder import Facts, ids, members
 
 # Facts that must agree before two sets of rows may appear in one table.
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
@@ -45,7 +45,15 @@ def made_on(facts: Facts, machine: Facts) -> bool:
 
 def code(facts: Facts, digits: int | None = None) -> str:
     """Describe the code of a run: a commit (with this many digits), or the version of an installed lab."""
-    found = facts.get("code", {})
+    return ", ".join(dict.fromkeys(_code(one.get("code", {}), digits) for one in members(facts)))
+
+
+def runs(facts: Facts) -> str:
+    """Name a run, or the runs that are kept together: `runs A, B, C`."""
+    return f"run{'s' if len(members(facts)) > 1 else ''} {ids(facts)}"
+
+
+def _code(found: Facts, digits: int | None) -> str:
     if version := found.get("version"):
         return f"version {version}, an installed package"
     return f"commit {(found.get('commit') or 'unknown')[:digits]}{' with changes' if found.get('modified') else ''}"

@@ -43,6 +43,11 @@ class _CodeFacts(BaseModel):
     version: str | None = None
 
 
+class _MemberFacts(BaseModel):
+    run_id: _Text
+    fingerprint: _Text
+
+
 class _AllFacts(BaseModel):
     """The facts that reports and comparisons use; those with a default may be missing in an old run."""
 
@@ -58,6 +63,8 @@ class _AllFacts(BaseModel):
     packages: dict[str, str] = {}
     uses: dict[str, list[str]] = {}
     code: _CodeFacts = _CodeFacts()
+    sources: dict[str, str] = {}
+    together: list[_MemberFacts] = []
     measurement: dict[str, object] = {}
     load_average_at_start: list[float] = []
 

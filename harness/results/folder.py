@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import Facts, LabError, Status, printable
@@ -22,7 +22,10 @@ LATEST = "latest"  # instead of an id: means the newest run
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as its folder describes it: its environment and all of its rows, even those that do not count."""
+    """A run as its folder describes it: its environment and all of its rows, even those that do not count.
+
+    A folder may keep several runs together: `members`.
+    """
 
     folder: Path
     environment: Facts
@@ -30,8 +33,8 @@ class StoredRun:
 
     @property
     def name(self) -> str:
-        """The id of the run."""
-        return str(self.environment["run_id"])
+        """The id of the run, or those of runs kept together."""
+        return ids(self.environment)
 
     @property
     def suite(self) -> str:
@@ -107,6 +110,50 @@ def amend(folder: Path, fact: str, more: object) -> None:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
 
 
+def members(facts: Facts) -> list[Facts]:
+    """Return the environments of the runs that a folder keeps together, or of its one run."""
+    return [{**facts, **own} for own in facts.get("together", ({},))]
+
+
+def ids(facts: Facts) -> str:
+    """Return the id of a run, or the ids of runs kept together, with commas."""
+    return ", ".join(str(one["run_id"]) for one in members(facts))
+
+
+def join(runs: Sequence[StoredRun], folder: Path) -> None:
+    """Keep runs of one plan together in a folder: the passes and the order of each go on from those before it.
+
+    The environment is that of the first run; `together` has the facts in which the runs differ.
+    """
+    every = [run.environment for run in runs]
+    first, passes, begun = every[0], every[0]["plan"]["passes"], 0
+    facts = dict(first)
+    if len(runs) > 1:
+        own = [
+            name
+            for name in dict.fromkeys(name for one in every for name in one)
+            if name in ("run_id", "fingerprint") or any(one.get(name) != first.get(name) for one in every)
+        ]
+        facts |= {
+            "plan": first["plan"] | {"passes": passes * len(runs)},
+            "runs": sum(one["runs"] for one in every),
+            "calibrations": [each for one in every for each in one.get("calibrations", ())],
+            "together": [{name: one.get(name) for name in own} for one in every],
+        }
+    (folder / ENVIRONMENT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    for place, run in enumerate(runs):
+        rows = [
+            replace(row, pass_number=(row.pass_number or 0) + place * passes, order=(row.order or 0) + begun)
+            for row in run.every
+        ]
+        runs_csv.append(folder / RUNS, *rows)
+        for row, before in zip(rows, run.every, strict=True):
+            if (trace := trace_path(run.folder, before.order or 0, before.transport)).is_file():
+                (folder / "traces").mkdir(exist_ok=True)
+                shutil.copyfile(trace, trace_path(folder, row.order or 0, row.transport))
+        begun = max(row.order or 0 for row in rows)
+
+
 def environment(folder: Path) -> Facts:
     """Read environment.json. Raises LabError."""
     path = folder / ENVIRONMENT
@@ -146,8 +193,9 @@ def read(folder: Path) -> StoredRun:
 def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:
     """Raise LabError if rows belong to another run or environment than environment.json describes."""
     for column, fact, what in (("run_id", "run_id", "runs"), ("environment", "fingerprint", "environments")):
-        found = dict.fromkeys([facts[fact], *(getattr(row, column) for row in rows)])
-        if len(found) > 1:
+        known = dict.fromkeys(one[fact] for one in members(facts))
+        found = known | dict.fromkeys(getattr(row, column) for row in rows)
+        if len(found) > len(known):
             names = ", ".join(str(name or "none") for name in found)
             raise LabError(
                 f"{folder.name} has rows of {len(found)} {what} ({names}), and environment.json is of {facts[fact]}; "

@@ -55,13 +55,13 @@ def identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_size
 
 
-def append(path: Path, row: Row) -> None:
-    """Add one row and flush it to disk, with the header before the first row."""
+def append(path: Path, *rows: Row) -> None:
+    """Add rows and flush them to disk, with the header before the first row."""
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, NAMES, lineterminator="\n")
         if file.tell() == 0:
             writer.writeheader()
-        writer.writerow({column.name: as_text(getattr(row, column.field)) for column in COLUMNS})
+        writer.writerows({column.name: as_text(getattr(row, column.field)) for column in COLUMNS} for row in rows)
         file.flush()
         os.fsync(file.fileno())
 

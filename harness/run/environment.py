@@ -15,6 +15,7 @@ from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
 from harness.model import Case, Facts
 from harness.results.environment import fingerprint
+from harness.run import sources
 from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.settings import CHECKOUT, ROOT
 
@@ -22,6 +23,7 @@ from harness.settings import CHECKOUT, ROOT
 def describe(request: RunRequest, rig: AnyRig, cases: Sequence[Case]) -> Facts:
     """Return the environment of a run of these cases as plain values, without addresses, users or passwords."""
     settings = request.settings
+    code = _code(settings.commit)
     facts = {
         "plan": asdict(request.plan),
         "lab": rig.lab_name,
@@ -31,7 +33,8 @@ def describe(request: RunRequest, rig: AnyRig, cases: Sequence[Case]) -> Facts:
         "python": platform.python_version(),
         "packages": _packages() | _elsewhere(cases),
         "uses": _distributions(cases),
-        "code": _code(settings.commit),
+        "code": code,
+        "sources": sources.digests(case.transport for case in cases) if code["modified"] is False else {},
         "measurement": {
             "clock": "time.monotonic_ns in the worker",
             "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",

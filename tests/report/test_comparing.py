@@ -52,6 +52,16 @@ def test_three_passes_against_three_show_a_large_difference():
     assert one_line([1.0], [9.0]).shown == "~"
 
 
+def test_of_several_runs_kept_together_each_counts_once():
+    calls, others = [1.0, 1.01, 1.2, 1.21, 0.8, 0.81], [2.0, 2.2, 2.1, 2.3, 2.05, 2.25]
+    together, other = runs(calls, others)
+    ids = [f"run{place // 2}" for place in range(6)]
+    pooled = replace(together, every=[replace(one, run_id=run) for one, run in zip(together.every, ids, strict=True)])
+    (one,), (few,) = (compared(suite(), run, other, anyway=False).lines for run in (together, pooled))
+    assert (one.ratio, one.n_a) == (few.ratio, few.n_a)
+    assert few.p > one.p  # three observations, not six
+
+
 def test_p_values_are_corrected_for_the_number_of_cases():
     first, second = runs(MANY[:4], [value + 5 for value in MANY[:4]])
     for number in range(3):

@@ -41,6 +41,16 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     )
 
 
+def test_of_several_runs_of_the_lab_each_counts_once():
+    calls = [
+        changed(one, run_id=run, seconds=pace * one.seconds, **{"pass": number})
+        for number, (run, pace) in enumerate((("a", 1.0), ("b", 1.3), ("c", 0.8)), start=1)
+        for one in runs("s3", [1.08, 1.06]) + runs("local", [0.99, 1.01])
+    ]
+    (line,) = conclusions(calls, [S3])
+    assert line.endswith("S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 runs)")
+
+
 def test_what_the_author_found_is_behind_it():
     (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
     assert line.endswith("how sure that is; published: 7 % longer")

@@ -37,8 +37,18 @@ def test_what_is_left_out_says_why():
     (one,) = of(*runs("postgres.one.write_pandas", (8.0, 9.0, 9.5), lossy="nulls=changed"))
     assert (one.transport, one.values) == ("postgres.one.write_pandas", "exact")
     assert FACTOR < one.at_least < 9.0 / 1.1
-    (one,) = of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity="converted: a (object)"))
-    assert one == NoContender("postgres.one.write_pandas", "converted", None)
+    (one,) = of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity=""))
+    assert one == NoContender("postgres.one.write_pandas", "", None)
+
+
+def test_what_converts_is_judged_by_the_same_factor_and_the_fastest_of_these_is_a_contender():
+    converted = {"fidelity": "converted: a (object)", "lossy": "nulls=changed"}
+    near = runs("postgres.near.write_pandas", (1.1, 1.2, 1.2), **converted)
+    slow = runs("postgres.slow.write_pandas", (8.0, 9.0, 9.5), **converted)
+    assert ids(*slow) == []
+    (one,) = of(*near, *slow)
+    assert (one.transport, one.values) == ("postgres.slow.write_pandas", "converted")
+    assert FACTOR < one.at_least < 9.0 / 1.1
 
 
 @pytest.mark.parametrize(("status", "expected"), [(Status.UNAVAILABLE, 0), (Status.UNSUPPORTED, 1), (Status.ERROR, 1)])

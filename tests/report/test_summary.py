@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from harness.model import Status
-from harness.report.summary import COLUMNS, summarise, write_summaries
+from harness.report.summary import COLUMNS, factors, summarise, write_summaries
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import changed, row, scan
 
@@ -40,6 +40,38 @@ def test_an_interval_holds_the_median_and_a_single_run_has_one_where_others_say_
     assert (once.rank, once.tie) == (4, "")
     (alone,) = summarise([row("once", seconds=9.0)], ())
     assert (alone.interval, alone.estimate, alone.tie) == (None, None, "?")
+
+
+def of_runs(*paces, calls=2, **cases):
+    """Runs of the lab of these paces; a case has its seconds in each, and a tuple its factor in each run."""
+    return [
+        row(name, seconds=pace * (of[number] if isinstance(of, tuple) else of) * scatter, run_id=f"run{number}")
+        for number, pace in enumerate(paces)
+        for name, of in cases.items()
+        for scatter in (0.99, 1.01)[:calls]
+    ]
+
+
+def test_of_several_runs_each_counts_once_and_its_pace_counts_for_nothing():
+    steady = {"a": 1.0, "b": 2.0, "c": 3.0, "d": (4.0, 4.4, 4.2)}
+    (a, *_, d), (quiet, *_, _) = (
+        summarise(of_runs(*paces, **steady), ()) for paces in ((1.0, 1.5, 0.7), (1.0, 1.0, 1.0))
+    )
+    assert (a.n, a.medians) == (6, {"run0": pytest.approx(1.0), "run1": pytest.approx(1.5), "run2": pytest.approx(0.7)})
+    assert a.estimate.error == pytest.approx(quiet.estimate.error)
+    assert a.estimate.error < d.estimate.error
+    many = summarise(of_runs(1.0, 1.0, 1.0, calls=1, **steady), ())
+    assert d.estimate.error == pytest.approx(many[-1].estimate.error)  # as many runs, each of one call
+    assert factors(d, a) == pytest.approx([4.0, 4.2, 4.4])
+
+
+def test_what_only_one_of_several_runs_has_has_no_part_in_their_paces():
+    rows = of_runs(1.0, 2.0, 1.5, a=1.0, b=2.0, c=(3.0, 3.1, 3.2))
+    with_one = summarise([*rows, *(row("once", seconds=9.0, run_id="run1") for _ in range(2))], ())
+    assert [case.estimate.mean for case in with_one[:3]] == pytest.approx(
+        [case.estimate.mean for case in summarise(rows, ())]
+    )
+    assert with_one[3].medians == {"run1": 9.0}
 
 
 def test_the_deviation_is_that_of_the_population():

@@ -35,7 +35,7 @@ def block():
 
 
 def made_up(**seconds):
-    """Three ok runs of each transport, by id with its dots as `__`; a tuple also has changed fields."""
+    """Three ok calls of each transport, by id with its dots as `__`; a tuple also has changed fields."""
     found = []
     for name, given in seconds.items():
         took, more = given if isinstance(given, tuple) else (given, {})
@@ -62,13 +62,64 @@ def test_what_a_suite_calls_beyond_pypi_is_what_its_packages_say():
     assert said == {one.id for one in moving if not packages.from_pypi(one)}
 
 
-def test_writes_into_a_table_that_has_rows_have_a_separate_row():
-    wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=[USUAL])
-    empty = made_up(**{name.replace(".", "__"): given for name, given in {TUNED: 0.1, USUAL: 2.0}.items()})
-    there = [replace(one, experiment="existing", seconds=3 * one.seconds) for one in empty]
-    rows = [readme.row(one) for one in answers(wanted, summarise([*empty, *there], ()))]
-    assert [name for name, *_ in rows] == ["polars to Postgres", "polars to Postgres, table with rows"]
-    assert "0.300" in rows[1][-1]
+@pytest.fixture
+def screen(monkeypatch):
+    """The block of README of a made-up reference run."""
+    suite, run, _ = reference.of(readme.SUITE)
+
+    def made(rows):
+        facts = run.environment | {"together": [{"run_id": name} for name in dict.fromkeys(row.run_id for row in rows)]}
+        found = replace(run, environment=facts, every=rows)
+        of = reference.of
+        summaries = summarise(rows, ())
+        monkeypatch.setattr(
+            reference, "of", lambda name: (suite, found, summaries) if name == readme.SUITE else of(name)
+        )
+        lines = block().replace(JOINED, " ").splitlines()
+        return [line for line in lines if line.startswith("| p") or line.startswith("| C")], " ".join(lines)
+
+    return made
+
+
+PSYCOPG2 = "postgres.sqlalchemy_psycopg2.write_polars_write_database"
+INTO_CLICKHOUSE = "clickhouse.clickhousedb.write_polars_database"
+HTTP = "clickhouse.http_client.write_polars_tuned"
+
+
+def of_two_databases():
+    took = {TUNED: 0.1, PGPQ: 0.2, PSYCOPG2: 2.0, HTTP: 0.3, INTO_CLICKHOUSE: 0.9}
+    return made_up(**{name.replace(".", "__"): given for name, given in took.items()})
+
+
+def test_the_table_is_of_writes_into_a_table_that_has_rows_if_the_run_has_them(screen):
+    empty = of_two_databases()
+    rows, said = screen(empty)
+    assert [line.split(" | ")[0] for line in rows] == ["| polars to Postgres", "| polars to ClickHouse"]
+    assert "Writes go into an empty table." in said
+    more = {"experiment": "existing", "parameters": {"rows": "1000", "rows_before": "5000"}}
+    there = [replace(one, **more, seconds=3 * one.seconds) for one in empty if one.system == "postgres"]
+    rows, said = screen([*empty, *there])
+    assert [line.split(" | ")[0] for line in rows] == [
+        "| polars to Postgres, table with rows",
+        "| polars to ClickHouse",
+    ]
+    assert "0.300 s, **20×**" in rows[0]
+    assert "Writes go into a table that has 5,000 rows, where the table says so, and else into an empty table." in said
+    assert "Median of 3 calls, the call alone, in one run of the lab." in said
+
+
+def test_a_factor_of_several_runs_is_their_range(screen):
+    first = of_two_databases()
+    slow = {TUNED: 1.2, PSYCOPG2: 1.1, HTTP: 1.1}
+    second = [replace(one, run_id="another", seconds=one.seconds * slow.get(one.transport, 1.0)) for one in first]
+    rows, said = screen([*first, *second])
+    assert "| `write_database` 2.10 s |" in rows[0]
+    assert "`tuned`](docs/catalogue/postgres-psycopg.md#write_polars_tuned) 0.110 s, **18× to 20×**" in rows[0]
+    assert "0.200 s, **10× to 11×**" in rows[0]
+    assert "0.315 s, **2.7× to 3.0×**" in rows[1]
+    assert said.startswith("What most code does is 2.7× to 20× slower")
+    assert "in 2 runs of the lab, hours apart; a factor has its range over these runs." in said
+    assert "runs 20260101T000000Z-host, another: [report]" in said
 
 
 def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
@@ -79,8 +130,19 @@ def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow
     assert name == "polars to Postgres"
     assert usual == "`write_database` 2.00 s"
     page = "docs/catalogue/postgres-pgpq.md#write_polars_copy_binary"
-    assert from_pypi == f"[pgpq `copy_binary`]({page}) 0.500 s, **4.0×**"
+    beside = "[adbc `ingest`](docs/catalogue/postgres-adbc.md#write_polars_ingest) 0.250 s, converted, **8.0×**"
+    assert from_pypi == f"[pgpq `copy_binary`]({page}) 0.500 s, **4.0×**; {beside}"
     assert fastest == "[psycopg `tuned`](docs/catalogue/postgres-psycopg.md#write_polars_tuned) 0.100 s, **20×**"
+
+
+def test_what_converts_is_named_only_where_it_is_faster_than_the_exact_one():
+    converted = {"fidelity": "converted: key (object)"}
+    *_, from_pypi, fastest = cells({TUNED: 0.1, ADBC: (0.05, converted), PGPQ: 0.5, USUAL: 2.0})
+    assert "`tuned`" in fastest
+    assert from_pypi.endswith("0.0500 s, converted, **40×**")
+    assert fastest.endswith("0.0500 s, converted, **40×**")
+    *_, from_pypi, fastest = cells({TUNED: 0.1, ADBC: (0.6, converted), PGPQ: 0.5, USUAL: 2.0})
+    assert "converted" not in from_pypi + fastest
 
 
 def test_without_an_exact_one_from_pypi_the_fastest_that_converts_is_named_as_such():
@@ -173,7 +235,7 @@ def test_no_line_begins_with_a_mark_or_a_unit():
 
 def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
     links = re.findall(r"\]\((docs/catalogue/[a-z0-9_-]+\.md)#(\w+)\)", block())
-    assert len(links) == 16
+    assert len(links) == 16 + block().count("×**; [")
     for page, anchor in links:
         assert f"\n### {anchor}\n" in (ROOT / page).read_text(encoding="utf-8")
 
@@ -181,7 +243,7 @@ def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
 def test_it_says_where_the_figures_of_an_embedded_server_were_made():
     said = " ".join(block().split())
     assert "lab: embedded" in said
-    assert "Median of 3 runs of the call alone; writes go into an empty table." in said
+    assert "Median of 3 calls, the call alone, in one run of the lab. Writes go into an empty table." in said
     assert "ClickHouse here is its engine in a Python process" in said
 
 

@@ -2,17 +2,20 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from harness.docs import reference
 from harness.model import LabError
+from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import ok_rows
 from harness.settings import ROOT
+from tests.report.cases import environment, row, run_folder
 
 RUNS = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
+MACHINE = environment()["machine"] | {"host": "vm"}
+WRITE = "postgres.psycopg.write_polars_tuned"
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -26,24 +29,35 @@ def test_every_reference_run_is_in_the_page_of_results_with_its_number_of_ok_run
 
 @pytest.fixture
 def a_run(tmp_path, monkeypatch):
-    """A run's folder, and a checkout to adopt it in."""
+    """Write a run of a suite that began at an hour, of two passes or more; and a checkout to adopt it in."""
     monkeypatch.setattr(reference, "ROOT", tmp_path)
-    monkeypatch.setattr(reference.suite_files, "load", lambda folder, name: (folder, name))
-    monkeypatch.setattr(reference.report, "write", lambda folder, suite: (folder / "report.md").write_text(str(suite)))
-    monkeypatch.setattr(reference.sources, "write", lambda folder, transports: None)
-    monkeypatch.setattr(reference.folders, "read", lambda folder: SimpleNamespace(rows=[]))
-    folder = tmp_path / "results" / "20260101T000000Z-host"
-    (folder / "pictures").mkdir(parents=True)
-    (folder / "traces").mkdir()
-    names = ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.svg", "traces/1.csv")
-    for name in names:
-        (folder / name).write_text(name)
+    load = reference.suite_files.load
+    monkeypatch.setattr(reference.suite_files, "load", lambda _, name: load(ROOT / "suites", name))
 
-    def make(size="default", select="*", modified=False, left_out=()):
-        plan = {"suite": "scan", "size": size, "select": select, "experiments": [{"left_out": list(left_out)}]}
-        (folder / "environment.json").write_text(
-            json.dumps({"run_id": "20260101T000000Z-host", "plan": plan, "code": {"modified": modified}})
-        )
+    def write(folder, suite):
+        (folder / "report.md").write_text(suite.name)
+        (folder / "summary.csv").touch()
+        (folder / "pictures").mkdir()
+        (folder / "pictures" / "a.svg").touch()
+
+    monkeypatch.setattr(reference.report, "write", write)
+
+    def make(hour=0, suite="scan", passes=2, size="default", select="*", left_out=(), seconds=1.0, missing=0, **facts):
+        run_id = f"20260101T{hour:02}0000Z-vm"
+        plan = {"suite": suite, "size": size, "select": select, "experiments": [{"name": "e", "left_out": [*left_out]}]}
+        known = {"run_id": run_id, "plan": plan | {"passes": passes}, "machine": MACHINE, "runs": 2 * passes}
+        known |= {"code": {"commit": "abc", "modified": False}, "calibrations": [{"now": {}, "best": {}, "at": hour}]}
+        rows = [
+            row(name, seconds=seconds, run_id=run_id, order=order, pass_number=number, **{"started_at": began})
+            for number in range(1, passes + 1)
+            for order, name in enumerate((WRITE, f"{WRITE}_again"), 2 * number - 1)
+            for began in [f"2026-01-01T{hour:02}:{number:02}:00+00:00"]
+        ]
+        folder = tmp_path / "results" / run_id
+        run_folder(folder, rows[: len(rows) - missing], environment(**known | facts))
+        (folder / "traces").mkdir(exist_ok=True)
+        (folder / "report.html").touch()
+        folders.write_trace(folders.trace_path(folder, 3, WRITE), [(0.0, float(hour))])
         return folder
 
     return make
@@ -53,24 +67,86 @@ def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_b
     old = tmp_path / "results" / "reference" / "scan" / "pictures" / "old.svg"
     old.parent.mkdir(parents=True)
     old.touch()
-    place = reference.adopt(a_run())
+    run = a_run()
+    place = reference.adopt(run)
     assert place == tmp_path / "results" / "reference" / "scan"
     found = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
-    assert found == ["environment.json", "pictures/a.svg", "report.md", "runs.csv", "summary.csv", "traces/1.csv"]
-    assert (place / "report.md").read_text() == str((tmp_path / "suites", "scan"))
+    trace = f"traces/0003-{WRITE}.csv"
+    assert found == ["environment.json", "pictures/a.svg", "report.md", "runs.csv", "summary.csv", trace]
+    assert (place / "report.md").read_text() == "scan"
+    for name in ("runs.csv", trace):
+        assert (place / name).read_bytes() == (run / name).read_bytes()
+    assert folders.environment(place) == folders.environment(run)
+
+
+def test_three_runs_hours_apart_become_one_reference_whose_passes_go_on(a_run):
+    runs = [a_run(hour, load_average_at_start=[hour]) for hour in (4, 0, 2)]
+    kept = folders.read(reference.adopt(*runs))
+    ids = [f"20260101T{hour:02}0000Z-vm" for hour in (0, 2, 4)]
+    assert kept.name == ", ".join(ids)
+    assert [(row.run_id, row.pass_number, row.order) for row in kept.rows if row.transport == WRITE] == [
+        (ids[0], 1, 1),
+        (ids[0], 2, 3),
+        (ids[1], 3, 5),
+        (ids[1], 4, 7),
+        (ids[2], 5, 9),
+        (ids[2], 6, 11),
+    ]
+    assert (kept.environment["plan"]["passes"], kept.ended) == (6, True)
+    assert [one["at"] for one in kept.environment["calibrations"]] == [0, 2, 4]
+    assert [one["load_average_at_start"] for one in folders.members(kept.environment)] == [[0], [2], [4]]
+    assert folders.load_trace(folders.trace_path(kept.folder, 7, WRITE)) == [(0.0, 2.0)]
+
+
+def test_rows_of_a_run_that_its_environment_does_not_name_are_refused(a_run):
+    place = reference.adopt(a_run(0), a_run(2))
+    facts = folders.environment(place)
+    (place / "environment.json").write_text(json.dumps(facts | {"together": facts["together"][:1]}))
+    with pytest.raises(LabError, match="has rows of 2 runs"):
+        folders.read(place)
+
+
+PART = "a reference run has the default size"
 
 
 @pytest.mark.parametrize(
-    "facts",
+    ("facts", "said"),
     [
-        {"size": "smoke"},
-        {"select": "parquet.duckdb.*"},
-        {"left_out": ["parquet.duckdb.scan"]},
-        {"modified": True},
-        {"modified": None},
+        ({"size": "smoke"}, PART),
+        ({"select": "parquet.duckdb.*"}, PART),
+        ({"left_out": ["parquet.duckdb.scan"]}, PART),
+        ({"code": {"modified": True}}, PART),
+        ({"code": {"modified": None}}, PART),
+        ({"missing": 1}, "not all of its runs are there; lab run --resume 20260101T000000Z-vm ends it"),
+        ({"suite": "matrix", "passes": 4}, "4 passes; a reference run of matrix has at least 5"),
     ],
 )
-def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts):
-    with pytest.raises(LabError, match="a reference run has the default size"):
+def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts, said):
+    with pytest.raises(LabError, match=said):
         reference.adopt(a_run(**facts))
     assert not (tmp_path / "results" / "reference").exists()
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"hour": 1}, "20260101T000000Z-vm and 20260101T010000Z-vm began within two hours"),
+        ({"suite": "elt"}, "differ in plan"),
+        ({"data": [{"name": "lineitem"}]}, "differ in data"),
+        ({"python": "3.14.0"}, "differ in python"),
+        ({"packages": {"polars": "2.1"}}, "differ in packages"),
+        ({"servers": {"postgres": {"version": "19"}}}, "differ in servers"),
+        ({"machine": MACHINE | {"cores": 64}}, "differ in machine"),
+        ({"sources": {WRITE: "other"}}, f"differ in code of {WRITE}"),
+    ],
+)
+def test_runs_that_do_not_belong_together_are_refused(a_run, tmp_path, facts, said):
+    with pytest.raises(LabError, match=said):
+        reference.adopt(a_run(), a_run(**{"hour": 2} | facts))
+    assert not (tmp_path / "results" / "reference").exists()
+
+
+def test_another_commit_and_kernel_do_not_matter_if_the_code_of_the_transports_is_the_same(a_run):
+    other = a_run(2, code={"commit": "def", "modified": False}, machine=MACHINE | {"kernel": "7"})
+    kept = folders.read(reference.adopt(a_run(), other))
+    assert [one["code"]["commit"] for one in folders.members(kept.environment)] == ["abc", "def"]
