@@ -1,4 +1,4 @@
-"""Frames into and out of Postgres and ClickHouse, by way of Arrow: `from arrow_wire import postgres, clickhouse`."""
+"""Move frames into and out of Postgres and ClickHouse through Arrow: `from arrow_wire import postgres, clickhouse`."""
 
 from arrow_wire.errors import (
     CheckFailed,

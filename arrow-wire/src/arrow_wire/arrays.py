@@ -24,7 +24,7 @@ _ALL = struct.Struct("IINNPNPNPNPNPN")  # `Array`, in a third of the time of cty
 _NO_BUFFER = (Buffer * 1)()
 _MOST_PIECES = 256  # their numbers are a byte
 _SHOWN = 1 << 20  # bytes or items of a value that a message can show
-_INLINE = 12  # bytes of a string that its view can hold
+_INLINE = 12  # bytes of the longest string that is inside its view
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Described:
 
 
 def gathered(column: Values) -> Values:
-    """Return a column as one array; but strings in several arrays are read where they are, up to 256 of these."""
+    """Return a column as one array. Up to 256 arrays of strings stay separate: encoders read them in place."""
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
@@ -64,7 +64,7 @@ def is_text(arrow_type: pa.DataType) -> bool:
 
 
 def flat_layouts(arrow_types: Iterable[pa.DataType]) -> list[tuple[int, int]] | None:
-    """Return the layouts of types, with the widths of their values; None where an array of one has children."""
+    """Return the layouts of types, with the widths of their values; None if an array of one type has children."""
     if any(isinstance(one, pa.BaseExtensionType) for one in arrow_types):
         return None
     found = [layout_of(one) for one in arrow_types]
@@ -72,7 +72,7 @@ def flat_layouts(arrow_types: Iterable[pa.DataType]) -> list[tuple[int, int]] | 
 
 
 def flat(columns: Sequence[pa.Array], layouts: list[tuple[int, int]]) -> Described:
-    """Return the structures of arrays of flat layouts, one behind the other.
+    """Return the structures of arrays of flat layouts, one after the other.
 
     That takes a third of the time of `described`, which matters for a few rows.
     """
@@ -94,10 +94,7 @@ def flat(columns: Sequence[pa.Array], layouts: list[tuple[int, int]]) -> Describ
 
 
 def described(array: Values) -> Described:
-    """Return the structure of an array and of all below it.
-
-    Raises TypeError for a layout that no encoder reads.
-    """
+    """Return the structure of an array and its children. Raises TypeError for a layout that no encoder reads."""
     if isinstance(array, pa.ChunkedArray):
         return _pieces(array)
     if isinstance(array, pa.ExtensionArray):
@@ -142,10 +139,10 @@ def _pieces(column: pa.ChunkedArray) -> Described:
 
 
 def require_whole(name: str, column: Values) -> None:
-    """Raise ValueError, with column and row, where a column refers to values that it does not have.
+    """Raise ValueError, with column and row, if a column refers to values that it does not have.
 
-    Compiled code checks every row that it encodes. Arrow believes offsets, views and indices: before it casts a column
-    or puts its pieces together, these have to be true.
+    Compiled code checks every row that it encodes. Arrow does not check offsets, views and indices before it casts a
+    column or joins its pieces, so they must be right.
     """
     row = first_wrong(column)
     if row is None:
@@ -163,7 +160,7 @@ def require_whole(name: str, column: Values) -> None:
 
 
 def first_wrong(column: Values) -> int | None:
-    """Return the first row that refers to values outside of its array; None where all are right."""
+    """Return the first row that refers to values outside its array; None if all are right."""
     if isinstance(column, pa.ChunkedArray):
         before = 0
         for piece in column.chunks:
@@ -200,9 +197,9 @@ def first_wrong(column: Values) -> int | None:
 
 
 def shown(column: Values, row: int, most: int) -> str:
-    """Return a value as a message shows it, in so many characters, or how long it is where that is more than 1 MB.
+    """Return a value as a message shows it, cut to a number of characters, or its length if that is above 1 MB.
 
-    Raises OverflowError or ValueError for one that Python's own types do not hold.
+    Raises OverflowError or ValueError if Python's own types cannot hold it.
     """
     one = column.slice(row, 1)
     one = one if isinstance(one, pa.Array) else next(piece for piece in one.chunks if len(piece))
@@ -217,7 +214,7 @@ def shown(column: Values, row: int, most: int) -> str:
 
 
 def _first_wrong_offset(offsets: "np.ndarray[Any, Any]", rows: int, size: int) -> int | None:
-    """Return the first row whose offsets fall, or lie outside of so many bytes or items."""
+    """Return the first row whose offsets decrease, or exceed this number of bytes or items."""
     if len(offsets) <= rows:
         return max(0, len(offsets) - 1)
     return _first((offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > size))
@@ -252,7 +249,7 @@ def _valid(column: pa.Array) -> "np.ndarray[Any, Any]":
     if bits is None:
         return np.ones(len(column), bool)
     end = column.offset + len(column)
-    found = np.unpackbits(_numbers(bits, "u1"), count=end, bitorder="little")  # zeros behind a buffer that is too short
+    found = np.unpackbits(_numbers(bits, "u1"), count=end, bitorder="little")  # zeros after a buffer that is too short
     return found[column.offset :].astype(bool)
 
 
@@ -265,7 +262,7 @@ def _buffer(buffer: pa.Buffer | None) -> Buffer:
 
 
 def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
-    """Return the layout of an array, the width of its values and its children, which begin where their buffers do."""
+    """Return the layout of an array, the width of its values, and its children without offsets."""
     arrow_type = array.type
     layout, width = layout_of(arrow_type)
     if layout in (LIST32, LIST64, LIST_FIXED):
@@ -277,7 +274,7 @@ def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
 
 @lru_cache(1024)
 def layout_of(arrow_type: pa.DataType) -> tuple[int, int]:
-    """Return the layout of a type's arrays and the width of their values. Raises TypeError for one not known here."""
+    """Return the layout of a type's arrays and the width of their values. Raises TypeError for an unknown layout."""
     for is_one, layout in _LAYOUTS:
         if is_one(arrow_type):
             return layout, 0

@@ -1,5 +1,4 @@
-"""Frames into and out of ClickHouse: `write`, `read`, `stream`. It takes nothing but Python's standard library and
-Arrow.
+"""Move frames into and out of ClickHouse: `write`, `read`, `stream`. It needs only Python's standard library and Arrow.
 
 Each takes an address, `http://user:password@host:8123/?database=sales` or `https://...`, or a server that `connect`
 opened. For `https://`, the server's certificate must be valid for the authorities that this machine trusts, or for
@@ -34,7 +33,7 @@ Mode: TypeAlias = Literal["append", "create", "replace"]
 def connect(uri: str, count: int | None = None) -> Iterator[Server]:
     """Yield open connections that several calls can use, one after the other.
 
-    There are `count`, or as many as cores that this process may use, but 2 to 8.
+    There are `count` of them. The default is one for each core that this process may use, at least 2 and at most 8.
     """
     with connected(uri, count or number_of_connections()) as server:
         yield server
@@ -58,10 +57,10 @@ def write(
 
     `mode`:
 
-    - "append" to the table that is there
+    - "append" to the existing table
     - "create" it from the frame's types, as a MergeTree in the order of the rows
-    - "replace" all rows of the table that is there, or create it. It is exchanged with another table of the same
-      definition (EXCHANGE TABLES), which materialized views take no notice of.
+    - "replace" all rows of the existing table, or create it. It is exchanged with another table of the same
+      definition (EXCHANGE TABLES), which materialized views do not see.
 
     Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
     nothing is compressed. The server is asked for column types and the partition key. One row needs no question if a
@@ -92,8 +91,8 @@ def write(
       commits each partition of a block before it writes the next. So a reader may see some of the rows before the
       others, and if the call fails, some may stay.
 
-    A NaN in a column of floats stays a NaN, in one of objects of pandas it is a null. Timestamps at midnight become
-    days where the column has days. A value that its column cannot hold is refused with its column and row
+    A NaN in a column of floats stays a NaN; in a pandas column of objects it is a null. Timestamps at midnight become
+    dates if the column has dates. A value that its column cannot hold is refused with its column and row
     (`WrongValue`).
     """
     frames.require_choice("mode", mode, frames.MODES)
@@ -136,8 +135,8 @@ def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings |
 
     UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become strings. Times of day become durations,
     which also hold times beyond a day. In pandas strings become str columns, dates and timestamps datetime64. Numbers
-    and booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is another value. So
-    do decimals, lists and the like, for which numpy has nothing.
+    and booleans with nulls get Arrow's dtypes (int32[pyarrow]), because numpy has no null and a NaN is another value.
+    So do decimals, lists and other types that numpy lacks.
     """
     frames.require_choice("as_", as_, ("polars", "pandas", "arrow"))
     text = pa.string_view() if as_ == "polars" else pa.large_string()
@@ -154,8 +153,8 @@ def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings |
 def stream(where: Where, query: Table, *, settings: Settings | None = None) -> pa.RecordBatchReader:
     """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
 
-    As `read`; a batch has 131,072 rows or a block of the server, and a few blocks are held at a time. Until the reader
-    is read to its end or closed, nothing else can be asked on its connections.
+    As `read`, but with a few blocks in memory at a time. A batch has 131,072 rows, or those of one block of the server.
+    Until the reader is read to its end or closed, no other code can use its connections.
     """
     batches = _streamed(where, query, settings)
     return pa.RecordBatchReader.from_batches(next(batches), batches)

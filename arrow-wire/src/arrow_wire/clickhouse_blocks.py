@@ -74,10 +74,10 @@ class Columns:
         return [(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
 
     def block(self, room: Room, rows: np.ndarray | range) -> memoryview:
-        """Return rows as one block, which the next one in this room overwrites.
+        """Return rows as one block, which the next block in this room overwrites.
 
-        `rows` are consecutive ones, or row numbers as uint64 in any order. Raises ValueError for a value that its
-        column does not hold; nothing of the block is to be sent then.
+        `rows` is a range, or row numbers as uint64 in any order. Raises ValueError for a value that its column cannot
+        hold; then send nothing of the block.
         """
         result = _encoded(self._columns, len(self._columns), room, rows)
         if result.failure:

@@ -1,4 +1,4 @@
-"""Casts that Arrow does before anything is encoded: those between strings and numbers, which are rare."""
+"""Casts that Arrow does before the encoding: between strings and numbers, which is rare."""
 
 from functools import lru_cache
 
@@ -10,9 +10,8 @@ from arrow_wire.clickhouse_types import Type
 
 
 def converted(array: Values, target: Type) -> Values:
-    """Return a column's array in a type that its encoder takes; mostly it is the same one.
-
-    Raises ValueError, or Arrow's, where a value would not come out as it is.
+    """Return a column's array in a type that its encoder takes, which is mostly the same type. Raises ValueError, or
+    Arrow's errors, if a value would change.
     """
     made, through = array, steps(array.type, target)
     for arrow_type in through:
@@ -25,7 +24,7 @@ def converted(array: Values, target: Type) -> Values:
 
 @lru_cache(1024)
 def steps(arrow_type: pa.DataType, target: Type) -> tuple[pa.DataType, ...]:
-    """Return the types to which Arrow casts a column, one after the other; mostly there is none."""
+    """Return the types to which Arrow casts a column, one after the other; mostly empty."""
     while target.family in ("Nullable", "LowCardinality"):
         (target,) = target.inner
     family = target.family

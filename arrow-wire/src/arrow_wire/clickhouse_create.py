@@ -23,18 +23,17 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def create(table: str, schema: pa.Schema) -> str:
-    """Return the statement that creates a table of a schema's columns: MergeTree, in the order in which rows come.
+    """Return the statement that creates a table of a schema's columns: MergeTree, in the order of arrival.
 
-    A column that the schema does not declare free of nulls is Nullable. Raises UnsupportedType for a type that has none
-    there.
+    A column that the schema does not declare free of nulls is Nullable. Raises UnsupportedType for a type without a
+    counterpart there.
     """
     columns = ", ".join(f"{identifier(field.name)} {sql_type(field)}" for field in schema)
     return f"CREATE TABLE {table} ({columns}) ENGINE = MergeTree ORDER BY tuple()"
 
 
 def sql_type(field: pa.Field) -> str:
-    """Return the type of ClickHouse whose columns hold every value of an Arrow field, but days before 1900 or after
-    2299."""
+    """Return the ClickHouse type that holds every value of an Arrow field, except dates before 1900 or after 2299."""
     found = _type(field.type, field.nullable)
     if found is None:
         raise UnsupportedType(

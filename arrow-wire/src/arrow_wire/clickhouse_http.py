@@ -1,4 +1,4 @@
-"""ClickHouse over HTTP by the standard library: https://clickhouse.com/docs/interfaces/http"""
+"""ClickHouse over HTTP with the standard library: https://clickhouse.com/docs/interfaces/http"""
 
 import json
 import re
@@ -16,8 +16,8 @@ from arrow_wire.sockets import wait_readable
 
 Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
 Body: TypeAlias = memoryview | Iterable[bytes | memoryview]
-TIMEOUT_SECONDS = 300  # a socket that is silent for so long is broken; the native clients have the same default
-TAIL_BYTES = 4096  # of an answer: they have the server's error
+TIMEOUT_SECONDS = 300  # a socket that is silent for this long is broken; the native clients have the same default
+TAIL_BYTES = 4096  # at the end of an answer, which have the server's error
 ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as in blocks
 _CONFLICTS = re.compile(
     r"Code: (57|218|252|341)\b"
@@ -53,7 +53,7 @@ def parts_of(table: Table) -> tuple[str, ...]:
 
 
 def named(table: Table) -> tuple[str, ...]:
-    """Return the names of a database, if it is given, and a table. Raises WrongValue for a string that is no name."""
+    """Return the names of a database, if it is given, and a table. Raises WrongValue if a string is not one."""
     if not (parts := parts_of(table)):
         raise WrongValue(f"{table!r} is not the name of a table; give table, database.table, or a tuple of any names")
     return parts
@@ -79,7 +79,7 @@ class Server:
         return Server(self.opens, self.user, self.parameters | more, self.clients, self.types)
 
     def client(self, number: int) -> HTTPConnection:
-        """Return a connection by its number; where there is none yet, it opens with its first request."""
+        """Return a connection by its number; a new one opens with its first request."""
         while len(self.clients) <= number:
             self.clients.append(self.opens())
         return self.clients[number]
@@ -112,9 +112,9 @@ class Server:
     ) -> HTTPResponse:  # fmt: skip
         """Send a query, perhaps with a body, and return the answer, still to be read.
 
-        The body is memory, whose size the request states. Or it is an iterable of memory: of this `size` together, or
-        sent as chunks that are made on the way.
-        Raises ServerError with the server's message if it refuses, Disconnected if it is not in reach.
+        The body is memory, whose size the request states. Or it is an iterable of memory: with this `size` in all, or
+        sent as chunks that are made meanwhile. Raises ServerError with the server's message if it refuses, and
+        Disconnected if it cannot be reached.
         """
         self.begin(query, body, number, settings, size)
         return self.answer(number)
@@ -133,7 +133,7 @@ class Server:
         with told_as_ours(client):
             if client.sock is None:
                 client.connect()
-            with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
+            with suppress(ConnectionError):  # a server that refuses the rest has sent the reason
                 client.request("POST", "/?" + urlencode(parameters), body, headers)
 
     def answer(self, number: int) -> HTTPResponse:
@@ -163,7 +163,7 @@ def rows_of(answer: bytes) -> list[list[Any]]:
 
 
 def close_if_hung_up(client: HTTPConnection) -> None:
-    """Close a connection whose other end is closed: a server keeps an idle one only so long."""
+    """Close a connection that the server has closed: servers close idle connections after a while."""
     if client.sock and wait_readable(client.sock, 0):
         client.close()  # the request opens it again
 
@@ -202,7 +202,7 @@ def server_at(uri: str) -> Server:
 
 @contextmanager
 def connected(uri: str, count: int = 0) -> Iterator[Server]:
-    """Yield a server with so many open connections; close all of them in the end."""
+    """Yield a server with this many open connections; close all of them at the end."""
     server = server_at(uri)
     try:
         for number in range(count):
@@ -221,7 +221,7 @@ class AnswerBytes:
         self.tag = (response.headers.get("X-ClickHouse-Exception-Tag") or "").encode()
 
     def readinto(self, room: memoryview) -> int:
-        """Fill memory and return how much of it; less only at the end. Raises ServerError where it was broken off."""
+        """Fill memory; return its bytes, fewer only at the end. Raises ServerError if the answer broke off."""
         try:
             size = self.response.readinto(room)
             broken = bool(size < len(room) and self.response.length)

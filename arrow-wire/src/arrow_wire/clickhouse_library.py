@@ -79,7 +79,7 @@ class Fed(Structure):
 
 @cache
 def functions() -> ctypes.CDLL:
-    """Return the library, with the functions for ClickHouse declared. Raises ImportError where it was not compiled."""
+    """Return the library, with the functions for ClickHouse declared. Raises ImportError if it was not compiled."""
     loaded = library()
     for structure in (Node, Column, Result, Shape, ResultColumn, Fed):
         require_size(loaded, f"clickhouse.{structure.__name__}", structure)

@@ -1,6 +1,6 @@
 """Numbers, dates and times: the factor from a value of an Arrow type to one of ClickHouse's.
 
-Every one of them is a whole number of some unit there, so that a change of unit is one fraction. Ranges:
+Each of them is a whole number of some unit, so a change of unit is one fraction. Ranges:
 https://clickhouse.com/docs/sql-reference/data-types
 """
 
@@ -23,9 +23,9 @@ _MOST = 2**255 - 1
 
 @dataclass(frozen=True)
 class Number:
-    """How numbers of an array become those of a column: multiplied, divided, and checked against limits.
+    """How numbers of an array become numbers of a column: multiplied, divided, and checked against limits.
 
-    `same` says that they are the same bytes, `bits` how wide the numbers are that both sides fit into.
+    `same` says that the bytes are the same. `bits` is the width of numbers that hold both sides.
     """
 
     source: int
@@ -41,7 +41,7 @@ class Number:
 
 @dataclass(frozen=True)
 class _Unit:
-    """The meaning of numbers: each `counts` a number, a moment or a duration, `rate` of them a one or a second."""
+    """The meaning of numbers: each `counts` a number, an instant or a duration, `rate` of them to a one or a second."""
 
     counts: str
     rate: Fraction
@@ -52,7 +52,7 @@ class _Unit:
 
 @lru_cache(1024)
 def number(target: Type, arrow_type: pa.DataType) -> Number | None:
-    """Return how values of an Arrow type get into a type of ClickHouse; None where they do not."""
+    """Return how values of an Arrow type become values of a ClickHouse type; None if they cannot."""
     if target.family in _FLOATS:
         return _floating(_FLOATS[target.family], arrow_type)
     if types.is_fixed_size_binary(arrow_type):  # as the server itself returns numbers that Arrow does not have
@@ -73,7 +73,7 @@ def number(target: Type, arrow_type: pa.DataType) -> Number | None:
 
 
 def width_of(target: Type) -> int:
-    """Return how many bytes a number of a type takes. Raises TypeError for a type that is none."""
+    """Return the size of a number in bytes. Raises TypeError for a type that is not a number."""
     if target.family in _FLOATS:
         return _FLOATS[target.family]
     if unit := _unit_of_type(target):
@@ -95,7 +95,7 @@ def _floating(width: int, arrow_type: pa.DataType) -> Number | None:
 
 
 def _bits(source: str, unit: _Unit, factor: int) -> int:
-    """Return how many bits hold the numbers of the array, those of the column, and the factor between them."""
+    """Return how many bits hold the numbers of the array and of the column, and the factor between them."""
     if source == "i256" or unit.width == 32:
         return 256
     return 128 if source in ("u64", "i128") or unit.width == 16 or unit.high >= 2**63 or factor >= 2**63 else 64

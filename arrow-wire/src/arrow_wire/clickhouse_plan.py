@@ -1,7 +1,5 @@
-"""The encoder from an Arrow type into a type of ClickHouse, with its sizes and limits.
-
-Every array of the tree that Arrow made gets a node that says how it is encoded. The encoders and their names are in
-`zig/clickhouse_encode.zig`.
+"""The encoder from an Arrow type into a ClickHouse type, with its sizes and limits. Every array in Arrow's tree gets a
+node that says how it is encoded. The encoders and their names are in `zig/clickhouse_encode.zig`.
 """
 
 from ctypes import POINTER, cast, pointer

@@ -17,11 +17,11 @@ from arrow_wire.errors import UnsupportedType
 PINNED = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
 _FEW_BYTES = 1 << 18  # of an answer that names its own columns
 _SHARED_LABELS = 1 << 8  # SerializationLowCardinality.cpp
-BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
+BATCH_ROWS = 1 << 17  # of a stream; the server's blocks mostly have half as many
 
 
 def query_of(query: Any) -> str:
-    """Return the SELECT of a whole table that is given by its name, or a query as it is, without its end."""
+    """Return the SELECT of a whole table, given its name, or the same query without its semicolon."""
     parts = parts_of(query)
     if parts:
         return f"SELECT * FROM {'.'.join(identifiers([part]) for part in parts)}"
@@ -29,15 +29,15 @@ def query_of(query: Any) -> str:
 
 
 def blocks(server: Server, query: str, text: pa.DataType, enough: int) -> Iterator[Any]:
-    """Yield the rows as record batches; a failure on the way, or leaving early, closes the connection they come on.
+    """Yield the rows as record batches; a failure, or a caller that stops early, closes their connection.
 
-    The first thing it yields is their schema. Raises UnsupportedType for a column that cannot be read, before any row.
+    It yields their schema first. Raises UnsupportedType for a column that cannot be read, before any row.
     """
     server = server.with_settings(PINNED)
     done = False
     try:
-        # Each block names its columns, one after the other. An answer of one or a few small blocks is read for them;
-        # of a longer one they are asked for while it comes. Should the table change meanwhile, its blocks say so.
+        # Each block names its columns, one after the other. They are read from an answer of one or a few small blocks.
+        # For a longer answer they are queried while it arrives. If the table changes meanwhile, its blocks say so.
         answer = AnswerBytes(server.send(f"{query}\nFORMAT Native"))
         first = np.empty(_FEW_BYTES, np.uint8).data
         begun = first[: answer.readinto(first)]
@@ -74,7 +74,7 @@ def _continued(begun: memoryview, readinto: Callable[[memoryview], int] | None) 
 
 
 def _columns_in(data: bytes) -> list[tuple[str, str]] | None:
-    """Return the names and types of a block's columns; None where it does not say all of them in a way known here."""
+    """Return the names and types of a block's columns; None if they are incomplete or in an unknown form."""
     try:
         (count, place), columns = _varint(data, 0), []
         rows, place = _varint(data, place)
@@ -109,7 +109,7 @@ def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
 
 
 def _behind_labels(data: bytes, place: int, of: Type, rows: int) -> int:
-    """Return where a column of LowCardinality ends: a version, flags, the labels, and the number of each row's one."""
+    """Return where a column of LowCardinality ends: a version, flags, the labels, and each row's label number."""
     version, flags, labels = struct.unpack_from("<QQQ", data, place)
     if version != 1 or flags & _SHARED_LABELS:
         raise ValueError("the labels are in another block")

@@ -61,11 +61,11 @@ class Result:
             self._address = None
 
     def feed(self, piece: np.ndarray, enough: int = sys.maxsize) -> Fed:
-        """Decode bytes as far as they go, or until a block ends with which there are `enough` rows.
+        """Decode bytes to their end, or to the end of the block that makes `enough` rows.
 
-        `piece` is of uint8, without gaps. Returns how many bytes are used up, the rows of all complete blocks, and
-        whether a block is open. Raises ValueError for bytes that are no block of these columns; nothing can be decoded
-        or taken after that.
+        `piece` is of uint8, without gaps. Returns the number of bytes used, the rows of all complete blocks, and
+        whether a block is open. Raises ValueError for bytes that are not a block of these columns; after that nothing
+        can be decoded or taken.
         """
         if piece.dtype != np.uint8 or piece.ndim != 1 or not piece.flags.c_contiguous:
             raise TypeError(f"bytes come as one array of uint8 without gaps, not as {piece.dtype}, {piece.strides}")
@@ -102,7 +102,7 @@ class Result:
 def batches(
     result: Result, readinto: Callable[[memoryview], int], enough: int = sys.maxsize
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a stream, in batches of at least `enough` rows; one batch without rows where it has none.
+    """Yield the rows of a stream, in batches of at least `enough` rows; an empty stream is one batch without rows.
 
     `readinto` fills memory from its beginning and returns how many bytes it filled, 0 at the end of the stream.
     Raises ValueError for a stream that is damaged or ends within a block.

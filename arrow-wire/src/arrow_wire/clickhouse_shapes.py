@@ -29,7 +29,7 @@ class Form:
 def form(source: Type, text: pa.DataType) -> Form:
     """Return how a type is decoded, with all strings in this Arrow type. Raises TypeError for an unknown type.
 
-    Times of day become durations, which hold the negative ones and those beyond a day as well.
+    Times of day become durations, which can also be negative or longer than a day.
     """
     family, inner = source.family, source.inner
     if family == "SimpleAggregateFunction":

@@ -31,7 +31,7 @@ class Type:
 
 @lru_cache(1024)
 def parsed(text: str) -> Type:
-    """Return the parts of a type's name. Raises ValueError if it is no name of a type."""
+    """Return the parts of a type's name. Raises ValueError if it is not the name of a type."""
     tokens = [(match.lastindex, match[match.lastindex or 0], match) for match in _TOKEN.finditer(text.strip())]
     found, end = _type(text.strip(), tokens, 0)
     if end != len(tokens):
@@ -45,7 +45,7 @@ def quoted(name: str) -> str:
 
 
 def takes_null(of: Type) -> bool:
-    """Whether a column of a type can be null: it is Nullable, or one that is within."""
+    """Whether a column of a type can be null: it is Nullable, or the type in it is."""
     if of.family in ("LowCardinality", "SimpleAggregateFunction"):
         return takes_null(of.inner[-1])
     return of.family == "Nullable"
@@ -59,7 +59,7 @@ def innermost(of: Type) -> str:
 
 
 def _type(text, tokens, place):
-    """Return the type that begins at a token, and the place behind it."""
+    """Return the type that begins at a token, and the place after it."""
     if place >= len(tokens) or tokens[place][0] != 1:
         raise ValueError(f"{text!r} is no type of ClickHouse")
     family, begin = tokens[place][1], tokens[place][2].start()
@@ -101,7 +101,7 @@ def _closing(text, tokens, place):
 
 
 def _arguments(tokens, place, close):
-    """Yield the first token of each argument and the one behind it."""
+    """Yield the first token of each argument and the token after its last one."""
     first, depth = place, 0
     for number in range(place, close):
         if tokens[number][0] == 5:
@@ -114,7 +114,7 @@ def _arguments(tokens, place, close):
 
 
 def _name(tokens, first, last):
-    """Return the name before a type, of a tuple's element; None where there is none."""
+    """Return the name before the type of a tuple's element, or None."""
     if last - first < 2 or tokens[first][0] not in (1, 2) or tokens[first + 1][0] != 1:
         return None
     token, value, _ = tokens[first]
@@ -126,7 +126,7 @@ def _unescaped(text):
 
 
 def head(name: str, sql_type: str) -> bytes:
-    """Return the name and the type of a column as in a block, each behind its size."""
+    """Return the name and the type of a column as in a block, each after its size."""
     return _sized(name) + _sized(sql_type)
 
 

@@ -20,9 +20,9 @@ from arrow_wire.errors import Error, ServerError, UnsupportedType, WrongValue
 from arrow_wire.frames import columns_of, joined
 from arrow_wire.tally import Tally
 
-# Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
+# Blocks become parts as they are. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
-# Rows of one partition become one part, which is there or not. A block with rows of several is refused by this.
+# Rows of one partition become one part, as a whole or not at all. This setting refuses a block with several partitions.
 ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partitions_per_insert_block": "1"}
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
@@ -53,7 +53,7 @@ KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 def _columns(batch: pa.Table, types: dict[str, str], exact: bool = False) -> Columns:
     """Return an Arrow table as columns of these types, by name.
 
-    Raises UnsupportedType for one that cannot be converted to its column's.
+    Raises UnsupportedType if one cannot be converted to its column's type.
     """
     try:
         return Columns([(name, array, types[name]) for name, array in columns_of(batch)], exact)
@@ -62,7 +62,7 @@ def _columns(batch: pa.Table, types: dict[str, str], exact: bool = False) -> Col
 
 
 class _Told(NamedTuple):
-    """A table's engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
+    """A table's engine, alone and with its clauses, its partition key, and how many materialized views it feeds."""
 
     engine: str
     storage: str
@@ -162,7 +162,7 @@ class _Blocks:
 
 
 def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterator[bytes | memoryview]:
-    """Yield blocks as chunks of a request's body: each is encoded into the same memory when the one before is sent."""
+    """Yield blocks as chunks of a request's body. All are encoded into the same memory, one after the other."""
     block: tuple[Columns, Any] | None = first
     room = Room()
     while block is not None:
@@ -179,14 +179,15 @@ def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterat
 def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
     """Return the settings and the query of an INSERT.
 
-    Each INSERT has a new token. A table can ask the server to drop blocks that it had before; it must take this one.
+    Each INSERT has a new token. A table's settings may make the server drop repeated blocks; with a new token it takes
+    this one.
     """
     query = f"INSERT INTO {table} ({identifiers(names)}) FORMAT Native"
     return PINNED | {"insert_deduplication_token": uuid.uuid4().hex}, query
 
 
 def _insert(server: Server, count: int, table: str, names: list[str], blocks: _Blocks, tally: Tally) -> None:
-    """Insert blocks over so many connections, each with its own INSERT; a failure breaks all of them off."""
+    """Insert blocks over `count` connections, each with its own INSERT; a failure ends all of them."""
 
     def insert(number: int) -> None:
         try:
@@ -197,7 +198,7 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
             blocks.failure = blocks.failure or error
             server.client(number).close()
 
-    server.client(count - 1)  # all are there before threads ask for them
+    server.client(count - 1)  # all exist before threads use them
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(insert, range(count)))
     if blocks.failure:
@@ -276,7 +277,7 @@ def write(
 def append(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, but straight into the table: if it fails, some rows may be there. Few rows go as one block."""
+    """As `write`, but straight into the table: if it fails, some rows may stay. Few rows go as one block."""
     names = list(reader.schema.names)
     slices = _slices(reader, most)
     held = list(islice(slices, 1))
@@ -289,7 +290,7 @@ def append(
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
-    """As `write`, but replace a table's rows: the table is exchanged with one like it that has the new rows."""
+    """As `write`, but replace a table's rows: it changes places with an equal table that has the new rows."""
     names = list(reader.schema.names)
     with closing(_Target(server, parts, names, True, False)) as target:
         sql_types, partition_key = target.types, target.told.partition_key
@@ -317,7 +318,7 @@ def is_there(server: Server, parts: tuple[str, ...]) -> bool:
 
 
 def _with(held: list[pa.Table], slices: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the held tables, letting go of each, and then the slices."""
+    """Yield the held tables, releasing each, and then the slices."""
     while held:
         yield held.pop(0)
     yield from slices
@@ -345,7 +346,7 @@ def _goes_as_one_block(batch: pa.Table, target: _Target, few: bool) -> bool:
     A table of the MergeTree family does the first with those of one partition; views get theirs afterwards:
     https://clickhouse.com/docs/concepts/features/operations/insert/transactions
     """
-    if len(batch) == 1:  # which other engines, too, take or do not take
+    if len(batch) == 1:  # other engines, too, take one row or none
         return True
     if not target.told.engine.endswith("MergeTree") or target.told.views or len(batch) > ONE_BLOCK_ROWS:
         return False
@@ -363,10 +364,10 @@ def _goes_as_one_block(batch: pa.Table, target: _Target, few: bool) -> bool:
 
 
 def _staging_engine(engine: str, storage: str) -> str:
-    """Return the ENGINE clause of a table like another; an empty one leaves it to AS.
+    """Return the ENGINE clause of a table like another; if it is empty, AS decides.
 
-    Its parts are compact up to a larger size, unless the other has its own settings for that. Of a replicated table the
-    clause has the place in its keeper, which AS makes a new one of.
+    Its parts are compact up to a larger size, unless the other has its own settings for that. A replicated table's
+    clause has a path in its keeper; AS makes a new path.
     """
     if not engine.endswith("MergeTree"):
         return " ENGINE = Memory"
@@ -377,7 +378,7 @@ def _staging_engine(engine: str, storage: str) -> str:
 
 @contextmanager
 def _dropped_on_failure(server: Server, parts: tuple[str, ...], statement: str) -> Iterator[str]:
-    """Yield the name, as SQL, of a table that a statement creates next to another; drop it where anything fails."""
+    """Yield the name, as SQL, of a table that a statement creates next to another; drop it if anything fails."""
     staging = _sql((*parts[:-1], f"{parts[-1]}_staging_{uuid.uuid4().hex}"))
     server.ask(statement.replace("{}", staging, 1))
     try:
@@ -407,7 +408,7 @@ def _staged(server: Server, parts: tuple[str, ...], target: _Target, names: list
 
 
 def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
-    """Yield the rows of a record batch reader as tables of so many rows, or fewer where they are wide."""
+    """Yield the rows of a record batch reader as tables of this many rows, or fewer if they are wide."""
     held: list[pa.RecordBatch] = []
     rows, size, counted, at_most, before = 0, 0, 0, 0, 0
     for batch in reader:
@@ -417,7 +418,7 @@ def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
             batch = batch.slice(len(piece))
             held.append(piece)
             rows, at_most = rows + len(piece), at_most + piece.get_total_buffer_size()
-            if at_most >= SLICE_BYTES:  # or not, where buffers are shared: to count takes time
+            if at_most >= SLICE_BYTES:  # perhaps less, because buffers may be shared; counting takes time
                 size, counted = size + sum(map(_size, held[counted:])), len(held)
                 at_most = size
             if rows == most or at_most >= SLICE_BYTES:
@@ -428,11 +429,11 @@ def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
 
 
 def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
-    """Return the first rows of a record batch, as many as come to SLICE_BYTES, but one at least.
+    """Return the first rows of a record batch: up to SLICE_BYTES, but at least one.
 
-    Raises WrongValue for a row of more than 4 GB; the first is number `row` of the frame.
+    Raises WrongValue for a row above 4 GB. `row` is the first one's number in the frame.
     """
-    size = batch.get_total_buffer_size()  # or less: buffers may be shared
+    size = batch.get_total_buffer_size()  # or less, because buffers may be shared
     while size >= SLICE_BYTES and (size := _size(batch)) >= SLICE_BYTES and len(batch) > 1:
         batch = batch.slice(0, (len(batch) + 1) // 2)
     if len(batch) == 1 and size > MOST_ROW_BYTES:
@@ -442,7 +443,7 @@ def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
 
 
 def _size(batch: pa.RecordBatch) -> int:
-    """Return about how many bytes the rows of a record batch are, though views refer to all strings of the frame."""
+    """Return the approximate size of a record batch's rows, although views refer to all strings of the frame."""
     total = 0
     for column in batch.columns:
         if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # each begins with its length
@@ -454,7 +455,7 @@ def _size(batch: pa.RecordBatch) -> int:
 
 
 def _blocks_of(batch: pa.Table, partition_key: str, parts: int) -> list[Any]:
-    """Return the rows of each block: of one partition each, or equal parts of neighbouring rows."""
+    """Return the rows of each block: one partition each, or equal parts of neighbouring rows."""
     groups = _partitions(batch, partition_key, parts)
     if groups is None:
         cuts = [len(batch) * number // parts for number in range(parts + 1)]
@@ -465,7 +466,7 @@ def _blocks_of(batch: pa.Table, partition_key: str, parts: int) -> list[Any]:
 
 
 def _partitions(batch: pa.Table, partition_key: str, parts: int) -> Any:
-    """Return a number for every row, of its partition; None where these are too many, too few or not known.
+    """Return the number of each row's partition; None if there are too many or too few, or they are unknown.
 
     This affects speed alone: the server splits and sorts the rows. The keys known here are a date, its month and its
     year.

@@ -1,4 +1,4 @@
-"""Columns of Arrow that the compiled library writes into: `zig/builders.zig`."""
+"""Arrow columns that the compiled library fills: `zig/builders.zig`."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -27,9 +27,8 @@ class Columns:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let one call of a decoder change them. After an error no caller gets these columns.
-
-        Raises ValueError where an earlier call has not ended well.
+        """Let one call of a decoder change them. After an error no caller gets these columns. Raises ValueError if an
+        earlier call failed.
         """
         if self._failed:
             raise ValueError(f"this decoder has failed ({self._failed}); make another")
@@ -42,9 +41,8 @@ class Columns:
         self._failed = ""
 
     def take(self) -> list[pa.Array]:
-        """Return an array a column, without a copy; the columns are empty then, and can be filled again.
-
-        Raises ValueError where a call of their decoder has failed.
+        """Return one array for each column, without a copy; then the columns are empty and can be filled again. Raises
+        ValueError if a call of their decoder has failed.
         """
         with self.in_use():
             return self._taken()
@@ -67,7 +65,7 @@ class Columns:
 
 @lru_cache(1024)
 def _shape(arrow_type: pa.DataType) -> Shape:
-    """Return the shape of a type's columns; an extension's are those of its storage."""
+    """Return the shape of a type's columns; an extension type has the shape of its storage."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _shape(arrow_type.storage_type)
     layout, width = layout_of(arrow_type)

@@ -1,4 +1,4 @@
-"""How many cores this process may use, and so how many connections to a server are worth it."""
+"""The number of cores that this process may use, and of connections that are worth it."""
 
 import math
 import os
@@ -10,13 +10,13 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def number_of_connections() -> int:
-    """Return how many connections are worth it: one for each core that this process may use, but 2 to 8."""
+    """Return how many connections are worth it: one for each core that this process may use, 2 to 8."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(max(min([cores, *_limits()]), 2), 8)
 
 
 def _limits() -> Iterator[int]:
-    """Yield the limits, in cores, of this process's control group (v2) and of those above.
+    """Yield the limits, in cores, of this process's control group (v2) and of its parents.
 
     A container has such a limit, but sees all cores of the machine: https://docs.kernel.org/admin-guide/cgroup-v2.html
     """

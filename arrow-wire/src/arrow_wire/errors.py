@@ -1,4 +1,4 @@
-"""The errors of arrow-wire: each is an `Error`, and also of the class of Python or of the driver that it resembles.
+"""The errors of arrow-wire: each is an `Error`, and also an instance of the Python or driver class that it resembles.
 
     Error
     ├── UnsupportedType   (TypeError)        a type that cannot go into its column, or out of it
@@ -34,18 +34,18 @@ _BROKEN = ("08", "57P")  # connection exception, admin shutdown, crash shutdown
 
 
 class Error(Exception):
-    """All that arrow-wire raises, but for MemoryError and errors in how it is called."""
+    """The base of all errors of arrow-wire, except MemoryError and wrong arguments."""
 
 
 class UnsupportedType(Error, TypeError):
-    """A type of a frame or of a column that nothing here converts; the message names the column and types that fit."""
+    """A type of a frame or column that cannot be converted; the message names the column and types that fit."""
 
 
 class WrongValue(Error, ValueError):
     """A value that its column cannot hold, or a frame that no table can.
 
-    `column` is its name and `row` its number in the frame (or in the order of arrival), both None where none is to
-    blame.
+    `column` is its name and `row` its number in the frame (or in the order of arrival). Both are None if the cause is
+    no single value.
     """
 
     def __init__(self, text: str, column: str | None = None, row: int | None = None) -> None:
@@ -57,7 +57,7 @@ class WrongValue(Error, ValueError):
 
 
 class DamagedStream(WrongValue):
-    """Bytes of a server that are not rows of the columns that were asked for, or that end too early."""
+    """The server sent bytes that are not rows of the requested columns, or that end too early."""
 
 
 class ServerError(Error, RuntimeError):
@@ -65,11 +65,11 @@ class ServerError(Error, RuntimeError):
 
 
 class Conflict(ServerError):
-    """Another row (a key that is there already) or another session (a lock, a deadlock) was in the way."""
+    """Another row (a repeated key) or another session (a lock, a deadlock) was in the way."""
 
 
 class CheckFailed(Error, RuntimeError):
-    """A check of the compiled code failed, of an index or a cast: its input should have been refused. Report it."""
+    """A check of an index or a cast failed in the compiled code, which should have refused the input. Report it."""
 
 
 class Disconnected(Error, ConnectionError):
@@ -77,7 +77,7 @@ class Disconnected(Error, ConnectionError):
 
 
 def of_psycopg(error: Any) -> Error:
-    """Return an error of psycopg as one of arrow-wire that keeps its class of psycopg."""
+    """Return an error of psycopg as an error of arrow-wire that is also of its psycopg class."""
     if isinstance(error, Error):
         return error
     ours: type[Error] = Conflict if error.sqlstate in _CONFLICTS else ServerError

@@ -23,7 +23,7 @@ def library_of(frame: Any) -> str:
 
 
 def names_of(frame: Any) -> list[Any]:
-    """Return the names of a frame's columns. Raises WrongValue where no table can have them."""
+    """Return the names of a frame's columns. Raises WrongValue if no table can have them."""
     names = list(frame.columns)
     require_names(names)
     return names
@@ -65,10 +65,8 @@ def require_names(names: Sequence[Any]) -> None:
 
 
 def joined(table: pa.Table) -> pa.Table:
-    """Return an Arrow table whose columns are in one piece each, except strings: encoders take these where they are.
-
-    A column in one piece is not copied. The other columns are joined at the same time: nothing is sent before that, so
-    other cores are idle.
+    """Return an Arrow table whose columns are in one piece each, except strings, which encoders read in place. A column
+    in one piece is not copied. Threads join the other columns at the same time, because no row is sent before that.
     """
     if all(column.num_chunks == 1 or is_text(column.type) for column in table.columns):
         return table
@@ -86,7 +84,7 @@ def _in_one_piece(column: pa.ChunkedArray) -> Any:
 
 
 def _adjacent(chunks: list[pa.Array]) -> bool:
-    """Whether arrays are slices of one, in its order: so record batches cut the columns that they were made of."""
+    """Whether arrays are slices of one array, in its order, as record batches are."""
     places = [[buffer and (buffer.address, buffer.size) for buffer in chunk.buffers()] for chunk in chunks]
     ends = [chunk.offset + len(chunk) for chunk in chunks]
     return all(place == places[0] for place in places) and ends[:-1] == [chunk.offset for chunk in chunks[1:]]
@@ -95,8 +93,8 @@ def _adjacent(chunks: list[pa.Array]) -> bool:
 def of_objects(values: Any) -> pa.Array:
     """Return objects of a pandas column as an Arrow array, in which a NaN is a null.
 
-    Raises Arrow's errors for objects of several types. Decimals mostly have as many places as the first one. Arrow
-    takes a fourth of the time if it gets that number.
+    Raises Arrow's errors for objects of several types. Decimals mostly have as many places as the first one. With that
+    number Arrow takes a quarter of the time.
     """
     first = next((one for one in values if one is not None), None)
     exponent = first.as_tuple().exponent if isinstance(first, Decimal) else None
@@ -109,12 +107,12 @@ def of_objects(values: Any) -> pa.Array:
 def of_polars(frame: Any, wide: Any, array_of: Callable[[Any], pa.Array] = pa.array) -> Any:
     """Return a polars frame as a reader of record batches that share its memory, but for objects and 128-bit numbers.
 
-    These numbers, for which Arrow has no type, become `wide`, a dtype of polars. Raises UnsupportedType for objects of
-    which `array_of` makes no array.
+    These numbers, for which Arrow has no type, become `wide`, a dtype of polars. Raises UnsupportedType for objects
+    that `array_of` cannot convert.
     """
     import polars as pl
 
-    dtypes = set(map(type, frame.dtypes))  # in a fifth of the time of comparing them
+    dtypes = set(map(type, frame.dtypes))  # five times as fast as comparing them
     if not dtypes.isdisjoint((pl.Int128, pl.UInt128)):
         frame = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(wide))
     if pl.Object not in dtypes:
@@ -144,7 +142,7 @@ def uuids(values: list[Any]) -> pa.Array:
 def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.RecordBatchReader:
     """Return a reader of a pandas frame, which shares the memory of numpy's and Arrow's columns.
 
-    In a column of floats a NaN stays one where the server's column `is_float`; elsewhere it is a null, as None is.
+    In a column of floats a NaN stays a NaN if the server's column `is_float`; otherwise it is a null, like None.
     """
     return pa.table({name: _of_series(name, values, is_float) for name, values in frame.items()}).to_reader()
 
@@ -160,7 +158,7 @@ def _of_series(name: str, values: Any, is_float: Callable[[str], bool]) -> pa.Ar
 
 
 def pandas_frame(columns: Iterable[tuple[str, Any]]) -> Any:
-    """Return names and arrays of numpy or pandas as a frame that shares their memory.
+    """Return a frame of these names and arrays of numpy or pandas, which shares their memory.
 
     Given Series, pandas would compare and copy the index of each.
     """
@@ -177,5 +175,5 @@ def _of_one_type(name: str, values: Any, array_of: Callable[[Any], pa.Array]) ->
 
 
 def columns_of(batch: Any) -> Iterator[tuple[str, pa.Array]]:
-    """Yield name and array of each column, of which there may be several of one name."""
+    """Yield name and array of each column; several may have one name."""
     return zip(batch.schema.names, batch.columns, strict=True)

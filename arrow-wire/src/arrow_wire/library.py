@@ -58,7 +58,7 @@ class ArrowArray(Structure):
 
 
 class Column(Structure):
-    """A column on its way to Postgres: `postgres_column.Column`."""
+    """A column to encode for Postgres: `postgres_column.Column`."""
 
 
 Column._fields_ = [
@@ -78,7 +78,7 @@ Column._fields_ = [
 
 
 class Progress(Structure):
-    """Where encoding came to: `postgres_encode.Progress`."""
+    """Where encoding ended: `postgres_encode.Progress`."""
 
     _fields_ = [
         ("row", c_size_t),
@@ -105,7 +105,7 @@ ReadColumn._fields_ = [
 
 
 class ReadProgress(Structure):
-    """Where decoding came to: `postgres_decode.Progress`."""
+    """Where decoding ended: `postgres_decode.Progress`."""
 
     _fields_ = [
         ("position", c_size_t),
@@ -122,10 +122,10 @@ _SHARED = (Buffer, Array, Shape, ArrowArray, Column, Progress, ReadColumn, ReadP
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return the library. Raises ImportError where it was not compiled, or from other sources than these."""
+    """Return the library. Raises ImportError if it was not compiled, or was compiled from other sources."""
     path = Path(__file__).parent / NAME
     try:
-        loaded = ctypes.CDLL(str(path))  # which lets go of the interpreter's lock during a call
+        loaded = ctypes.CDLL(str(path))  # releases the interpreter's lock during a call
         version = int(loaded.arrow_wire_version())
     except (OSError, AttributeError) as error:
         raise ImportError(f"the compiled library does not load: {error}; install the package again") from None
@@ -157,7 +157,7 @@ def library() -> ctypes.CDLL:
 
 
 def require_size(loaded: ctypes.CDLL, name: str, structure: type[Structure]) -> None:
-    """Raise ImportError where the library has a structure of another size under this name."""
+    """Raise ImportError if the library has a structure of another size under this name."""
     found, size = loaded.arrow_wire_size(name.encode(), len(name)), ctypes.sizeof(structure)
     if found != size:
         raise ImportError(
@@ -166,7 +166,7 @@ def require_size(loaded: ctypes.CDLL, name: str, structure: type[Structure]) -> 
 
 
 def declare(loaded: ctypes.CDLL, name: str, arguments: list[Any]) -> None:
-    """Declare a function that returns whether all checks in it went well; where one fails, calling it raises."""
+    """Declare a function that returns whether all of its checks passed; if one fails, the call raises an error."""
     function = getattr(loaded, f"arrow_wire_{name}")
     function.restype, function.argtypes, function.errcheck = c_bool, arguments, _require
 
@@ -181,7 +181,7 @@ def _require(done: bool, function: Any, arguments: Any) -> bool:
 
 @cache
 def number_of(what: str, name: str) -> int:
-    """Return the number of an encoder or decoder by its name. Raises LookupError where the library has none."""
+    """Return the number of an encoder or decoder by its name. Raises LookupError for an unknown name."""
     text = name.encode()
     found = int(getattr(library(), f"arrow_wire_{what}")(text, len(text)))
     if found < 0:

@@ -1,6 +1,6 @@
-"""Frames into and out of Postgres: `write`, `read`, `stream`.
+"""Move frames into and out of Postgres: `write`, `read`, `stream`.
 
-Each takes an address, connections that `connect` opened, or one connection of the caller. With an address they open one
+Each takes an address, connections that `connect` opened, or the caller's connection. With an address they open one
 connection for few rows, and one for each core (2 to 8) for many. With a `psycopg.Connection` they stay inside the
 caller's transaction and open no other.
 
@@ -34,13 +34,13 @@ __all__ = ["Connections", "connect", "read", "stream", "write"]
 
 Where: TypeAlias = str | Connections | psycopg.Connection[Any]
 Mode: TypeAlias = Literal["append", "create", "replace"]
-_POLARS = replace(VIEWS, digits=38)  # of a decimal of polars
+_POLARS = replace(VIEWS, digits=38)  # the most that a decimal of polars has
 _PANDAS = replace(LARGE, date=pa.timestamp("us"))  # which has no dtype for days
 
 
 @contextmanager
 def connect(uri: str) -> Iterator[Connections]:
-    """Yield connections to a server that several calls can use, one after the other; as many as cores, but 2 to 8.
+    """Yield connections to a server that several calls can use, one after the other: one for each core, 2 to 8.
 
     All are opened at once, in autocommit mode: each call is a transaction by itself.
     """
@@ -60,30 +60,31 @@ def write(
 
     `mode`:
 
-    - "append" to the table that is there
+    - "append" to the existing table
     - "create" it, without a key, from the frame's types
-    - "replace" all rows of the table that is there (TRUNCATE, in the same transaction), or create it
+    - "replace" all rows of the existing table (TRUNCATE, in the same transaction), or create it
 
     From 20,000 rows on, a table that is empty or emptied by TRUNCATE gets its primary key's index after the rows, in
-    one transaction. That takes two thirds to four fifths of the time and half of the server's work, and makes an index
-    a quarter smaller. The session must be the table's owner, and the table must not be in use, have another index, or
-    be referred to by foreign keys. Until the end no other session can read it (ACCESS EXCLUSIVE).
+    one transaction. This takes two thirds to four fifths of the time and half of the server's work, and the index is a
+    quarter smaller. The session must own the table, and the table must not be in use, have another index, or be the
+    target of foreign keys. Until the end no other session can read it (ACCESS EXCLUSIVE).
 
     Any other table gets its rows in the order of the primary key's first column, over a connection for each core. All
-    connections but the first prepare their transactions, the first one's commit decides, then the others commit
-    (two-phase commit). That takes a server with `max_prepared_transactions` of at least the number of connections less
-    one, and costs two more waits for the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as
-    long on two cores. For some milliseconds in between another connection may see a part of the rows. A crash may leave
-    prepared transactions, named `arrow-wire`. The next write ends them as the first connection's transaction ended.
+    connections but the first prepare their transactions. The first one's commit decides, then the others commit
+    (two-phase commit). This needs a server whose `max_prepared_transactions` is at least the number of connections less
+    one, and costs two more waits for the disk. Otherwise one connection sends all rows, which takes 1.2 to 1.6 times as
+    long on two cores. For some milliseconds between these commits another connection may see a part of the rows. A
+    crash may leave prepared transactions, named `arrow-wire`. The next write ends them as the first connection's
+    transaction ended.
 
-    A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
-    one another for ever. So could the rows of two parallel writers. Writers of more than one row therefore take turns
-    at a table, by an advisory lock. A wait for the lock of another session ends after 10 seconds (lock_timeout) with
-    `Conflict`. A caller's connection gets neither lock nor timeout: its settings and its transaction are the caller's.
+    A table with triggers, foreign keys or a second unique index gets one connection, because several could deadlock. So
+    could two parallel writers. Writers of more than one row therefore take turns at a table, with an advisory lock. A
+    wait for the lock of another session ends after 10 seconds (lock_timeout) with `Conflict`. A caller's connection
+    gets neither lock nor timeout: its settings and its transaction are the caller's.
 
-    In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. A value that its column
+    In a pandas column of floats NaN stays NaN: pandas cannot tell it from a missing value. A value that its column
     cannot hold raises `WrongValue`, with column and row. Examples are a time of day for a date, a decimal with more
-    places, and lists that are no rectangle. An instant for a timestamp without a zone is another type
+    places, and lists that do not form a rectangle. An instant for a timestamp without a zone is another type
     (`UnsupportedType`).
     """
     frames.require_choice("mode", mode, frames.MODES)
@@ -134,16 +135,16 @@ def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_:
     """Return the rows of a query, or of a whole table, as a frame: `as_` is "polars", "pandas" or "arrow".
 
     `query` is a table's name, or a SELECT with a `%s` for each value of `given`. Each core reads a slice of a table, a
-    range of its blocks. All slices share a snapshot, so the rows are those of one query. `jit` is off: it takes longer
-    than a slice saves by it. On a caller's connection, the caller's transaction decides which rows are visible.
+    range of its blocks. All slices share a snapshot, so the rows are those of one query. `jit` is off, because it costs
+    more time than it saves. On a caller's connection, the caller's transaction decides which rows are visible.
 
-    A uuid comes as a string, an interval as a duration of days of 24 hours. Types that Arrow does not have come as the
+    A uuid becomes a string, and an interval a duration with days of 24 hours. Types that Arrow lacks become the
     server's strings: JSON, network addresses, enums. So does a numeric without a limit, or with more digits than the
     frame's library has. Some values fit no frame and raise `WrongValue` with column and row: an infinite date or time,
     a numeric NaN, an interval with months, 24:00. A query with arrays is sent twice: the first time for the number of
     their dimensions. Their lower bounds are lost.
 
-    In polars strings are its own views. In pandas only strings (dtype str) stay in Arrow's memory. A date becomes
+    In polars strings are views. In pandas only strings (dtype str) stay in Arrow's memory. A date becomes
     datetime64[us], and integers with nulls get the nullable dtypes of pandas.
     """
     styles = {"polars": _POLARS, "pandas": _PANDAS, "arrow": LARGE}
@@ -184,8 +185,9 @@ def _values(column: pa.ChunkedArray) -> Any:
 def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:
     """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
 
-    As `read`; a batch has 65,536 rows or about 16 MB at most, and a few are held at a time. Rows that come over several
-    connections are in no order. Until the reader is read to its end or closed, no other code can use its connections.
+    As `read`, but with a few batches in memory at a time. A batch has at most 65,536 rows or about 16 MB. Rows that
+    come over several connections are in no order. Until the reader is read to its end or closed, no other code can use
+    its connections.
     """
     batches = _streamed(where, query, given, LARGE)
     return pa.RecordBatchReader.from_batches(next(batches), batches)
@@ -216,9 +218,9 @@ def _connections(where: str | Connections) -> AbstractContextManager[Connections
 
 
 def _settle_anew(connections: Connections) -> None:
-    """End prepared transactions over a new connection, after one broke, as far as the server is in reach."""
+    """End prepared transactions over a new connection after one broke, if the server can be reached."""
     with suppress(psycopg.Error), opened(connections.uri) as again:
-        for seconds in (0.0, 0.1, 0.5):  # until the server knows that it broke
+        for seconds in (0.0, 0.1, 0.5):  # until the server has noticed the broken connection
             time.sleep(seconds)
             settle(again[0])
 

@@ -37,7 +37,7 @@ _SIMPLE = (
 
 
 def create(connection: Connection[Any], table: str, schema: pa.Schema) -> None:
-    """Create a table of a schema's columns, without a key. Raises UnsupportedType for a type that has none there."""
+    """Create a table of a schema's columns, without a key. Raises UnsupportedType for a type without a match."""
     columns = [f"{sql.Identifier(field.name).as_string()} {sql_type(field)}" for field in schema]
     ask(connection, f"CREATE TABLE {table} ({', '.join(columns)})")
 
@@ -51,7 +51,7 @@ def empty(connection: Connection[Any], table: str) -> bool:
 
 
 def sql_type(field: pa.Field) -> str:
-    """Return the type of Postgres whose columns hold every value of an Arrow field.
+    """Return the Postgres type that holds every value of an Arrow field.
 
     Timestamps in nanoseconds are the exception: only whole microseconds fit.
     """

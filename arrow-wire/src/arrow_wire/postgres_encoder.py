@@ -19,7 +19,7 @@ HEADER, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of the whole 
 BLOCK_BYTES, _FEW_ROWS = 1 << 17, 50
 _BEGINNING, _SIZE = Struct("PP"), sizeof(library.Array)  # of a column: its array, its items
 _SHOWN = 60  # characters of a value in a message
-# Why a value has no form in the server's type: `postgres_column.Error`, from 1 on.
+# The reasons why the server's type cannot hold a value: `postgres_column.Error`, from 1 on.
 _REASONS = (
     "",
     "{value} does not fit {type}",
@@ -32,11 +32,11 @@ _REASONS = (
 
 
 class Encoder:
-    """Encodes rows of some arrays, one a column of the table, in their order or in another.
+    """Encodes rows of arrays, one for each column of the table, in their order or in another.
 
     A column may have several pieces. `names` are for messages. Several threads may encode different rows at a time.
-    Raises UnsupportedType for a type that does not fit its column. Raises WrongValue, with column, row and reason,
-    where a cast would change a value.
+    Raises UnsupportedType for a type that does not fit its column. Raises WrongValue, with column, row and reason, if a
+    cast would change a value.
     """
 
     def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
@@ -79,12 +79,11 @@ class Encoder:
         return _column(pointer(structure), item, _for(structure, found.encoder), found)
 
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
-        """Yield rows `first` to `end`, of an order (uint64) or of the arrays, as bytes that the next ones overwrite.
-
-        Raises WrongValue for a value that its column cannot hold: which, where, and why.
+        """Yield rows `first` to `end`, of an order (uint64) or of the arrays, as bytes that the next block overwrites.
+        Raises WrongValue for a value that its column cannot hold, with column, row and reason.
         """
         assert order is None or (order.dtype == np.uint64 and order.flags.c_contiguous and end <= len(order))
-        size = BLOCK_BYTES if end - first > _FEW_ROWS else BLOCK_BYTES >> 4  # memory that malloc has at hand
+        size = BLOCK_BYTES if end - first > _FEW_ROWS else BLOCK_BYTES >> 4  # few rows: memory that malloc already has
         out, progress = np.empty(size, np.uint8), library.Progress(row=first)
         while progress.row < end:
             library.library().arrow_wire_postgres_encode(
@@ -99,7 +98,7 @@ class Encoder:
                 yield out.data[: progress.written]
 
     def keys(self, column: int) -> "np.ndarray[Any, Any]":
-        """Return a number for every row by which the rows are in the server's order of a column, or nearly."""
+        """Return a sort key for every row: the server's order of a column, or nearly."""
         keys = np.empty(len(self._arrays[column]), np.int64)
         damaged = c_uint32()
         library.library().arrow_wire_postgres_keys(
@@ -119,9 +118,8 @@ class Encoder:
 def _flat(
     arrow_types: tuple[pa.DataType, ...], types: tuple[ServerType, ...]
 ) -> tuple[list[bytes], list[tuple[int, int]]] | None:
-    """Return `library.Column` behind its two pointers, and the layout of the array, for each column.
-
-    Return None where an array is not flat, or is to be cast.
+    """Return the bytes of `library.Column` after its two pointers, and the layout of the array, for each column. Return
+    None if an array is not flat or needs a cast.
     """
     found = [recipe(*pair) for pair in zip(arrow_types, types, strict=True)]
     layouts = arrays.flat_layouts(arrow_types)
@@ -140,7 +138,7 @@ def _column(array: Any, item: Any, encoder: str, found: Recipe) -> library.Colum
 
 
 def _for(structure: library.Array, encoder: str) -> str:
-    """Return the encoder's name; the name of one for strings ends with their layout, which pieces change."""
+    """Return the encoder's name. For strings it ends with their layout, which differs for several pieces."""
     return f"{encoder.rpartition('_')[0]}_pieces" if structure.layout == arrays.PIECES else encoder
 
 
@@ -178,7 +176,7 @@ def _exact(array: arrays.Values, arrow_type: pa.DataType) -> arrays.Values:
 
 
 def _first_wrong(array: arrays.Values, arrow_type: pa.DataType) -> int:
-    """Return the first row that cannot be cast, halving the rest each time."""
+    """Return the first row that cannot be cast, by bisection."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2

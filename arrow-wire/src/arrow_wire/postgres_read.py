@@ -1,8 +1,8 @@
-"""Rows out of Postgres: each core reads a slice of a table, and decodes the rows as they arrive.
+"""Rows from Postgres: each core reads a slice of a table, and decodes the rows as they arrive.
 
-psycopg opens the connections and runs the transaction. This module asks for the rows over psycopg's idle sockets, in
-the server's own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only these can ask
-for strings as text and for all other columns in binary. That costs the server a fifth less than COPY (FORMAT binary).
+psycopg opens the connections and runs the transaction. This module fetches the rows over psycopg's idle sockets, with
+the protocol's messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). Only these can request
+strings as text and all other columns in binary. That costs the server a fifth less than COPY (FORMAT binary).
 """
 
 import os
@@ -31,8 +31,8 @@ from arrow_wire.postgres_types import ServerType
 from arrow_wire.sockets import wait_readable
 
 Arrays: TypeAlias = list[pa.Array]
-_BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
-_WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
+_BUFFER = 1 << 19  # bytes that one receive may fetch: they are still in the core's cache when they are decoded
+_WAKE_UP = 1 << 18  # the kernel wakes us for this many bytes: waking up for every packet costs more than decoding it
 _LEAST_WAKE_UP = 1 << 12
 _ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
 _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
@@ -53,7 +53,7 @@ _SENT_AS_TEXT = frozenset(
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a read: a query. If it reads a whole table, also that table, whose blocks can be divided."""
+    """The source of a read: a query, and the table if the query reads all of it, whose blocks can be divided."""
 
     query: str
     table: str = ""
@@ -65,14 +65,14 @@ class Source:
 
 
 class _Changed(Conflict):
-    """The columns are others than those that were asked for."""
+    """The columns differ from those in the request."""
 
 
 @dataclass(frozen=True)
 class _Columns:
     """The columns of an answer: their names, their types on the server, and how they are read.
 
-    `alone` is whether the columns were asked for outside of a transaction.
+    `alone` is whether the request was outside a transaction.
     """
 
     names: list[str]
@@ -93,7 +93,7 @@ class _Columns:
 
 
 def _request(statement: str, readings: Sequence[Reading], alone: bool) -> bytes:
-    """Return the messages Parse, Bind, Describe, Execute and Sync; Bind says of each column whether it is binary.
+    """Return the messages Parse, Bind, Describe, Execute and Sync; Bind says which columns are binary.
 
     If the query is `alone`, the messages also begin and commit its transaction.
     """
@@ -104,7 +104,7 @@ def _request(statement: str, readings: Sequence[Reading], alone: bool) -> bytes:
 
 
 def _executed(statement: str, formats: Sequence[bool] | None = None) -> bytes:
-    """Return the messages that execute a statement; where it has formats, its columns are described, too."""
+    """Return the messages that execute a statement; with formats, they also describe its columns."""
     bind = struct.pack(f"!xxhhh{len(formats or ())}h", 0, 0, len(formats or ()), *formats or ())
     described = _message(b"D", b"P\0") if formats is not None else b""
     parse = _message(b"P", b"\0%b\0\0\0" % statement.encode())
@@ -116,9 +116,8 @@ def _message(tag: bytes, content: bytes) -> bytes:
 
 
 def _fetch(connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int) -> Iterator[Arrays]:
-    """Ask for a slice; yield its rows, as they arrive, as lists of arrays.
-
-    Where TLS encrypts the socket, or the system cannot share it, psycopg reads it: COPY, a fifth more for the server.
+    """Request a slice; yield its rows, as they arrive, as lists of arrays. If TLS encrypts the socket, or the system
+    cannot share it, psycopg reads the rows: a COPY, which costs the server a fifth more.
     """
     fetch = _fetch_off_socket if _has_socket(connection) else _fetch_by_copy
     return fetch(connection, statement, columns, rows, size)
@@ -131,7 +130,7 @@ def _has_socket(connection: Connection[Any]) -> bool:
 def _fetch_off_socket(
     connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int
 ) -> Iterator[Arrays]:
-    """Ask over an idle connection's socket and read it."""
+    """Send the request over an idle connection's socket and read the answer."""
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
         received = _Received(wire)
         try:
@@ -154,7 +153,7 @@ def _fetch_off_socket(
 def _fetch_by_copy(
     connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int
 ) -> Iterator[Arrays]:
-    """Ask for a binary COPY of the statement's rows, with types that Arrow does not have as strings."""
+    """Request a binary COPY of the statement's rows, with types that Arrow lacks as strings."""
     aliases = [f"c{number}" for number in range(len(columns.names))]
     wanted = [  # a cast would show some values in another way, such as an inet
         f"CASE WHEN num_nulls({alias}) = 0 THEN format('%s', {alias}) END"
@@ -188,9 +187,8 @@ def _fetch_by_copy(
 def _chunks(
     received: "_Received", decoder: Decoder, columns: _Columns, rows: int, size: int
 ) -> Iterator[Arrays]:  # fmt: skip
-    """Decode rows until the server is ready for the next query; yield lists of arrays, one a column.
-
-    A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with the server's message.
+    """Decode rows until the server is ready for the next query; yield lists of arrays, one for each column. Two limits,
+    of rows and of bytes, end a list. Raises DatabaseError with the server's message.
     """
     failure, taken = None, 0
     while True:
@@ -218,14 +216,14 @@ class _Received:
 
     def __init__(self, wire: socket.socket) -> None:
         self._wire, self._buffer, self._end, self.begin = wire, np.empty(_BUFFER, np.uint8).data, 0, 0
-        self._sum, self._wake = 0, 1  # bytes that came until now, and for how many the kernel wakes us
+        self._sum, self._wake = 0, 1  # bytes received so far, and how many the kernel wakes us for
 
     @property
     def arrived(self) -> memoryview:
         return self._buffer[: self._end]
 
     def message(self) -> tuple[bytes | None, bytes]:
-        """Return tag and content of the next message, if it is no row; else receive more of it."""
+        """Return tag and content of the next message unless it is a row; otherwise receive more of it."""
         rest, size = self._next()
         if len(rest) < max(size, 6):
             self._receive(rest, size)
@@ -245,7 +243,7 @@ class _Received:
                 tag, _ = self.message()
 
     def _next(self) -> tuple[memoryview, int]:
-        """Return the bytes from the next message on, and its size, or 5 while that is not known."""
+        """Return the bytes from the next message on, and its size, or 5 while the size is unknown."""
         rest = self._buffer[self.begin : self._end]
         size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
         if size < 5 or size > _LONGEST:
@@ -253,20 +251,20 @@ class _Received:
         return rest, size
 
     def _receive(self, rest: memoryview, size: int) -> None:
-        """Move the rest to the beginning, with room for a message of this size, and receive more behind it."""
+        """Move the rest to the beginning, with room for a message of this size, and receive more after it."""
         if max(size, 2 * len(rest)) > len(self._buffer):  # one long message
             self._buffer = np.empty(_BUFFER + max(size, 2 * len(rest)), np.uint8).data
         self._buffer[: len(rest)] = rest
         self.begin, self._end = 0, len(rest)
-        wake = min(_WAKE_UP, self._sum // 8)  # so that the end of a few rows is not waited for
+        wake = min(_WAKE_UP, self._sum // 8)  # so that a few rows do not wait for their end
         if wake >= max(_LEAST_WAKE_UP, 2 * self._wake):
             self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
             self._wake = wake
         while True:
-            # After that time less is fetched too: the end of a slice.
+            # After that time fewer bytes are fetched too: the end of a slice.
             seconds = max(0.0005, 0.002 * self._wake / _WAKE_UP) if self._wake > 1 else None
             wait_readable(self._wire, seconds)
-            with suppress(BlockingIOError):  # nothing came
+            with suppress(BlockingIOError):  # nothing arrived
                 if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
                     raise Disconnected("the server closed the connection")
                 self._end += size
@@ -327,9 +325,8 @@ def _slices(
 
 
 def _few(connection: Connection[Any], source: Source, style: Style) -> _Columns | None:
-    """Return the columns of a query, or of a table that is not worth two connections, in one round trip.
-
-    Return None where more has to be asked: of arrays, of many columns, or of types that not every server has.
+    """Return the columns of a query, or of a table that is not worth two connections, in one round trip. Return None if
+    that is not enough: for arrays, many columns, or types that not every server has.
     """
     if not _has_socket(connection):
         return None
@@ -366,7 +363,7 @@ def _depths(connection: Connection[Any], source: Source, names: list[str], types
 
 
 def read(connections: Connections, source: Source, style: Style) -> pa.Table:
-    """Return rows as Arrow, in columns of this style; those of a table in the order in which it holds them."""
+    """Return rows as Arrow, in columns of this style; rows of a table are in its physical order."""
     with suppress(_Changed, errors.ProtocolViolation):  # as many formats are sent as there were columns
         return _read(connections, source, style)
     return _read(connections, source, style)
@@ -413,7 +410,7 @@ def _schema(columns: _Columns) -> pa.Schema:
 
 
 def stream(connections: Connections, source: Source, style: Style) -> Iterator[Any]:
-    """Yield the schema, then the rows as record batches, in the order in which they come over the connections.
+    """Yield the schema, then the rows as record batches, in the order of their arrival.
 
     Each connection is at most two batches ahead of the caller.
     """

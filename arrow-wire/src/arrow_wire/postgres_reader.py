@@ -1,4 +1,4 @@
-"""Rows of Postgres, as they arrive, into Arrow arrays: messages DataRow of the protocol, or those of a binary COPY."""
+"""Decode rows of Postgres, as they arrive, into Arrow arrays: DataRow messages, or those of a binary COPY."""
 
 from collections.abc import Sequence
 from ctypes import byref, c_char, pointer
@@ -15,7 +15,7 @@ from arrow_wire.postgres_types import EPOCH_DAYS, EPOCH_MICROSECONDS, MICROSECON
 MESSAGES, COPY = 0, 1  # the framing of a row's values
 MORE, OTHER, FULL, _WRONG = range(4)  # why decoding ended: `postgres_decode.End`
 _DIGITS_128, _DIGITS_256 = 38, 76
-# Why a value has no form in Arrow's type: `postgres_fields.Error`, from 1 on.
+# The reasons why Arrow's type cannot hold a value: `postgres_fields.Error`, from 1 on.
 _REASONS = (
     "",
     "its bytes do not have the form of {type}",
@@ -31,10 +31,10 @@ _REASONS = (
 
 @dataclass(frozen=True)
 class Style:
-    """The Arrow types of columns, where there is a choice.
+    """The Arrow types of columns, if there is a choice.
 
     `text` is the type of strings, `uuid` that of uuids (the same one, or `pa.uuid()`), `binary` of bytea, and `date` is
-    date32 or timestamp[us]. No decimal has more than `digits`. Such a column, and a numeric without a limit, comes as
+    date32 or timestamp[us]. No decimal has more than `digits`: such a column, and a numeric without a limit, becomes
     the server's string, which is exact. An interval is a duration.
     """
 
@@ -63,9 +63,9 @@ class Reading:
 
 
 def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
-    """Return how a column of this type is read; of an array, with so many dimensions.
+    """Return how a column of this type is read; an array has `depth` dimensions.
 
-    A type that Arrow does not have (inet, timetz, enums, types of extensions) comes as the server's string.
+    A type that Arrow lacks (inet, timetz, enums, types of extensions) becomes the server's string.
     """
     if found.item is not None:
         item = reading(found.item, style)
@@ -122,7 +122,7 @@ class WrongDepth(WrongValue):
 
 
 class Decoder:
-    """Decodes rows into columns that grow; `take` hands over their contents and begins anew."""
+    """Decodes rows into columns that grow; `take` hands over their contents and starts again."""
 
     def __init__(self, names: Sequence[str], readings: Sequence[Reading], framing: int = MESSAGES) -> None:
         self._names, self._readings, self._framing = names, readings, framing
@@ -144,10 +144,10 @@ class Decoder:
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
 
-        Return the position behind them; `end` says why it is there. MORE: the rest has to arrive; OTHER: it is no row;
-        FULL: the columns are full. Raises ValueError for a value that has no form in its column's type: which and
-        where, counted from 0 in the order of arrival. Raises WrongDepth for an array, and MemoryError. After an error
-        it decodes nothing any more, and `take` raises too.
+        Return the position after them; `end` says why it stopped. MORE: the rest has to arrive; OTHER: it is not a row;
+        FULL: the columns are full. Raises ValueError for a value that its column's type cannot hold, with its row,
+        counted from 0 in the order of arrival. Raises WrongDepth for an array, and MemoryError. After an error it
+        decodes nothing more, and `take` raises too.
         """
         progress = library.ReadProgress(position=position, rows=self.rows)
         first = byref(c_char.from_buffer(buffer)) if len(buffer) else None
@@ -162,7 +162,7 @@ class Decoder:
         return int(progress.position)
 
     def take(self) -> list[pa.Array]:
-        """Return the rows so far, an array a column. Raises ValueError after an error of `feed`."""
+        """Return the rows so far, one array for each column. Raises ValueError after an error of `feed`."""
         arrays = self._columns.take()
         self._before += self.rows
         self.rows = 0

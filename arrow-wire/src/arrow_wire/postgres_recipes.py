@@ -24,9 +24,9 @@ from arrow_wire.postgres_types import (
 
 @dataclass(frozen=True)
 class Recipe:
-    """An encoder by its name, its settings (see `zig/postgres_column.zig`), the recipe of a list's items.
+    """An encoder by its name, its settings (see `zig/postgres_column.zig`) and the recipe of a list's items.
 
-    `cast` is the Arrow type that the array has to be cast to before, or None.
+    `cast` is the Arrow type to which the array must be cast first, or None.
     """
 
     encoder: str
@@ -44,7 +44,7 @@ class Recipe:
 
 @lru_cache(1024)
 def recipe(arrow_type: pa.DataType, into: ServerType) -> Recipe | None:
-    """Return how arrays of this type become values of that one; None where nothing here knows how."""
+    """Return how arrays of an Arrow type become values of a column's type; None if they cannot."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return recipe(arrow_type.storage_type, into)
     if of.is_null(arrow_type):
@@ -61,7 +61,7 @@ def recipe(arrow_type: pa.DataType, into: ServerType) -> Recipe | None:
 
 
 def _of_labels(arrow_type: pa.DictionaryType, into: ServerType) -> Recipe | None:
-    """Labels stay in the dictionary where they are strings; everything else is taken out of it."""
+    """Return the recipe of a dictionary: strings stay in it as labels; other values are taken out."""
     layout = _text_layout(arrow_type.value_type)
     if layout and into.name in TEXTS:
         return Recipe(f"label_{layout}")
@@ -125,7 +125,7 @@ def _numeric(arrow_type: pa.DataType, into: ServerType) -> Recipe | None:
 
 
 def _moment(arrow_type: pa.DataType, name: str) -> Recipe | None:
-    """Return the recipe of a time: instants with a zone are other things than those without."""
+    """Return the recipe of a time; instants with a zone are not mixed with those without."""
     bits = arrow_type.bit_width
     if name == "date" and of.is_date32(arrow_type):
         return Recipe("moment4_i32", shift=EPOCH_DAYS, limits=DATES)
@@ -149,7 +149,7 @@ def _moment(arrow_type: pa.DataType, name: str) -> Recipe | None:
 
 
 def _castable(arrow_type: pa.DataType, name: str) -> pa.DataType | None:
-    """Return the type that pyarrow casts such arrays to as the server would, refusing to change a value."""
+    """Return the type to which pyarrow casts such arrays as the server would, without changing a value."""
     number = (
         of.is_integer(arrow_type)
         or of.is_floating(arrow_type)

@@ -1,4 +1,4 @@
-"""Connections to Postgres, and statements: names and types of columns, the key of a table, its index left out."""
+"""Connections to Postgres, and statements: types of columns, the key of a table, an index that is added afterwards."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from arrow_wire.cores import number_of_connections
 from arrow_wire.errors import WrongValue
 from arrow_wire.postgres_types import ServerType
 
-# Several connections could wait for one another in a circle that the server does not see. A slice waits for a row of
+# Several connections could deadlock without the server noticing. A slice waits for a row of
 # another slice, which commits only when all are done. So no connection waits for a lock longer than this.
 LOCK_TIMEOUT = "10s"
 # So writers over several connections take turns at a table: an advisory lock of its oid behind a class id, "lab ".
@@ -47,9 +47,8 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
 @lru_cache(256)
 def quoted(table: Table) -> str:
     """Return a table's name as SQL. A string may have a schema before a point; a part between double quotes is taken as
-    it is.
-
-    Unlike in SQL, upper case stays. Raises WrongValue for a string that is no name; a tuple may have any names.
+    it is. Unlike in SQL, upper case stays. Raises WrongValue for a string that is not a name; a tuple may have any
+    names.
     """
     parts = table if isinstance(table, tuple) else parts_of(table)
     if not parts:
@@ -109,7 +108,7 @@ _SETTINGS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "pre
 
 @contextmanager
 def opened(uri: str) -> Iterator[Connections]:
-    """Yield connections, none of them open yet; in the end close those that are."""
+    """Yield connections that open when they are first used; close them at the end."""
     with ExitStack() as stack:
         yield Connections(uri, stack)
 
@@ -123,7 +122,7 @@ def require_utf_8(connection: Connection[Any]) -> None:
 
 
 def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list[ServerType]]:
-    """Return the names and the types of a query's columns; types that not every server has are asked for."""
+    """Return the names and the types of a query's columns; the server describes types of its own."""
     cursor = connection.cursor(row_factory=tuple_row)
     cursor.execute(f"{query} LIMIT 0".encode(), prepare=False)
     result = cursor.pgresult
@@ -135,7 +134,7 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
 
 
 def types_of(result: PGresult) -> list[ServerType] | None:
-    """Return the types of a result's columns; None where one of them is a type that not every server has."""
+    """Return the types of a result's columns; None if one of them is a type that not every server has."""
     return postgres_types.all_built_in(tuple(_oids(result)))
 
 
@@ -146,12 +145,12 @@ def _oids(result: PGresult) -> list[tuple[int, int]]:
 
 @contextmanager
 def index_afterwards(connection: Connection[Any], table: str) -> Iterator[bool]:
-    """In a transaction: drop an empty table's primary key, and add it again at the end; yield whether that was done.
+    """Drop an empty table's primary key, and add it again at the end, in one transaction; yield whether that was done.
 
-    An index that is made in one go is sorted once, and its pages are full. One that grows row by row is searched for
-    each row: https://www.postgresql.org/docs/current/populate.html
+    An index that is built afterwards is sorted once, and its pages are full. An index that grows is searched for each
+    row: https://www.postgresql.org/docs/current/populate.html
 
-    It is not done if another session uses the table, a foreign key refers to it, or another role owns it. From here to
+    The key stays if another session uses the table, a foreign key refers to it, or another role owns it. From here to
     the end of the transaction no other session can read or write the table (ACCESS EXCLUSIVE).
     """
     key = _left_out(connection, table)

@@ -1,8 +1,7 @@
-"""Transactions of several connections that end together, and a part of the caller's transaction that ends alone.
-
-Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
-ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one. A session that finds
-one later can ask the server how the first one ended, and end it in the same way.
+"""Transactions of several connections that end together, and a part of the caller's transaction that ends alone. All
+transactions but the first are prepared. The first one's commit decides, then the prepared ones commit:
+https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one. A session that finds one
+later can ask the server how the first one ended, and end it in the same way.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ PREFIX = "arrow-wire"  # of the names of prepared transactions: prefix, transact
 
 
 def most_together(connection: Connection[Any]) -> int:
-    """Return on how many connections transactions can end together: one, and as many as this server may prepare."""
+    """Return how many transactions can end together: one, and as many as this server may prepare."""
     return 1 + int(ask(connection, "SELECT current_setting('max_prepared_transactions')")[0][0])
 
 
@@ -29,7 +28,7 @@ def together(first: Connection[Any]) -> Iterator[Callable[[Connection[Any]], Non
     """Begin a transaction on a connection in autocommit mode; yield a function that begins one on another:
     `join(connection)`.
 
-    In the end all of them commit, or none: an error rolls all of them back. If the process, a connection or the server
+    At the end all of them commit, or none: an error rolls all of them back. If the process, a connection or the server
     dies once all are prepared, prepared ones stay and hold their locks. `settle` ends them as the first one ended;
     every later write calls it first.
     """
@@ -61,14 +60,14 @@ def _each(
 
 
 def _prepare(first: Connection[Any], others: list[Connection[Any]], prepared: list[str]) -> None:
-    """Prepare the other transactions. Add all names first: after an error any of these may be prepared."""
+    """Prepare the other transactions. Add all names first: after an error any of them may be prepared."""
     [(number,)] = ask(first, "SELECT pg_current_xact_id()::text")
     prepared += [f"{PREFIX} {number} {place}" for place in range(1, len(others) + 1)]
     _each(others, prepared, lambda connection, name: ask(connection, f"PREPARE TRANSACTION '{name}'"))
 
 
 def _undo(connections: Sequence[Connection[Any]], prepared: list[str]) -> None:
-    """Roll back open and prepared transactions, as far as a connection lives."""
+    """Roll back open and prepared transactions on the connections that still work."""
     for connection in connections:
         with suppress(Error):  # a broken connection has no transaction left
             ask(connection, "ROLLBACK")
@@ -101,7 +100,8 @@ def _end(connection: Connection[Any], name: str, how: str) -> None:
 
 @contextmanager
 def within(connection: Connection[Any]) -> Iterator[None]:
-    """A part of the caller's transaction, which an error undoes alone. In autocommit mode outside of any: a whole one.
+    """A part of the caller's transaction, which an error undoes alone. Outside of one, in autocommit mode, it is a
+    transaction.
 
     The caller's transaction is neither committed nor rolled back.
     """
@@ -109,7 +109,7 @@ def within(connection: Connection[Any]) -> Iterator[None]:
         with connection.transaction():
             yield
         return
-    ask(connection, "SAVEPOINT arrow_wire")  # psycopg begins a transaction before that, where there is none
+    ask(connection, "SAVEPOINT arrow_wire")  # psycopg begins a transaction first if none is open
     try:
         yield
     except BaseException:

@@ -1,6 +1,6 @@
 """The types of Postgres, with the Arrow types of their columns and the encoder for each array.
 
-Where a server has its own types (enums, arrays of them), it has to be asked for them: `question`.
+A server describes its own types (enums, arrays of them): `question`.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class ServerType:
 
     @property
     def digits(self) -> tuple[int, int] | None:
-        """Return how many digits a numeric has, and how many of them behind the point; None where that is open."""
+        """Return how many digits a numeric has, and how many of them after the point; None without a limit."""
         if self.name != "numeric" or self.modifier < 4:
             return None
         places = (self.modifier - 4) & 0x7FF
@@ -58,7 +58,7 @@ class ServerType:
 
 @lru_cache(1024)
 def built_in(oid: int, modifier: int = -1) -> ServerType | None:
-    """Return the type of this number that every server has; None where it is not known here."""
+    """Return the type of this number that every server has; None if it is unknown."""
     if oid in _NAMES:
         return ServerType(oid, _NAMES[oid], _NAMES[oid], modifier)
     item = built_in(_ARRAYS[oid], modifier) if oid in _ARRAYS else None
@@ -67,13 +67,13 @@ def built_in(oid: int, modifier: int = -1) -> ServerType | None:
 
 @lru_cache(256)
 def all_built_in(described: tuple[tuple[int, int], ...]) -> list[ServerType] | None:
-    """Return the types of these numbers and modifiers; None where one of them is not on every server."""
+    """Return the types of these numbers and modifiers; None if one of them is not on every server."""
     found = [built_in(*of) for of in described]
     return None if None in found else found  # type: ignore[return-value]
 
 
 def types(described: Iterable[tuple[int, int]], answer: Iterable[tuple[object, ...]] = ()) -> list[ServerType]:
-    """Return the types of columns given by oid and modifier; `answer` are the rows of `question` for unknown ones."""
+    """Return the types of columns given by oid and modifier; `answer` has the rows of `question` for unknown types."""
     asked = {row[0]: row for row in answer}
 
     def made(oid: int, modifier: int) -> ServerType:

@@ -35,13 +35,13 @@ from arrow_wire.postgres_transactions import PREFIX, most_together, settle, toge
 from arrow_wire.postgres_types import ServerType
 from arrow_wire.tally import Tally
 
-# Given the types of the columns by their names: NaN stays one in floats alone, for which pandas has it, too.
+# Given the types of the columns by their names: a NaN stays one only in floats, where pandas has it, too.
 Batches: TypeAlias = Callable[[dict[str, ServerType]], Iterable[pa.RecordBatch]]
-PIECE_ROWS, STREAM_ROWS, PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are sorted together, of several batches
-PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
-SLICE_ROWS = 20_000  # fewer are not worth another connection, or an index made afterwards
-_ORDERED_ROWS = 2_000  # fewer are written as fast in any order
-_SENT_BYTES = 1 << 17  # which libpq takes at a time
+PIECE_ROWS, STREAM_ROWS, PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # of several batches, which are sorted together
+PAGE_KEYS = 100  # at least so many keys share a page of 8 kB of an index
+SLICE_ROWS = 20_000  # fewer are not worth another connection, or an index that is built afterwards
+_ORDERED_ROWS = 2_000  # with fewer the order makes no difference
+_SENT_BYTES = 1 << 17  # libpq takes this much at a time
 _STEP_ROWS = 1 << 16  # after which `progress` is called
 _EXACT = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "uuid"}  # whose values are equal as bytes or not
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
@@ -58,10 +58,8 @@ def write(
     connections: Connections, table: str, names: list[str], batches_of: Batches, tally: Tally, mode: str = "append",
     schema: pa.Schema | None = None, most: int = PIECE_ROWS, rows: int = 0,
 ) -> None:  # fmt: skip
-    """Write record batches, which `batches_of` yields when it is given the types of the columns by their names.
-
-    Batches are gathered up to `most` rows; one that is larger by itself stays as it is. `rows` is how many there are,
-    or 0 where that is not known.
+    """Write the record batches that `batches_of` yields, given the types of the columns by their names. Batches are
+    gathered up to `most` rows; a larger batch stays as it is. `rows` is their number, or 0 if it is unknown.
     """
     first, target = connections[0], _Target(table, names, mode, schema)
     if mode == "append" and 0 < rows < SLICE_ROWS and _write_few(first, target, batches_of, tally, rows):
@@ -82,7 +80,7 @@ def write_within(
 
 
 class _Target:
-    """The table, its name and those of its columns in SQL, and the mode for an existing one."""
+    """The table, its name and the names of its columns in SQL, and the mode for an existing table."""
 
     def __init__(self, table: str, names: list[str], mode: str, schema: pa.Schema | None) -> None:
         self.table, self.names, self.mode, self.schema = table, names, mode, schema
@@ -131,10 +129,9 @@ def _write(
 def _write_few(
     connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int
 ) -> bool:  # fmt: skip
-    """Write rows in two round trips: one message with all questions and a COPY, which is one transaction; then rows.
-
-    Return False, with nothing written, if more questions are due: about prepared transactions of a writer, or types
-    that not every server has.
+    """Write rows in two round trips: first all queries and a COPY, as one transaction, then the rows. Return False,
+    with nothing written, if more queries are needed: about prepared transactions of a writer, or types that not every
+    server has.
     """
     pgconn = connection.pgconn
     with connection.lock:
@@ -170,9 +167,9 @@ def _write_few(
 
 @lru_cache(256)
 def _message(table: str, columns: str, statement: str, turn: bool, ordered: bool) -> bytes:
-    """Return all that is asked before few rows, the key of the table too where they are `ordered`, and a COPY.
+    """Return all queries before few rows, also for the key of the table if they are `ordered`, and a COPY.
 
-    One row takes no `turn`: while it waits for another row, no session can wait for it.
+    A single row needs no `turn`: while it waits for another row, no session can wait for it.
     """
     name = literal(table)
     message = [
@@ -193,13 +190,13 @@ def _ended(pgconn: PGconn, data: bytes | bytearray) -> PQGen[None]:
         result = (yield from generators.execute(pgconn))[-1]
         if result.status != ExecStatus.COMMAND_OK:
             raise errors.error_from_result(result)
-    else:  # the connection takes no more for now
+    else:  # the connection takes no more at present
         yield from generators.copy_end(pgconn, None)
 
 
 def _give_up(connection: Connection[Any]) -> None:
     """End a COPY so that nothing of it is written."""
-    with suppress(Error):  # which says that it was ended so
+    with suppress(Error):  # which says that the client ended the COPY
         connection.wait(generators.copy_end(connection.pgconn, b"given up"))
 
 
@@ -209,7 +206,7 @@ def _key_of(result: PGresult, names: list[str]) -> int | None:
 
 
 def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Gather record batches, up to so many rows, which are put in order together; yield each piece as one."""
+    """Gather record batches up to a number of rows, which are sorted together; yield each piece as one batch."""
     waiting: list[Any] = []
     rows = size = 0
     for batch in arriving:
@@ -225,7 +222,7 @@ def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table 
 
 
 def _piece(waiting: list[Any]) -> Any:
-    """Return record batches as one, without holding them any longer."""
+    """Return record batches as one, and release them."""
     batches = waiting.copy()
     waiting.clear()
     return joined(pa.Table.from_batches(batches)) if len(batches) > 1 else batches.pop()
@@ -237,7 +234,7 @@ def _slices(encoder: Encoder, key: int | None, rows: int, number: int) -> tuple[
     if key is None:
         return None, cuts
     keys = _near(encoder.keys(key))
-    order = np.argsort(keys, kind="stable")  # of 16 bits: by their digits, in a tenth of the time of 64
+    order = np.argsort(keys, kind="stable")  # 16 bits are sorted by their digits, in a tenth of the time of 64
     cuts[1:-1] = [int(np.searchsorted(keys, keys[order[cut]], sorter=order)) for cut in cuts[1:-1]]
     return order.view(np.uint64), cuts
 
@@ -245,7 +242,7 @@ def _slices(encoder: Encoder, key: int | None, rows: int, number: int) -> tuple[
 def _near(keys: Any) -> Any:
     """Return keys without their last bits: the 16 bits left order all but rows that share a page of the index.
 
-    Where it does not, as keys are far from evenly spread, return them as they are.
+    If the keys are too unevenly spread for that, return them as they are.
     """
     low = keys.min()
     shift = max(0, (int(keys.max()) - int(low)).bit_length() - 16)
@@ -257,7 +254,7 @@ def _near(keys: Any) -> Any:
 def _plan(
     connection: Connection[Any], table: str, columns: str, names: list[str]
 ) -> tuple[list[ServerType], int | None, bool]:
-    """Return the types of the columns, the key column's number if it is among them, and whether several may write."""
+    """Return the types of the columns, the number of the key column or None, and whether several may write."""
     _, types = columns_of(connection, f"SELECT {columns} FROM {table}")
     name, several = ask(connection, _KEY, [table])[0]
     key = names.index(name) if name in names else None
@@ -266,7 +263,7 @@ def _plan(
 
 @contextmanager
 def _copies(pool: ThreadPoolExecutor, connections: Sequence[Connection[Any]], statement: str) -> Iterator[list[Copy]]:
-    """Begin a COPY on each connection; end all of them at the same time, as the server works while it ends one."""
+    """Begin a COPY on each connection; end all of them at the same time, because the server works at each end."""
     contexts = [connection.cursor().copy(statement.encode()) for connection in connections]
     copies = [context.__enter__() for context in contexts]
     try:
@@ -282,7 +279,7 @@ def _copies(pool: ThreadPoolExecutor, connections: Sequence[Connection[Any]], st
 
 
 def _fail(context: Any, error: BaseException) -> None:
-    """End a COPY because of an error, which is the one to be raised."""
+    """End a COPY because of an error, which the caller raises."""
     with suppress(Exception):
         context.__exit__(type(error), error, error.__traceback__)
 

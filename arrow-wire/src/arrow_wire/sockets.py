@@ -7,7 +7,7 @@ _LEAST_TOO_LARGE = 1_024  # FD_SETSIZE: select() of Linux and macOS refuses this
 
 
 def wait_readable(wire: socket.socket, seconds: float | None) -> bool:
-    """Wait until the socket has something to read or was closed, for so many seconds at most; say whether it has."""
+    """Wait until the socket has something to read or was closed, at most this long; return whether it has."""
     if wire.fileno() < _LEAST_TOO_LARGE or not hasattr(select, "poll"):  # Windows has no poll(), and takes any there
         return bool(select.select([wire], [], [], seconds)[0])  # more exact than poll(), which counts in milliseconds
     waiting = select.poll()

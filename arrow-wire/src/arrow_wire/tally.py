@@ -1,4 +1,4 @@
-"""How many rows and bytes a write has sent, over all of its connections."""
+"""The rows and bytes that a write has sent, over all of its connections."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Tally:
         self._rows = self._bytes = 0
 
     def add(self, rows: int, size: int) -> None:
-        """Count rows and bytes that were sent, and say so."""
+        """Count rows and bytes that were sent, and report them."""
         with self._lock:
             self._rows += rows
             self._bytes += size
@@ -31,5 +31,5 @@ class Tally:
 
     @property
     def written(self) -> Written:
-        """The counts until now."""
+        """The counts so far."""
         return Written(self._rows, self._bytes)
