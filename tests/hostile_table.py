@@ -22,6 +22,7 @@ COLUMNS = {
 }
 LOGICAL_TYPES = {name: logical for name, (_, logical) in COLUMNS.items()}
 TEXTS = [None, "", r"\N", "NULL", "NaN", 'say "x"', "a,b", "l\nm", "l\r\nm", "\r", r"\.", "\t", " x ", "'", "é😀", "\\"]
+TEXTS += [r"\NN", r"\\N", r"\t", "a\\b", '"', "007", "%s", "{}", "\x01", "\x0b\x0c\x08", "\u2028"]
 FLOATS = [None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 5e-324, 1e-310, 1.7976931348623157e308, 0.1]
 DATES = [None, date(1, 1, 1), date(1969, 12, 31), date(2000, 1, 1), date(9999, 12, 31)]
 NUMBERS = [None, 0, -1, 2**31 - 1, -(2**31)]
