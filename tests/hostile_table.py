@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import psycopg
 
+from harness.check.canonical import as_pandas
 from harness.check.equality import differences
 
 TABLE = "Hostile rows"
@@ -44,15 +45,7 @@ def hostile(rows: int = ROWS) -> pl.DataFrame:
 
 def for_pandas(frame: pl.DataFrame) -> pd.DataFrame:
     """The same rows as pandas has them: integers with NA, and NaN where a float is null."""
-    key, day, number, text, size = (frame[name].to_list() for name in COLUMNS)
-    series = (
-        pd.Series(key, dtype="str"),
-        pd.Series(day, dtype="object").astype("datetime64[us]"),
-        pd.Series(number, dtype="Int32"),
-        pd.Series(text, dtype="str"),
-        pd.Series(size, dtype="float64"),
-    )
-    return pd.DataFrame(dict(zip(COLUMNS, series, strict=True)))
+    return as_pandas(frame, LOGICAL_TYPES)
 
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:
