@@ -12,8 +12,8 @@ from harness.check.logical_types import polars_dtype
 SIZES = (0, 4, 5, 8, 12, 13, 31, 32, 33, 127, 128, 16_383, 16_384, 1_000_000)  # of strings: where a layout changes
 TEXTS = [
     None, "", r"\N", "NULL", "NA", "nan", "null", "\t", "a\tb", "\n", "a\nb", "\r", "a\rb", "x\r\ny", '"', 'a"b', '""',
-    "'", "'q'", "\\", "a\\b", "\\t", r"\\N", "a\tb\n'\"\\", "a,b", "a;b", "%s", " ", " lead", "trail ", "1", "1.5", "\0",
-    "2025-01-01", "nul\0nul", "\b", "\f", "😀ä", "äöü" * 5, "€" * 4, "ß" * 3_000, *("x" * size for size in SIZES),
+    "'", "'q'", "\\", "a\\b", "\\t", r"\\N", "a\tb\n'\"\\", "a,b", "a;b", "%s", " ", " lead", "trail ", "1", "1.5",
+    "\0", "2025-01-01", "nul\0nul", "\b", "\f", "😀ä", "äöü" * 5, "€" * 4, "ß" * 3_000, *("x" * size for size in SIZES),
 ]  # fmt: skip
 FLOATS = [None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e-310, 0.1, 1e22, 2.0**53, 1.7976931348623157e308]
 UUIDS = [None, "00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-fedc-ba9876543210"]
