@@ -36,6 +36,20 @@ def meant(tree: Tree) -> pl.DataFrame:
 
 @pytest.mark.long
 @ways
+def test_the_file_holds_the_rows_that_are_meant_under_all_columns(entry: Transport, tree: Tree, tmp_path: Path) -> None:
+    expected, path = meant(tree), tmp_path / "result.parquet"
+    with connected(entry, tmp_path) as connection:
+        assert entry.function(connection, str(tree.raw), str(path)) is None
+    found = pl.read_parquet(path).select(expected.columns).sort("event_id")
+    found = found.with_columns(
+        pl.col("occurred_at").dt.replace_time_zone(None).cast(pl.Datetime("us")),
+        pl.col("filename").str.strip_prefix(f"{tree.raw}/"),
+    )
+    assert found.equals(expected)
+
+
+@pytest.mark.long
+@ways
 def test_it_can_be_called_again_over_the_same_connection(entry: Transport, tree: Tree, tmp_path: Path) -> None:
     with connected(entry, tmp_path) as connection:
         for name in ("warmup", "result", "result"):
