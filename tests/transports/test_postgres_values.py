@@ -32,13 +32,7 @@ from tests.hostile_table import (
 )
 from tests.waiting import until
 
-OURS = [
-    entry
-    for entry in select("postgres.*")
-    if entry.origin is Origin.BEYOND
-    and not entry.needs
-    and not entry.function.__module__.endswith(".tuned")  # which has its own tests
-]
+OURS = [entry for entry in select("postgres.*") if entry.origin is Origin.BEYOND and not entry.needs]
 WRITES = [entry for entry in OURS if entry.operation is Operation.WRITE]
 READS = [entry for entry in OURS if entry.operation is Operation.READ]
 LOST_HERE = {"backslash_n", "negative_zero", "null_words"}  # kinds that some are declared to change
