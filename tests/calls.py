@@ -1,7 +1,7 @@
 """Calling a transport in the process of a test, and a test of each of several transports."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -27,14 +27,14 @@ def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
     return called(entry, uri_of(entry, lab), *arguments)
 
 
-def called(entry: Transport, uri: str, *arguments: Any) -> Any:
-    """Call a transport on a new connection, in this process."""
+def called(entry: Transport, uri: str, *arguments: Any, then: Callable[[Any], Any] = lambda found: found) -> Any:
+    """Call a transport on a new connection, in this process; `then` is called before the connection is closed."""
 
     async def in_a_loop() -> Any:
         async with registry.connect_of(entry)(uri) as connection:
-            return await entry.function(connection, *arguments)
+            return then(await entry.function(connection, *arguments))
 
     if entry.style == "async":
         return asyncio.run(in_a_loop())
     with registry.connect_of(entry)(uri) as connection:
-        return entry.function(connection, *arguments)
+        return then(entry.function(connection, *arguments))

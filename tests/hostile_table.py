@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import psycopg
 
+from harness.check.canonical import as_pandas
 from harness.check.equality import differences
 
 TABLE = "Hostile rows"
@@ -22,6 +23,7 @@ COLUMNS = {
 }
 LOGICAL_TYPES = {name: logical for name, (_, logical) in COLUMNS.items()}
 TEXTS = [None, "", r"\N", "NULL", "NaN", 'say "x"', "a,b", "l\nm", "l\r\nm", "\r", r"\.", "\t", " x ", "'", "é😀", "\\"]
+TEXTS += [r"\NN", r"\\N", r"\t", "a\\b", '"', "007", "%s", "{}", "\x01", "\x0b\x0c\x08", "\u2028"]
 FLOATS = [None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 5e-324, 1e-310, 1.7976931348623157e308, 0.1]
 DATES = [None, date(1, 1, 1), date(1969, 12, 31), date(2000, 1, 1), date(9999, 12, 31)]
 NUMBERS = [None, 0, -1, 2**31 - 1, -(2**31)]
@@ -43,15 +45,7 @@ def hostile(rows: int = ROWS) -> pl.DataFrame:
 
 def for_pandas(frame: pl.DataFrame) -> pd.DataFrame:
     """The same rows as pandas has them: integers with NA, and NaN where a float is null."""
-    key, day, number, text, size = (frame[name].to_list() for name in COLUMNS)
-    series = (
-        pd.Series(key, dtype="str"),
-        pd.Series(day, dtype="object").astype("datetime64[us]"),
-        pd.Series(number, dtype="Int32"),
-        pd.Series(text, dtype="str"),
-        pd.Series(size, dtype="float64"),
-    )
-    return pd.DataFrame(dict(zip(COLUMNS, series, strict=True)))
+    return as_pandas(frame, LOGICAL_TYPES)
 
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:

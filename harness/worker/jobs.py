@@ -101,7 +101,7 @@ def _contract(name: str) -> Contract:
 
 
 def _import(entry: Transport, contract: Contract) -> None:
-    for module in (*entry.requires, *contract.IMPORTS.get((entry.operation, entry.frame), ())):
+    for module in (*entry.requires, *getattr(contract, "IMPORTS", {}).get((entry.operation, entry.frame), ())):
         load(module)
 
 

@@ -5,7 +5,7 @@ Every contract extends the job and the answer; this module has their common fiel
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from harness.model import Status
 from harness.worker.lines import Message
@@ -31,8 +31,6 @@ class Job(Message, Generic[AnswerT]):
     measured call, connected and warm.
     """
 
-    contract: ClassVar[str]
-
     transport: str
     module: str = ""
     result: str = ""
@@ -41,6 +39,11 @@ class Job(Message, Generic[AnswerT]):
     mark: str = ""
     call: int = 1
     together: bool = False
+
+    @property
+    def contract(self) -> str:
+        """The name of its module, which has the functions for this type of job."""
+        return type(self).__module__.rpartition(".")[2]
 
     def shared(self) -> "Sequence[Job[AnswerT]]":
         """Return the jobs of several workers that share this one; empty if one worker does it."""

@@ -114,24 +114,6 @@ def test_a_dataset_of_an_older_generator_is_rebuilt(built, tmp_path, use_specifi
     assert store.ensure(tmp_path, NAME, 1_000, 1) == rebuilt
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("the builder broke"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
-def test_a_builder_that_raises_leaves_no_file_behind(tmp_path, use_specification, failure):
-    def build(rows, seed):
-        yield from BUILD(rows, seed)
-        raise failure
-
-    use_specification(build=build)
-    with pytest.raises(type(failure)):
-        store.ensure(tmp_path, NAME, 1_000, 1)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    with one_line(str(tmp_path / "file")):
-        store.ensure(tmp_path / "file", NAME, 1_000, 1)
-
-
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 100_000, 100_000))
     with one_line(r"^\S+: \S+ MB of disk needed, 0\.1 MB free; make room, or ask for fewer rows"):

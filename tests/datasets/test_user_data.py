@@ -1,21 +1,26 @@
 """A user's own data: reading, the types of columns, their values, and refusals."""
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
+from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
 from harness.datasets import store
 from harness.datasets.examples import EXAMPLES, example
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.datasets.user_data import data, mark, values
-from harness.model import LabError
+from harness.datasets.user_data import data, mark, reading, values
+from harness.datasets.user_data.losses import lost, undeclared, why
+from harness.model import Fate, LabError
 from harness.systems import SYSTEMS
+from tests.datasets.user_files import loaded, written
 
 FRAME = pl.DataFrame(
     {
@@ -266,3 +271,158 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
 def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...], said: str) -> None:
     with pytest.raises(LabError, match=said):
         data.from_frame(frame, key)
+
+
+IDS = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), None, b"\xff" * 16], pa.binary(16)))
+WIDE = pa.array([Decimal("-0.05"), None, Decimal("9" * 74)], pa.decimal256(76, 2))
+TABLE = pa.table(
+    {
+        "counts": pa.array([[("a", 1), ("b", None)], [], [("é", 2)]], pa.map_(pa.string(), pa.int64())),
+        "ids": pa.ListArray.from_arrays([0, 2, 2, 3], IDS),
+        "deep": pa.ListArray.from_arrays([0, 1, 1, 2], pa.ListArray.from_arrays([0, 2, 3], IDS)),
+        "wide": WIDE,
+        "fits": pa.array([Decimal("-0.05"), None, Decimal("9" * 36)], pa.decimal256(76, 2)),
+    }
+)
+LOGICAL_TYPES = {
+    "counts": 'map(["text", "int64"])',
+    "ids": "array(uuid)",
+    "deep": "array(array(uuid))",
+    "wide": "decimal(76, 2)",
+    "fits": "decimal(38, 2)",
+}
+NO_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path) -> None:
+    path = written(TABLE, tmp_path / f"rows.{suffix}")
+    own = data.from_file(path)
+    assert own.logical_types == LOGICAL_TYPES
+    assert undeclared(own.logical_types).keys() == {"counts", "ids", "deep", "wide"}
+    assert own.frame.to_dicts() == [
+        {
+            "counts": {"a": 1, "b": None},
+            "ids": [NO_ID, None],
+            "deep": [[NO_ID, None]],
+            "wide": "-0.05",
+            "fits": Decimal("-0.05"),
+        },
+        {"counts": {}, "ids": [], "deep": [], "wide": None, "fits": None},
+        {
+            "counts": {"é": 2},
+            "ids": [LAST_ID],
+            "deep": [[LAST_ID]],
+            "wide": "9" * 74 + ".00",
+            "fits": Decimal("9" * 36),
+        },
+    ]
+    assert data.from_frame(reading.of_memory(TABLE)).frame.equals(own.frame)
+    for library in ("polars", "pandas"):
+        frame = loaded(library, own, path)
+        if library == "pandas":
+            assert [type(value) for value in (frame["counts"][0], frame["wide"][0])] == [dict, Decimal]
+            continue
+        assert differences(own.frame, frame.cast({"deep": own.frame.schema["deep"]}), ()) == []
+
+
+def test_numbers_of_a_query_are_of_as_many_digits_as_they_have() -> None:
+    texts = pa.array(["1" * 40, "0.123456789012", None], pa.string())
+    asked = pa.table({"n": pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), texts)})
+    own = data.from_frame(reading.of_memory(asked))
+    assert own.logical_types == {"n": "decimal(52, 12)"}
+    assert own.frame["n"].to_list() == ["1" * 40 + "." + "0" * 12, "0.123456789012", None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["1", "NaN"], 'column "n", row 1: a decimal is NaN or infinity; make it null'),
+        (["1" * 77], 'column "n": a decimal has 77 digits, and at most 76 fit; round it'),
+        (["0." + "1" * 40, "1" * 40], 'column "n": a decimal has 80 digits, and at most 76 fit'),
+    ],
+)
+def test_what_is_no_such_decimal_is_refused(texts: list[str], said: str) -> None:
+    opaque = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), pa.array(texts))
+    with pytest.raises(LabError, match=said):
+        data.from_frame(reading.of_memory(pa.table({"n": opaque})))
+
+
+def test_without_names_fields_of_structs_in_maps_have_none_either() -> None:
+    secret = pl.Map(pl.String, pl.List(pl.Struct({"secret": pl.Int64})))
+    own = data.from_frame(pl.DataFrame({"m": pl.Series([{"a": [{"secret": 1}]}, {}], dtype=secret)}), names=False)
+    assert "secret" not in str(own.logical_types)
+    assert own.frame["column_1"].to_list() == [{"a": [{"field_1": 1}]}, {}]
+    assert own.with_names().frame["m"].to_list() == [{"a": [{"secret": 1}]}, {}]
+
+
+ENTRY = registry.one("postgres.psycopg.write_polars_copy_text")
+WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2], "who": ["a", None], "city": [None, "b"]}))
+USUAL_DAY, FAR_DAY = dt.date(2025, 1, 1), dt.date(1, 1, 1)
+
+
+def losing(**lossy: str) -> Any:
+    return replace(ENTRY, lossy=lossy)
+
+
+@pytest.mark.parametrize("fate", [Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES])
+def test_a_transport_that_loses_what_is_there_is_out_and_the_reason_names_the_columns(fate: Fate) -> None:
+    assert lost(losing(nulls=fate), WITH_NULLS) == "nulls"
+    assert why(losing(nulls=fate), "nulls", WITH_NULLS) == (
+        f'{fate}: {KINDS["nulls"].meaning} (column "who" and 1 more)'
+    )
+
+
+def test_a_transport_that_loses_nothing_that_is_there_stays() -> None:
+    assert lost(losing(), WITH_NULLS) == ""
+    assert lost(losing(tab=Fate.CHANGED, nan=Fate.REFUSED), WITH_NULLS) == ""
+
+
+def test_the_first_kind_that_is_lost_is_the_reason_in_the_order_of_all_kinds() -> None:
+    both = data.from_frame(pl.DataFrame({"who": ["a\tb", None]}))
+    assert list(both.found) == [kind for kind in KINDS if kind in both.found]
+    assert lost(losing(tab=Fate.CHANGED, nulls=Fate.CHANGED), both) == next(iter(both.found))
+    assert lost(losing(tab=Fate.CHANGED), both) == "tab"
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual", "far"),
+    [("dates", USUAL_DAY, FAR_DAY), ("decimals", Decimal("12.5"), Decimal("1" * 20))],
+)
+def test_what_changes_extremes_of_a_type_loses_nothing_of_usual_values_and_what_refuses_the_type_does(
+    kind: str, usual: object, far: object
+) -> None:
+    of_usual, of_far = (data.from_frame(pl.DataFrame({"a": [value, value]})) for value in (usual, far))
+    assert lost(losing(**{kind: Fate.CHANGED}), of_usual) == ""
+    assert lost(losing(**{kind: Fate.CHANGED}), of_far) == kind
+    assert lost(losing(**{kind: Fate.REFUSED}), of_usual) == kind
+
+
+def test_a_type_that_is_refused_is_unsupported_with_its_column() -> None:
+    own = data.from_frame(
+        pl.DataFrame({"id": [1, 2], "price": pl.Series([Decimal("1.50")] * 2, dtype=pl.Decimal(9, 2))})
+    )
+    assert why(losing(decimals=Fate.REFUSED), "decimals", own) == 'unsupported: decimal(9, 2) (column "price")'
+
+
+def test_a_kind_that_is_of_no_column_has_a_reason_without_one() -> None:
+    own = data.from_frame(pl.DataFrame({"id": [1]}))
+    assert lost(losing(one_row=Fate.CHANGED), own) == "one_row"
+    assert why(losing(one_row=Fate.CHANGED), "one_row", own) == f"changed: {KINDS['one_row'].meaning}"
+
+
+def test_types_that_no_kind_of_values_is_about_are_undeclared() -> None:
+    logical_types = {
+        "a": "array(int32)",
+        "b": "array(text)",
+        "c": "array(array(int32))",
+        "d": "duration",
+        "e": "timestamp",
+    }
+    assert undeclared({**logical_types, "f": "timestamp_ns", "g": "int8", "h": "time"}) == {
+        "b": "array(text)",
+        "c": "array(array(int32))",
+        "d": "duration",
+        "f": "timestamp_ns",
+        "h": "time",
+    }

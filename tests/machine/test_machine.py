@@ -1,5 +1,6 @@
 """The machine's free resources are known, a mark finds processes and their connections, and memory is limited."""
 
+import json
 import os
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from harness.machine import inventory, marked, memory_limit
+from harness.machine.calibration import calibrate, slower
 from harness.machine.connections import Connection, Connections
 from harness.machine.marked import VARIABLE
 from harness.machine.memory_limit import MemoryLimit
@@ -228,3 +230,21 @@ def test_connected_processes_with_the_mark_are_reported():
                     assert [one.unread for one in marked.now()] == ([True] if mark == "one" else [])
                     started.stdin.close()
         assert marked.now() == []
+
+
+def test_each_part_has_a_rate_and_the_best_of_several_is_kept(tmp_path):
+    now, best = calibrate(tmp_path, 0.01)
+    assert set(now) == {"cpu", "memory", "disk", "loopback"}
+    assert all(rate > 0 for rate in now.values())
+    assert now == best
+    (tmp_path / "calibration.json").write_text(json.dumps(dict.fromkeys(now, 1000000000000.0)))
+    again, best = calibrate(tmp_path, 0.01)
+    assert set(best.values()) == {1e12}
+    assert slower(again, best)["cpu"] == pytest.approx(1e12 / again["cpu"])
+
+
+def test_a_damaged_file_is_made_anew(tmp_path):
+    (tmp_path / "calibration.json").write_text("{")
+    now, best = calibrate(tmp_path / "new", 0.01)
+    assert now == best
+    assert calibrate(tmp_path, 0.01)[1].keys() == now.keys()

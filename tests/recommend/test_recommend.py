@@ -235,20 +235,6 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_foreign_table_is_not_touched(raced: Raced) -> None:
-    with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
-        try:
-            assert f'table "{namespace()}.own" exists and was not made by the lab' in refused(
-                raced.run("--data", str(raced.data), *RACE)
-            )
-            assert connection.execute(f"SELECT count(*) FROM {namespace()}.own").fetchall() == [(0,)]
-        finally:
-            connection.execute(f"DROP TABLE {namespace()}.own")
-
-
-@pytest.mark.long
-@pytest.mark.alone
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
     assert "no run of suite matrix of this machine in" in refused(raced.run())
 

@@ -1,14 +1,20 @@
-"""Sentences of a report: ratios with their intervals, and no difference claimed that the interval does not show."""
+"""Sentences of a report: ratios with intervals, the A/A control, round trips, and no difference that is not shown."""
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.model import Status
-from harness.report.conclusions import conclusions, ratio
+from harness.report import markdown
+from harness.report.conclusions import conclusions, control_sentences, ratio, round_trip_tables, slope
 from harness.report.intervals import UNKNOWN, RunSpread
+from harness.report.sections import sections
+from harness.report.summary import summarise
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from tests.report.cases import changed, row
+from tests.report import cases
+from tests.report.cases import changed, environment, row, suite
 
 S3 = Comparison("S3", "storage", {"place": "s3"}, {"place": "local"})
 
@@ -178,3 +184,100 @@ def test_a_stage_of_one_transport_is_set_against_another_figure_of_the_other():
     assert "its upload (tuning.classic) took 95 % less: 0.05 times as long" in line
     assert conclusions(rows, [Versus("a", "s3", "tuning.crt", "tuning.classic", "no_such_seconds")]) == []
     assert conclusions(rows, [Versus("a", "another", "tuning.crt", "tuning.classic")]) == []
+
+
+WAY, AGAIN = "postgres.made.read", "postgres.made.read_control"
+
+
+def pair(ours, again):
+    rows = [row(WAY, seconds=value, **{"pass": place}) for place, value in enumerate(ours, start=1)]
+    return [
+        *rows,
+        *(row(AGAIN, seconds=v, origin="control", **{"pass": place}) for place, v in enumerate(again, start=1)),
+    ]
+
+
+def said(rows):
+    return control_sentences(summarise(rows, ()))
+
+
+def test_a_pair_that_ties_is_said_with_its_ratio_and_interval():
+    (line,) = said(pair([1.0, 1.1, 1.2], [1.15, 1.25, 1.3]))
+    assert line.startswith(
+        "A/A control of postgres.made.read, 1,000 rows: 1.136 times as long as itself (95 % interval 0."
+    )
+    assert line.endswith("; 1.10 and 1.25 s, 3 and 3 runs).")
+
+
+def test_a_pair_that_does_not_tie_is_said_loudly_with_how_often_that_is_chance():
+    (line,) = said(pair([1.0, 1.01, 1.02], [1.25, 1.26, 1.27]))
+    assert line.startswith(
+        "A/A CONTROL FAILED, postgres.made.read, 1,000 rows: one function under two ids came out as d"
+    )
+    assert "1.248 times as long as itself (95 % interval 1.2" in line
+    assert "Do not believe differences of this size" in line
+    assert line.endswith("chance does this to about every twentieth control.")
+
+
+def test_the_control_may_not_come_out_faster_either():
+    assert said(pair([1.25, 1.26, 1.27], [1.0, 1.01, 1.02]))[0].startswith("A/A CONTROL FAILED")
+
+
+def test_too_few_runs_or_none_are_not_judged():
+    assert "2.000 times as long as itself; no interval of so few runs (1.00 and 2.00 s" in said(pair([1.0], [2.0]))[0]
+    bad = row(WAY, Status.ERROR)
+    assert "not judged, the two do not both have an ok run" in said([bad, *pair([], [1.0] * 3)])[0]
+    assert "not judged, the two do not both have an ok run" in said(pair([], [1.0] * 3))[0]
+
+
+def test_without_a_control_nothing_is_said():
+    assert said([row(WAY, seconds=1.0)]) == []
+
+
+def test_the_report_has_the_line():
+    rows = pair([1.0, 1.01, 1.02], [1.25, 1.26, 1.27])
+    text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
+    assert "## What this run shows\n\n- A/A CONTROL FAILED, postgres.made.read" in text
+
+
+_TRIPS_MS = (0, 1, 10, 50)
+
+
+def run(transport: str, rtt_ms: int, seconds: float, mbit_per_s: int = 0, **more: object) -> object:
+    parameters = f"rows=1000; rtt_ms={rtt_ms}; mbit_per_s={mbit_per_s}"
+    return cases.row(transport, seconds=seconds, experiment="networks", parameters=parameters, **more)
+
+
+@pytest.mark.long
+@given(st.floats(0.001, 10), st.integers(1, 100))
+def test_a_line_is_found_whatever_the_server_takes(fixed: float, trips: int) -> None:
+    found = slope({rtt: [fixed + trips * rtt] * 3 for rtt in (0.0, 0.001, 0.01, 0.05)}, UNKNOWN, "a")
+    assert found.value == pytest.approx(trips, rel=1e-3)
+    assert found.interval[0] <= found.value <= found.interval[1]
+
+
+def test_a_disturbed_run_does_not_move_it_but_widens_its_interval() -> None:
+    points = {rtt / 1e3: [0.1 + 2 * rtt / 1e3] * 3 for rtt in _TRIPS_MS}
+    disturbed = points | {0.05: [*points[0.05][:2], 3.0]}
+    still, moved = (slope(each, RunSpread(0.02, 4.0), "a") for each in (points, disturbed))
+    assert moved.value == pytest.approx(2, abs=0.01)
+    assert moved.interval[1] > still.interval[1]
+
+
+def test_few_runs_that_say_nothing_of_their_scatter_have_no_interval() -> None:
+    (table,) = round_trip_tables([run("a.b.c", rtt, 0.5 + rtt, connect_seconds=0.1 + rtt) for rtt in (0, 1, 10)])
+    assert table.head == ("transport", "operation", "of a call", "95 %", "of connecting", "95 %")
+    assert table.rows[0][3] == "too few runs to tell"
+
+
+def test_round_trips_are_counted_for_calls_and_connecting_without_a_limit_of_the_rate() -> None:
+    rows = [run("a.b.c", rtt, 0.5 + 2 * rtt / 1e3, connect_seconds=0.01 + 4 * rtt / 1e3) for rtt in _TRIPS_MS * 2]
+    rows += [run("a.b.c", rtt, 9.0 - rtt / 1e3, mbit_per_s=100) for rtt in _TRIPS_MS]
+    (table,) = round_trip_tables(rows)
+    assert table.title == "Round trips, 1,000 rows"
+    assert table.rows == (("a.b.c", "write", "2.0", "2.0 to 2.0", "4.0", "4.0 to 4.0"),)
+
+
+def test_two_different_round_trips_tell_nothing_nor_do_runs_without_links() -> None:
+    assert round_trip_tables([run("a.b.c", rtt, 1.0) for rtt in (0, 10)]) == []
+    assert round_trip_tables([cases.row("a.b.c", seconds=1.0)]) == []

@@ -51,12 +51,6 @@ def run_sql(system: str, lab: EmbeddedLab, statement: str) -> None:
         clickhouse.open_connection(lab.endpoints).command(statement)
 
 
-@BOTH
-def test_what_is_loaded_comes_back_with_every_value(system: str, tables: Tables) -> None:
-    table, _ = tables.for_read(system)
-    assert tables.differences_in_table(system, table) == []
-
-
 def test_a_table_of_another_profile_is_filled_anew(tables: Tables, embedded_lab: EmbeddedLab) -> None:
     for profile, indexes in (("keyed", 1), ("heap", 0), ("heap", 0), ("keyed", 1)):
         table, _ = tables.for_read("postgres", profile)
@@ -301,12 +295,3 @@ def test_only_its_own_lab_ends_a_query_in_clickhouse(as_lab, embedded_lab):
             client.settle(connection)
         until(lambda: not connection.command(running))
         asking.join()
-
-
-@BOTH
-def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
-    table, _ = tables.for_read(system)
-    key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
-    where = f"{namespace()}.{table} WHERE entity_key = '{key}'"
-    run_sql(system, embedded_lab, f"DELETE FROM {where}")
-    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]

@@ -147,12 +147,6 @@ def test_a_frame_of_no_row_and_of_one_comes_through_with_its_types(rows, library
     assert list(found.dtypes) == list(frame.dtypes)
 
 
-def test_columns_are_addressed_by_name_and_others_get_their_default(make, server, writers):
-    table = make("text text, other integer DEFAULT 7, number integer")
-    tuned.write_polars_tuned(writers, pl.DataFrame({"number": [1, 2], "text": ["a", None]}), table)
-    assert rows_of(server, table) == [("a", 7, 1), (None, 7, 2)]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("keys", ["", ", PRIMARY KEY (id, number)", ", UNIQUE (number)", ", PRIMARY KEY (text)"])
 def test_slices_hold_every_row_exactly_once(keys, make, server, writers, readers):

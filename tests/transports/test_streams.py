@@ -59,28 +59,6 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @each(LOADS)
 @pytest.mark.usefixtures("_in_pieces")
-def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: Path) -> None:
-    table = server.of_dataset()
-    call(entry, server.lab, str(source), table)
-    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), server.sums(table)) == []
-
-
-@pytest.mark.long
-@each(UNLOADS)
-@pytest.mark.usefixtures("_in_pieces")
-def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source: Path, folder: Path) -> None:
-    table = server.of_dataset()
-    server.fill(table, source)
-    call(entry, server.lab, table, str(folder))
-    assert (
-        sums.differences(sums.of_parquet(source, SPEC.logical_types), unloaded.summed(folder, SPEC.logical_types)[0])
-        == []
-    )
-
-
-@pytest.mark.long
-@each(LOADS)
-@pytest.mark.usefixtures("_in_pieces")
 def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Server, hostile_source: Path) -> None:
     table = server.of_hostile()
     call(entry, server.lab, str(hostile_source), table)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from harness.datasets import benchmark_input
-from harness.lab import s3
 from harness.lab.packages import not_installed
 from harness.model import Operation, Origin
 from harness.registry import Unsupported, connect_of, one, select
@@ -17,7 +16,6 @@ from tests import object_store
 
 ENTRIES = select("tuning.*")
 ROWS, FILES = 20_000, 3
-STAGES = {"write_seconds", "upload_seconds", "upload_bytes_per_s"}
 CLIENTS = ("boto3", "awscrt", "obstore")
 
 
@@ -59,35 +57,12 @@ def connected(name, folder, store=None):
 
 
 @pytest.mark.long
-@pytest.mark.process
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_group_by_of_a_table_and_of_files_is_the_known_one(table, database, threads, tmp_path):
-    with connected("duckdb.group_by", tmp_path) as call:
-        for source in (database, table.pattern, database):
-            assert call(source=source, threads=threads) == table.answers.top
-
-
-@pytest.mark.long
 def test_the_threads_are_those_asked_for(table, tmp_path):
     entry = one("tuning.duckdb.group_by")
     with connect_of(entry)(str(tmp_path), None) as connection:
         for threads in (1, 3, 2):
             entry.function(connection, table.pattern, threads)
             assert connection.execute("SELECT current_setting('threads')").fetchone() == (threads,)
-
-
-@pytest.mark.long
-@pytest.mark.process
-def test_the_sum_of_similarities_is_the_known_one(table, database, tmp_path):
-    with connected("duckdb.jaro_winkler", tmp_path) as call:
-        for source in (database, table.pattern):
-            assert call(source=source, threads=2) == pytest.approx(table.answers.similarity_sum, rel=1e-9)
-
-
-@pytest.mark.parametrize("name", ["side_by_side", "in_a_row"])
-def test_every_one_of_several_queries_has_the_known_answer(name, table, tmp_path):
-    with connected(f"duckdb.{name}", tmp_path) as call:
-        assert call(source=table.pattern, queries=3, threads=2) == [table.answers.top] * 3
 
 
 @pytest.mark.process
@@ -172,62 +147,6 @@ def test_without_counters_the_share_of_the_bandwidth_is_unsupported_with_the_rea
     monkeypatch.setenv("PATH", str(tmp_path))  # no perf, whatever this machine has
     with connected("perf.bandwidth_of_group_by", tmp_path) as call, pytest.raises(Unsupported, match="uncore_imc"):
         call(source=table.pattern, elements=10, threads=1)
-
-
-def fetched(objects, bucket, folder):
-    """The rows of all Parquet files below out/, and their names."""
-    names = sorted(s3.sizes(objects.store, bucket, "out/"))
-    for name in names:
-        s3.download(objects.store, bucket, name, folder / name.rpartition("/")[2])
-    return pl.concat([pl.read_parquet(folder / name.rpartition("/")[2]) for name in names]), names
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_copy_straight_to_s3_has_every_row(threads, table, database, objects, bucket, tmp_path):
-    with connected("duckdb.copy_to_s3", tmp_path, objects.store) as call:
-        assert call(source=database, destination=f"s3://{bucket}/out/here", threads=threads) == ROWS
-    frame, names = fetched(objects, bucket, tmp_path)
-    assert frame.sort(frame.columns).equals(pl.read_parquet(table.pattern).sort(frame.columns))
-    assert 1 <= len(names) <= threads
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("client", CLIENTS)
-def test_an_upload_puts_every_local_file_into_the_bucket(client, table, database, objects, bucket, tmp_path):
-    arguments = {"source": database, "destination": f"s3://{bucket}/out/here", "threads": 2}
-    with connected(f"{client}.upload", tmp_path, objects.store) as call:
-        found = call(folder=str(tmp_path), **arguments)
-    assert found["answer"] == ROWS
-    assert found["details"].keys() == STAGES
-    local = {f"out/here/{path.name}": path.stat().st_size for path in (tmp_path / "out").iterdir()}
-    assert s3.sizes(objects.store, bucket, "out/") == local
-    frame, _ = fetched(objects, bucket, tmp_path)
-    assert frame.sort(frame.columns).equals(pl.read_parquet(table.pattern).sort(frame.columns))
-
-
-@pytest.fixture
-def source(table, objects, bucket):
-    s3.upload(objects.store, bucket, table.folder, "in/here")
-    s3.client(objects.store).delete_object(Bucket=bucket, Key="in/here/manifest.json")
-    return f"s3://{bucket}/in/here/*.parquet"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_download_has_every_file_and_its_query_the_known_answer(client, table, objects, source, tmp_path):
-    (tmp_path / "in").mkdir()
-    with connected(f"{client}.download", tmp_path, objects.store) as call:
-        found = call(source=source, folder=str(tmp_path / "in"), threads=2)
-    assert found["answer"] == table.answers.top
-    assert found["details"].keys() == {"download_seconds", "download_bytes_per_s", "query_seconds"}
-    assert sum(path.stat().st_size for path in (tmp_path / "in").iterdir()) == table.bytes
-
-
-@pytest.mark.long
-def test_the_query_reads_from_s3_directly(table, objects, source, tmp_path):
-    with connected("duckdb.group_by", tmp_path, objects.store) as call:
-        assert call(source=source, threads=2) == table.answers.top
 
 
 @pytest.mark.long

@@ -104,6 +104,7 @@ def test_fields_that_are_missing_within_a_job_are_named():
 def test_a_worker_that_is_handed_a_job_of_another_version_says_so_and_ends(tmp_path):
     @dataclass(frozen=True, kw_only=True)
     class NewerJob(ParquetJob):
+        contract = "parquet"
         colour: str = "red"
 
     worker = Worker(tmp_path / "log")

@@ -3,16 +3,17 @@
 from typing import Protocol
 
 from harness.model import Frame, Transport
-from harness.worker.contracts.calls import Calls, Imports
+from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, AnyJob, Failed, Measured
 
 
 class Contract(Protocol):
-    """How the worker calls the transports of a rig."""
+    """How the worker calls the transports of a rig.
+
+    A module may have `IMPORTS`: what the two functions below need for a transport beyond its own requirements.
+    """
 
     JOB: type[AnyJob]
-    IMPORTS: Imports
-    """Modules that the two functions below need for a transport, in addition to its own requirements."""
 
     def calls(self, entry: Transport, job: AnyJob) -> Calls:
         """Prepare the arguments of a transport, outside the timed call."""

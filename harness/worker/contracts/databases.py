@@ -48,8 +48,6 @@ class DatabaseJob(Job[DatabaseAnswer]):
     starts.
     """
 
-    contract = "databases"
-
     dataset: str
     logical_types: dict[str, str]
     addresses: Addresses | None = None

@@ -3,15 +3,13 @@
 from dataclasses import asdict, dataclass
 
 from harness.model import Frame, ObjectStore, Transport
-from harness.worker.contracts.calls import Calls, Imports
+from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, Job, Measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class EltJob(Job[Answer]):
     """A scratch folder for engines, the S3 server if one is used, the source and the destination."""
-
-    contract = "elt"
 
     folder: str
     s3: ObjectStore | None
@@ -22,7 +20,6 @@ class EltJob(Job[Answer]):
 
 
 JOB = EltJob
-IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: EltJob) -> Calls:

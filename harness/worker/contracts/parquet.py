@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from harness.model import Frame, Status, Transport
-from harness.worker.contracts.calls import Calls, Imports
+from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 
@@ -18,15 +18,12 @@ class ParquetAnswer(Answer):
 class ParquetJob(Job[ParquetAnswer]):
     """A scratch folder for engines, and the files."""
 
-    contract = "parquet"
-
     folder: str
     files: list[str]
     warmup_files: list[str]
 
 
 JOB = ParquetJob
-IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: ParquetJob) -> Calls:

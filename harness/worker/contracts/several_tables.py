@@ -21,8 +21,6 @@ class SeveralTablesAnswer(Answer):
 class SeveralTablesJob(Job[SeveralTablesAnswer]):
     """The jobs that the transport would have with each table alone; all use the first one's addresses."""
 
-    contract = "several_tables"
-
     jobs: list[DatabaseJob]
 
 

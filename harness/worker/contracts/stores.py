@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.check.canonical import NotConvertible, canonicalise
 from harness.model import Frame, Operation, Status, Transport
-from harness.worker.contracts.calls import Calls, Imports
+from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ class StoreAnswer(Answer):
 class StoreJob(Job[StoreAnswer]):
     """Folders of the store and of a small one, their data as Parquet, the number of rows, and the logical types."""
 
-    contract = "stores"
-
     folder: str
     warmup_folder: str
     dataset: str
@@ -40,8 +38,7 @@ class StoreJob(Job[StoreAnswer]):
     logical_types: dict[str, str]
 
 
-JOB = StoreJob
-IMPORTS: Imports = {}  # a store's memory figures include its first call's imports
+JOB = StoreJob  # without IMPORTS: a store's memory figures include the imports of its first call
 
 
 def calls(entry: Transport, job: StoreJob) -> Calls:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from harness.model import Frame, ObjectStore, Status, Transport, Value
-from harness.worker.contracts.calls import Calls, Imports
+from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 
@@ -18,8 +18,6 @@ class TuningAnswer(Answer):
 class TuningJob(Job[TuningAnswer]):
     """A scratch folder for engines, the S3 server if one is used, and the arguments by name."""
 
-    contract = "tuning"
-
     folder: str
     s3: ObjectStore | None
     arguments: dict[str, Value]
@@ -27,7 +25,6 @@ class TuningJob(Job[TuningAnswer]):
 
 
 JOB = TuningJob
-IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: TuningJob) -> Calls:

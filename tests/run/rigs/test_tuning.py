@@ -96,6 +96,8 @@ def test_every_way_to_and_from_s3_is_ok(perform):
     assert fine(there)
     assert {row.lab for row in there} == {"embedded"}
     uploads = {name for name, source in S3_WAYS if source == "table"}
+    moved = {way: {f"{way}_seconds", f"{way}_bytes_per_s"} for way in ("upload", "download")}
+    assert all(moved.get(row.transport.rpartition(".")[2], set()) <= row.details.keys() for row in there)
     for row in (row for row in there if row.transport in uploads):
         found = row.details
         assert found["output_bytes"] == pytest.approx(found["output_bytes_per_s"] * row.seconds, rel=1e-6)

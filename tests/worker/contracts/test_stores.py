@@ -305,8 +305,3 @@ def test_no_row_that_passes_is_an_answer(scans):
 def test_what_is_no_whole_number_is_an_error_that_shows_it(scans, function, found):
     answer = scans.run(scan_of(function))
     assert answer == Failed(Status.ERROR, f"the transport returned {found}; return the number of rows, an int")
-
-
-@pytest.mark.process
-def test_an_engine_that_cannot_do_it_says_so(scans):
-    assert scans.run(scan_of("refused")) == Failed(Status.UNSUPPORTED, "no decimals")
