@@ -178,7 +178,7 @@ def _of_iso(written: str) -> bool:
 def _iso(cell: str) -> int:
     """Return the nanoseconds since 1970, or since midnight, of an ISO 8601 cell."""
     if cell[4:5] == "-" and len(cell) <= 26:  # of a longer one Python may cut off nanoseconds
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             return _since(dt.datetime.fromisoformat(cell))
     if not (found := _ISO.fullmatch(cell)):
         raise ValueError(cell)
