@@ -36,7 +36,7 @@ def call() -> int:
     if signal.getsignal(signal.SIGINT) is _stop_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        app()
+        app(prog_name="lab")  # not python -m harness.cli
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

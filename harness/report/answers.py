@@ -15,7 +15,17 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
-from harness.report.figures import legend, marked, megabytes, route, short_name, significant, span, titled
+from harness.report.figures import (
+    apart,
+    legend,
+    marked,
+    megabytes,
+    route,
+    short_name,
+    significant,
+    span,
+    titled,
+)
 from harness.report.intervals import Interval, factor_interval, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
@@ -163,6 +173,7 @@ _HEAD = (
     "of limit",
     "values",
 )
+_LINE = ("direction", "fastest", "median s", "default", "slower")
 _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
 _EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % interval for so many rivals"
@@ -179,8 +190,10 @@ _FEWER_ROLES = (ROLES, (FASTEST, PYPI, USUAL), (FASTEST, USUAL))
 def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
     """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles."""
     found = answers(suite.answers, summaries) if suite.answers else []
-    sizes = ((roles, ids) for roles in _FEWER_ROLES for ids in (True, False)) if found else ()
-    return [one for roles, ids in sizes for one in ever_smaller(in_one(found, roles, ids))]
+    if not found:
+        return []
+    sizes = ((roles, ids) for roles in _FEWER_ROLES for ids in (True, False))
+    return [*(one for roles, ids in sizes for one in ever_smaller(in_one(found, roles, ids))), in_lines(found)]
 
 
 def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
@@ -200,6 +213,25 @@ def by_frame(found: Sequence[Leaders]) -> list[Table]:
 def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
     """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
     return _answer_table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles, ids=ids)
+
+
+def in_lines(found: Sequence[Leaders]) -> Table:
+    """Return the smallest table of all answers: a line for each direction, with the call of its default."""
+    rows = []
+    for one in found:
+        usual, _, fastest = one.shown
+        rows.append(
+            (
+                one.name,
+                marked(short_name(fastest.transport), fastest.lossy) if fastest else "none is exact",
+                significant(fastest.median_seconds) if fastest else "",
+                marked(apart(usual.transport), usual.lossy) if usual else "",
+                factor(one.usual[0])[0] if usual else "",
+            )
+        )
+    shown = [case for one in found for case in one.shown if case]
+    notes = (*_answer_notes(shown, ()), *_beyond_pypi(found), _EXPLAINED.partition(",")[0])
+    return replace(in_one(found), head=_LINE, rows=tuple(rows), notes=notes, wide=frozenset({0, 1, 3}), droppable=())
 
 
 def _answer_table(

@@ -110,6 +110,14 @@ def test_the_separator_is_found(tmp_path: Path, separator: str) -> None:
     assert read(tmp_path / "a.csv", text).rows() == [(n, "1,01", "a;b") for n in range(3)]
 
 
+@pytest.mark.parametrize(("head", "columns"), [('";"', {";": [0.5]}), ("a,b", {"a": [0], "b": [5]})])
+def test_a_decimal_comma_separates_cells_only_if_it_separates_names(
+    tmp_path: Path, head: str, columns: dict[str, list[float]]
+) -> None:
+    found = reading.read(made(tmp_path / "a.csv", f"{head}\n0,5\n"), options.of(decimal=","))
+    assert found.frame.to_dict(as_series=False) == columns
+
+
 def test_quotes_and_line_ends_in_cells_are_kept(tmp_path: Path) -> None:
     text = 'a,b\n"x\n""y""",1\n"1"" pipe",2\n",\r\n",3\n'
     assert read(tmp_path / "a.csv", text)["a"].to_list() == ['x\n"y"', '1" pipe', ",\r\n"]

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from harness.datasets.user_data import data, reading
 from harness.model import LabError
@@ -413,6 +414,9 @@ def test_a_column_whose_name_is_a_pattern_is_a_column(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("^a$,b\n1,2\n")
     with pytest.raises(LabError, match=r'polars takes the name of column "\^a\$" for a pattern; rename it'):
         data.from_file(tmp_path / "b.csv")
+    for frame in (pl.DataFrame({"^$": ["x"]}), pl.DataFrame({"^$": ["x"]}).to_pandas()):
+        with pytest.raises(LabError, match=r'polars takes the name of column "\^\$" for a pattern; rename it'):
+            data.from_memory(frame)
 
 
 def test_fields_of_structs_whose_names_are_patterns_are_fields() -> None:
@@ -420,3 +424,14 @@ def test_fields_of_structs_whose_names_are_patterns_are_fields() -> None:
     own = data.from_frame(pl.DataFrame({"s": values}))
     assert own.frame["s"].to_list() == values
     assert own.specification.columns[0].rows["null"] == 1
+
+
+def test_a_file_that_a_reader_cannot_decode_is_refused_in_one_line(tmp_path: Path) -> None:
+    """pyarrow 26 writes this file, and cannot read it: "array slice would exceed array length"."""
+    path = tmp_path / "a.parquet"
+    of = pa.list_(pa.list_(pa.struct([("a", pa.bool_()), ("b", pa.int8())])), 2)
+    column = pa.array([None] * 7 + [[None, [None]]], of)
+    parquet.write_table(pa.table({"a": column}), path, row_group_size=1, data_page_size=1)
+    with pytest.raises(LabError, match="cannot be read as parquet: ") as refused:
+        reading.read(path)
+    assert "\n" not in str(refused.value)

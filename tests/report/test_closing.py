@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from rich.console import Console
@@ -48,6 +49,18 @@ def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():
     short = printed(closing(ANSWERED, rows, summaries, 200, short=True).tables, 200)
     assert "Postgres write" not in short
     assert "The fastest exact transport" in short
+
+
+@pytest.mark.long
+def test_a_terminal_of_80x24_shows_the_fastest_of_every_direction():
+    known = suite_files.load(ROOT / "suites", "matrix")
+    run = folders.read(ROOT / "results" / "reference" / "matrix")
+    found = closing(known, run.rows, summarise(run.rows, known.published), 80, 23)
+    text = printed(found.tables, 80)
+    assert len(text.splitlines()) + lines_of(found.sentences, 80) <= 23
+    for direction in product(("pandas", "polars"), ("Postgres", "ClickHouse")):
+        assert f"{' to '.join(direction)} " in text
+        assert f"{' to '.join(direction[::-1])} " in text
 
 
 def test_what_is_left_out_is_counted():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def read(path: Path, form: str, where: str) -> OfFile:
     try:
         with quietly():
             return _read(path, form, where)
-    except (*OF_POLARS, NotImplementedError, OSError, ValueError) as error:
+    except (*OF_POLARS, pa.ArrowException, NotImplementedError, OSError, ValueError) as error:
         _require_narrow(path, form)
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {reason}") from None
@@ -288,6 +288,12 @@ def require_different(names: list[str], where: str) -> None:
     if len({*names}) < len(names):
         twice = [name for place, name in enumerate(names) if name in names[:place]]
         raise LabError(f'{where}: two columns are named "{twice[0]}"; rename one')
+
+
+def require_no_pattern(names: Iterable[str], where: str) -> None:
+    """Raise LabError for a column name that polars takes for a pattern, so that it finds no column."""
+    if odd := next((name for name in names if name.startswith("^") and name.endswith("$")), None):
+        raise LabError(f'{where}: polars takes the name of column "{odd}" for a pattern; rename it')
 
 
 def _schema(path: Path, form: str) -> pa.Schema:

@@ -14,6 +14,7 @@ from harness.check.logical_types import polars_dtype, without_fields
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.datasets.user_data import columns, mark, memory, nested, reading, values
+from harness.datasets.user_data.columnar import require_no_pattern
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.reading import Program
 from harness.model import Dataset, Frame, LabError, unknown
@@ -174,6 +175,7 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     Without `names` its columns are renamed column_1 and so on. Raises LabError for no data, a column that no table
     holds, or an invalid key.
     """
+    require_no_pattern(frame.columns, "the frame")
     canonical, logical_types = columns.canonical(frame)
     _require_key(canonical, logical_types, key)
     found, extremes = values.found(canonical, logical_types), values.extremes(canonical, logical_types)

@@ -29,7 +29,7 @@ def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cel
         raise LabError(f"{where} is empty{f' after {options.skip_rows} lines' if options.skip_rows else ''}")
     filled = raw.lstrip(b"\r\n")
     skipped = options.skip_rows + raw[: len(raw) - len(filled)].count(b"\n")
-    dialect = Dialect(options.separator or separator_of(filled, preferred), encoding, skipped)
+    dialect = Dialect(options.separator or separator_of(filled, preferred, options.decimal), encoding, skipped)
     names = _names(filled, dialect, where)
     dialect = replace(dialect, width=len(names))
     _require_end(filled, dialect, where)

@@ -71,14 +71,20 @@ class Cells:
         return int(reader.line_num) + self.dialect.skip_rows
 
 
-def separator_of(raw: bytes, preferred: str) -> str:
-    """Return the separator that gives the first lines one width of two or more fields, or the commonest width."""
+def separator_of(raw: bytes, preferred: str, decimal: str) -> str:
+    """Return the separator that gives the first lines one width of two or more fields, or the commonest width.
+
+    The decimal mark is one only if it also separates the column names.
+    """
     start = raw[:LOOKED_AT].decode(errors="ignore")
     if len(raw) > LOOKED_AT:
         start = start[: start.rfind("\n") + 1] or start
 
     def measured(separator: str) -> tuple[bool, int, int, bool]:
-        widths = Counter(len(record) for record in islice(lenient(start, separator), LINES) if record)
+        records = [record for record in islice(lenient(start, separator), LINES) if record]
+        if separator == decimal and records and len(records[0]) == 1:
+            return False, -1, 1, False
+        widths = Counter(map(len, records))
         width, lines = max(widths.items(), key=lambda pair: (pair[0] > 1, pair[1])) if widths else (1, 0)
         many = width > 1 and lines > sum(widths.values()) // 2
         return many and len(widths) == 1, lines if many else 0, width if many else 1, separator == preferred

@@ -60,7 +60,7 @@ def _refuse_encoding(raw: bytes, where: str, options: Options) -> None:
         start = error.start
         of_line = raw.rfind(b"\n", 0, start) + 1
         line, before = raw.count(b"\n", 0, start) + 1, raw[of_line:start].decode()
-        separator = options.separator or separator_of(raw[:of_line] or raw[:start], ",")
+        separator = options.separator or separator_of(raw[:of_line] or raw[:start], ",", options.decimal)
         column = len(next(csv.reader([before], delimiter=separator), [""]))
         raise LabError(
             f"{where}, line {line}, column {column}: byte {raw[start]:#04x} is not UTF-8; say how the file is encoded, "

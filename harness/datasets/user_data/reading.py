@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from harness.datasets.user_data import cells, columnar, compared_cells, delimited, json_lines, memory, places
-from harness.datasets.user_data.columnar import require_different
+from harness.datasets.user_data.columnar import require_different, require_no_pattern
 from harness.datasets.user_data.dialect import Cells
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.places import in_one_line
@@ -115,8 +115,7 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
                 f"{one.where}: other columns, encoding or separators than {first.where}; read them one by one"
             )
     names = first.table.column_names
-    if odd := [name for name in names if name.startswith("^") and name.endswith("$")]:
-        raise LabError(f'{first.where}: polars takes the name of column "{odd[0]}" for a pattern; rename it')
+    require_no_pattern(names, first.where)
     if unknown := [name for name in options.schema if name not in names]:
         raise LabError(f'--schema: no column "{unknown[0]}"; there are {", ".join(names)}')
     extra = [name for name, _ in found[0].hive if name not in names]
