@@ -51,14 +51,18 @@ def test_every_import_that_import_linter_cannot_see_is_named_next_to_its_layers(
         assert (COMPUTED in modules) == bool(said[path] - modules), path  # the rest have a computed name
 
 
-def test_imports_at_run_time_are_found():
-    assert imported("harness/a.py", "import importlib\nimportlib.import_module(f'harness.b.{c}.d')") == {
-        "harness.b.*.d"
-    }
-    assert imported("harness/a/__init__.py", "import_module(f'{__name__}.{b}')") == {"harness.a.*"}
-    assert imported("harness/a.py", "import_module(name)") == {COMPUTED}
-    assert imported("harness/a.py", "x = [python, '-m', 'harness.b', c]") == {"-m harness.b"}
-    assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("a.py", "import importlib\nimportlib.import_module(f'harness.b.{c}.d')", {"harness.b.*.d"}),
+        ("a/__init__.py", "import_module(f'{__name__}.{b}')", {"harness.a.*"}),
+        ("a.py", "import_module(name)", {COMPUTED}),
+        ("a.py", "x = [python, '-m', 'harness.b', c]", {"-m harness.b"}),
+        ("a.py", "x = (python, '-m', 'pip')\nprint('-m', name)", set()),
+    ],
+)
+def test_imports_at_run_time_are_found(path, source, found):
+    assert imported(f"harness/{path}", source) == found
 
 
 def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:

@@ -19,7 +19,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.systems.clickhouse import client as clickhouse
 from harness.transports.clickhouse.http_client import tuned
-from tests.transports.clickhouse_table import COLUMNS, DEFINITION, LOGICAL_TYPES, UUIDS, hostile_frame, wrong
+from tests.transports.clickhouse_table import DEFINITION, LOGICAL_TYPES, UUIDS, hostile_frame, wrong
 from tests.transports.tuned_calls import own_database
 
 DATABASE = f"{namespace()}_tuned"
@@ -72,16 +72,6 @@ def test_hostile_values_of_pandas_come_through_and_back(table, call):
     found = call("read_pandas", table)
     assert [str(found[name].dtype) for name in ("month", "te xt", "place")] == ["datetime64[us]", "str", "int32"]
     assert wrong(expected, canonicalise(found, LOGICAL_TYPES)[0]) == []
-
-
-@pytest.mark.parametrize("count", [0, 1])
-@pytest.mark.parametrize("library", ["polars", "pandas"])
-def test_a_frame_of_no_or_one_row_comes_through_and_back(table, call, count, library):
-    frame = hostile_frame()[2 : 2 + count]
-    call(f"write_{library}", frame if library == "polars" else frame.to_pandas(), table)
-    found = call(f"read_{library}", table)
-    assert list(found.columns) == list(COLUMNS)
-    assert len(found) == count
 
 
 @pytest.mark.long
