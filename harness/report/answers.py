@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from harness.model import NOT_HERE, Origin, Status
 from harness.report.figures import legend, marked, megabytes, ranged, route, short_name, significant, span, titled
-from harness.report.intervals import Interval, factor_interval, leaves_out_one, ratio
+from harness.report.intervals import Interval, around, factor_interval, leaves_out_one, ratio
 from harness.report.summary import (
     COMPETING,
     EXACT,
@@ -149,7 +149,11 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
         return Rival(case, None, None)
     factor = case.took / fastest.took
     of = None if case is fastest else case.estimate
-    return Rival(case, factor, factor_interval(factor, of, fastest.estimate, among), factors(case, fastest))
+    of_runs = factors(case, fastest)
+    interval = factor_interval(factor, of, fastest.estimate, among)
+    for printed in of_runs:
+        interval = interval and around(printed, interval)
+    return Rival(case, factor, interval, of_runs)
 
 
 FASTEST, WHOLE, PYPI, CONVERTED, USUAL = "fastest", "loses none", "from PyPI", "converted", "default"

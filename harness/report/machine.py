@@ -8,12 +8,13 @@ No figure depends on it. The ranks that it could change are those that differ wi
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.machine.calibration import slower
 from harness.report.summary import Summary, summarise
 from harness.results.folder import Facts
-from harness.results.row import Row, by_case
+from harness.results.row import Row
 
 Key = tuple[str, str, str, int]
 
@@ -44,8 +45,11 @@ def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) 
 
 def slow_spells(good: Sequence[Row]) -> list[list[Row]]:
     """Return the runs of each slow spell, of ok runs in their order."""
-    medians = {case: statistics.median(row.took for row in runs) for case, runs in by_case(good).items()}
-    ratios = [row.took / medians[row.case] for row in good]
+    calls: dict[object, list[float]] = defaultdict(list)  # of a case in one run of the lab: each has its pace
+    for row in good:
+        calls[row.run_id, row.case].append(row.took)
+    medians = {key: statistics.median(taken) for key, taken in calls.items()}
+    ratios = [row.took / medians[row.run_id, row.case] for row in good]
     slow = {
         place
         for start in range(len(good) - SPELL + 1)

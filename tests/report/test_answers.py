@@ -135,6 +135,19 @@ def test_a_factor_says_what_is_not_shown(seconds, said):
     assert factor(one.usual[0]) == said
 
 
+def test_of_several_runs_the_factor_is_its_range_and_the_interval_holds_it():
+    later = [
+        replace(one, run_id="later", seconds=one.seconds * (1.3 if "usual" in one.transport else 1.1))
+        for one in every()
+    ]
+    (one,) = answered([*every(), *later])
+    usual = one.usual[0]
+    assert factor(usual)[0] == "4.0× to 4.7×"
+    assert usual.interval[0] < 4.0 < 4.7 < usual.interval[1]
+    (table,) = by_frame([one])
+    assert any("from the least to the most of the runs of the lab" in note for note in table.notes)
+
+
 def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     rows = every(lossy="nulls=changed")
     (table,) = by_frame(answered(rows))

@@ -1,5 +1,7 @@
 """The line about the machine of a run: its calibration, lost time, slow spells and their effect."""
 
+from dataclasses import replace
+
 from harness.report import machine
 from harness.report.summary import summarise
 from tests.report.cases import environment, row
@@ -43,6 +45,11 @@ def test_runs_one_after_the_other_that_take_long_are_a_slow_spell_and_scattered_
     assert "; 1 slow spells with " in spell[0]
     assert len(spell) == 2
     assert said(passes(slow=range(1, 31, 4)))[0].endswith("no slow spell.")
+
+
+def test_a_run_of_the_lab_that_was_slower_than_those_it_is_kept_with_is_no_slow_spell():
+    later = [replace(one, run_id="later", seconds=2 * one.seconds, order=one.order + 30) for one in passes()]
+    assert said([*passes(), *later])[0].endswith("no slow spell.")
 
 
 def test_the_ranks_that_a_slow_spell_could_change_are_named():
