@@ -1,7 +1,7 @@
 """Native blocks: find where one ends without decoding its values, and read its columns' names and types.
 
 The engine reads and writes the layout of protocol revision 0. At ``WITH_CUSTOM_SERIALIZATION`` and later, a byte before
-each column's values says whether it has a layout of its own. The gateway sends none, and makes sparse columns full.
+each column's values says whether it has its own layout. The gateway sends none, and makes sparse columns full.
 """
 
 import functools
@@ -122,7 +122,7 @@ def _layout(reader: Reader, type_name: str, full: bytearray, depth: int) -> _Beg
     if kind == _SPARSE:
         return lambda: partial(_fill, reader, type_name, full)
     if kind != _FULL:
-        raise UnknownTypeError(f"{type_name} in a layout of its own")
+        raise UnknownTypeError(f"{type_name} in its own layout")
     if name != "Tuple":
         return partial(_column, reader, type_name, depth)
     elements = [_layout(reader, element, full, depth + 1) for element in _elements(name, arguments)]
