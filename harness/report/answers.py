@@ -165,7 +165,9 @@ _HEAD = (
 )
 _WIDE = frozenset({0, 1, 2, 6, 9})
 _DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "95 %", "peak MB"))
-_EXPLAINED = "slower: the median divided by that of the fastest, with its 95 % interval for so many rivals"
+_EXPLAINED = (
+    "slower: the median divided by that of the fastest, with its 95 % interval, corrected for the number of rivals"
+)
 _LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
 _MARKED = "{}: these data have none of them"
 _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
@@ -349,7 +351,7 @@ class NoContender:
 
 
 def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
-    """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
+    """Return the transports beyond the article that are not contenders by these results, in the order of their ids.
 
     A contender returned exact values, and it is not shown to take more than FACTOR times as long as the fastest. A
     transport without declared losses is compared only with the fastest such one. The default transport, the one with

@@ -140,20 +140,20 @@ def brought(lab: EmbeddedLab, query: str) -> pa.Table:
     [
         (
             "SELECT interval '1 day' AS d",
-            r'column "d": .* interval unchanged; ask for extract\(epoch FROM "d"\), or give',
+            r'column "d": .* interval unchanged; select extract\(epoch FROM "d"\), or give',
         ),
         (
             "SELECT ARRAY[interval '1 day'] AS d",
-            r'column "d": .* interval\[\] unchanged; ask for "d"::text\[\], or give',
+            r'column "d": .* interval\[\] unchanged; select "d"::text\[\], or give',
         ),
-        ("SELECT inet '10.0.0.1' AS i", 'column "i": .* inet unchanged; ask for "i"::text, or give the data as a file'),
-        ("SELECT int4range(1, 5) AS r", 'column "r": .* int4range unchanged; ask for "r"::text'),
-        ("SELECT B'101' AS b", 'column "b": .* bit unchanged; ask for "b"::text'),
-        ("SELECT tsvector 'a b' AS t", 'column "t": .* tsvector unchanged; ask for "t"::text'),
-        ("SELECT row(1, 'a') AS r", 'column "r": .* record unchanged; ask for "r"::text'),
-        ("SELECT ARRAY[1.5] AS a", r'column "a": .* numeric\[\] unchanged; ask for "a"::text\[\]'),
-        ("SELECT '{1.5}'::money[] AS a", r'column "a": .* money\[\] unchanged; ask for "a"::text\[\]'),
-        ("SELECT ARRAY[jsonb '{}'] AS a", r'column "a": .* jsonb\[\] unchanged; ask for "a"::text\[\]'),
+        ("SELECT inet '10.0.0.1' AS i", 'column "i": .* inet unchanged; select "i"::text, or give the data as a file'),
+        ("SELECT int4range(1, 5) AS r", 'column "r": .* int4range unchanged; select "r"::text'),
+        ("SELECT B'101' AS b", 'column "b": .* bit unchanged; select "b"::text'),
+        ("SELECT tsvector 'a b' AS t", 'column "t": .* tsvector unchanged; select "t"::text'),
+        ("SELECT row(1, 'a') AS r", 'column "r": .* record unchanged; select "r"::text'),
+        ("SELECT ARRAY[1.5] AS a", r'column "a": .* numeric\[\] unchanged; select "a"::text\[\]'),
+        ("SELECT '{1.5}'::money[] AS a", r'column "a": .* money\[\] unchanged; select "a"::text\[\]'),
+        ("SELECT ARRAY[jsonb '{}'] AS a", r'column "a": .* jsonb\[\] unchanged; select "a"::text\[\]'),
         ("SELECT 7 AS n, ARRAY[1] AS flat, ARRAY[[1], [2]] AS deep;", 'column "deep": .* array of several dimensions'),
         (
             "SELECT timestamp 'infinity' AS t",
@@ -201,7 +201,7 @@ def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_
             "n": 7,
         }
     ]
-    with pytest.raises(LabError, match=r'column "p": .* pair unchanged; ask for "p"::text'):
+    with pytest.raises(LabError, match=r'column "p": .* pair unchanged; select "p"::text'):
         brought(embedded_lab, "SELECT (1, 2)::pair AS p")
 
 
