@@ -280,13 +280,13 @@ def test_a_query_of_other_types_is_asked_as_it_is() -> None:
     ],
 )
 def test_what_has_no_form_is_refused_with_its_column(of: str, named: str) -> None:
-    said = f'column "a": a query brings {named} as another type; ask for toString\\(`a`\\), or give the data as a file'
+    said = f'column "a": a query returns {named} as another type; select toString\\(`a`\\), or give the data as a file'
     with pytest.raises(LabError, match=said):
         as_brought("SELECT a", [("a", of)])
 
 
 def test_states_of_aggregates_are_refused_and_what_is_simply_aggregated_comes() -> None:
-    with pytest.raises(LabError, match=r"brings AggregateFunction as another type; ask for finalizeAggregation\(`a`\)"):
+    with pytest.raises(LabError, match=r"returns AggregateFunction as another type; select finalizeAggregation\(`a`\)"):
         as_brought("SELECT a", [("a", "AggregateFunction(sum, UInt8)")])
     assert as_brought("SELECT a", [("a", "SimpleAggregateFunction(sum, UInt64)")]) == "SELECT a"
 
