@@ -46,10 +46,10 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("run", "--resume", "20200101T000000Z-nowhere"), 'no run "20200101T000000Z-nowhere"'),
         (
             ("run", "--resume", "x", "--rows", "5", "--only", "*"),
-            "rows, only with --resume: a run goes on as it was planned",
+            "rows, only with --resume: a run continues as it was planned",
         ),
-        (("run", "scan", "--resume", "x"), "suite with --resume: a run goes on as it was planned"),
-        (("run", "--external", "--resume", "x"), "external with --resume: a run goes on as it was planned"),
+        (("run", "scan", "--resume", "x"), "suite with --resume: a run continues as it was planned"),
+        (("run", "--external", "--resume", "x"), "external with --resume: a run continues as it was planned"),
         (("list", "nothing.*"), 'no transport "nothing.*"'),
         (("show", "postgres.psycopg.write_polars_copy_txt"), 'Did you mean "postgres.psycopg.write_polars_copy_text"?'),
         (("show", "postgres"), "have it in the name: lab list '*postgres*'"),

@@ -291,7 +291,7 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
+        (("--to", "oracle"), '"oracle" is not a database of the lab; choose postgres or clickhouse'),
         (("--to", "postgres", "--from", "clickhouse"), "; not both"),
         (("--frame", "arrow"), '--frame "arrow": choose pandas or polars'),
         (("--data", "x.parquet"), "--network works only without data"),

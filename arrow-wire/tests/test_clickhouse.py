@@ -159,7 +159,7 @@ def test_a_table_that_is_not_there_and_a_server_that_is_not_there(uri: str) -> N
         clickhouse.read(uri, "nothing")
     with pytest.raises(Disconnected, match="refused"):
         clickhouse.read("http://127.0.0.1:9/", "SELECT 1")
-    with pytest.raises(WrongValue, match="'clickhouse' is no address"):
+    with pytest.raises(WrongValue, match="'clickhouse' is not an address"):
         clickhouse.read("clickhouse://127.0.0.1:9/", "SELECT 1")
     with pytest.raises(WrongValue, match="is not the name of a table"):
         clickhouse.write(uri, "orders; DROP TABLE x", FRAME)

@@ -211,7 +211,7 @@ def test_an_error_of_the_server_is_also_one_of_psycopg(uri: str, server: psycopg
 
 
 def test_what_is_no_frame_and_no_name_is_said(uri: str) -> None:
-    with pytest.raises(TypeError, match="dict is no frame"):
+    with pytest.raises(TypeError, match="dict is not a frame"):
         postgres.write(uri, "orders", {"number": [1]})
     with pytest.raises(WrongValue, match="is not the name of a table"):
         postgres.write(uri, "orders; DROP TABLE x", FRAME)

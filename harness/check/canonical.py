@@ -147,7 +147,7 @@ def library_of(returned: Frame) -> str:
     found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
     if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
         raise NotConvertible(
-            f"a {'.'.join(found)} is no dataframe in memory; return one of polars or pandas, or a pyarrow Table"
+            f"a {'.'.join(found)} is not a dataframe in memory; return one of polars or pandas, or a pyarrow Table"
         )
     return found[0]
 

@@ -7,7 +7,7 @@ makes them, in any order. Both use canonical bytes:
 - integers, dates (days since 1970) and timestamps (microseconds since 1970) big-endian, in two's complement;
 - floats as IEEE 754, big-endian; every NaN is 0x7ff8000000000000;
 - booleans one byte, UUIDs sixteen, strings UTF-8;
-- in a row a null is the byte 0; any other value is the byte 1 and its bytes, with four bytes of length before a string.
+- in a row a null is the byte 0. Any other value is the byte 1 and its bytes, with four bytes of length before a string.
 
 CRC32 is that of zlib (ISO 3309), of Postgres 18's `crc32` and of ClickHouse's `CRC32`. The sums detect a changed row
 with probability 1 - 2**-64, and its column with 1 - 2**-32.

@@ -65,7 +65,7 @@ def recommend(
     ] = None,
     share: Annotated[bool, typer.Option("--share", help="Print the answer as five lines of Markdown")] = False,
     table: Annotated[str, typer.Option(help="Table of the script [default: the file's name, or frame]")] = "",
-    resume: Annotated[str | None, typer.Option(help="Go on with this race (id or folder) on the same data")] = None,
+    resume: Annotated[str | None, typer.Option(help="Continue this race (id or folder) on the same data")] = None,
     separator: user_data_options.Separator = "",
     encoding: user_data_options.Encoding = "",
     decimal: user_data_options.DecimalMark = "",
@@ -127,7 +127,7 @@ def recommend(
         show(
             console,
             stop.found,
-            [f"go on with: {command_line()} recommend --resume {stop.folder.name} and the same {source}"],
+            [f"continue with: {command_line()} recommend --resume {stop.folder.name} and the same {source}"],
         )
         raise
     last = _written(found, scripts, user_data, data, table)

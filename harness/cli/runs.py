@@ -119,8 +119,8 @@ def _refuse_beside_resume(context: typer.Context) -> None:
     ]
     if given:
         raise LabError(
-            f"{', '.join(map(str, given))} with --resume: a run goes on as it was planned; leave that out, or start a "
-            "new run without --resume"
+            f"{', '.join(map(str, given))} with --resume: a run continues as it was planned; leave that out, or start "
+            "a new run without --resume"
         )
 
 
@@ -144,7 +144,7 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
         expected = estimate.seconds(of_each, request.plan.passes, earlier, request.plan.time_limit)
         tell(_intention(request.plan, of_each, judge, expected))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
-            tell(f"skipped: {len(left_out)} transports that are no contenders; --origin all includes them")
+            tell(f"skipped: {len(left_out)} transports that are not contenders; --origin all includes them")
     folder, go_on = None, ""
     try:
         with open_run(replace(request, say=tell)) as suite_run:
@@ -153,7 +153,7 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
                 tell(corrected)
             work = {run.key for run in suite_run.work}
             folder, again = suite_run.folder, " with the same --data or --query" if request.user_data else ""
-            go_on = f"go on with: {command_line()} run --resume {suite_run.name}{again}"
+            go_on = f"continue with: {command_line()} run --resume {suite_run.name}{again}"
             rows, slowdown = (judge.run.rows, judge.slowdown(suite_run.calibration)) if judge else ([], 1.0)
             pace = estimate.pace(suite_run.work, rows, request.plan.time_limit, slowdown)
             try:

@@ -1,7 +1,7 @@
 """`raw_csv`: a tree of CSV files as suppliers send them, with malformed lines and differing columns; built or reused.
 
 The table is an invented web log. The published job (`elt`) gives its files' total bytes and rows: 212 bytes a row in
-13.7 GB, 222 in 4.0 GB. It also gives its folders, and the options with which it reads them. Our files have a reason for
+13.7 GB, 222 in 4.0 GB. It also gives its folders, and the options with which it reads them. Our files give work to
 each of these options:
 
 - `ignore_errors`: one line in 2,000 is malformed, alternately truncated or with a word instead of a number,

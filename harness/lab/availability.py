@@ -43,5 +43,5 @@ def reason_unavailable(
     if "s3" not in entry.needs:
         return None
     if not no_s3 and entry.system in lab.without_keys:
-        return f"the {entry.system} server was told of no S3 server; set {', '.join(KEYS)} to one"
+        return f"the {entry.system} server knows no S3 server; set {', '.join(KEYS)} to one"
     return no_s3

@@ -106,7 +106,7 @@ class OverWire(Links):
 
     @property
     def server(self) -> Server:
-        """A name without versions: the machine's row has the kernel's."""
+        """The name alone; the machine's row has the kernel's version."""
         return Server("tun, a delay of our own and the rate by tbf, of the whole", frozenset(), {})
 
     def over(self, uri: str, limits: Limits) -> str:

@@ -54,7 +54,8 @@ class Objects:
     def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
         """Return the same store over a link, created on first use.
 
-        Raises LabError if the store requires TLS or there are no links here, and NoAnswer if the links' process hangs.
+        Raises LabError if the store requires TLS or there are no links here, and NoAnswer if the process of the links
+        hangs.
         """
         key = latency_ms, bytes_per_s
         if key not in self._over:

@@ -58,7 +58,7 @@ class Fronts:
 
     @property
     def server(self) -> Server:
-        """The fronts' description among the servers in results."""
+        """How results describe the fronts, among their servers."""
         return Server(f"{ssl.OPENSSL_VERSION} in front", frozenset(), {})
 
     def before(self, uri: str, on: bool) -> str:

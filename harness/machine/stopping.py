@@ -78,7 +78,7 @@ class _Stopping:
         for action in list(AT_LAST):
             with suppress(Exception):
                 action()
-        os.write(2, b"lab: ended in the middle of its end, which took too long; the next run clears up what it left\n")
+        os.write(2, b"lab: the cleanup took too long and was cut short; the next run removes the rest\n")
         os._exit(128 + self.number)
 
 

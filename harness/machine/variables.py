@@ -34,7 +34,7 @@ def namespace() -> str:
     name = os.environ.get("LAB_NAMESPACE") or NAMESPACE
     if not _PLAIN.fullmatch(name):
         raise LabError(
-            f"LAB_NAMESPACE: {name!r} is no plain name; use at most 48 lower-case letters, digits and underscores, "
+            f"LAB_NAMESPACE: {name!r} is not a plain name; use at most 48 lower-case letters, digits and underscores, "
             "the first a letter"
         )
     return name

@@ -34,7 +34,7 @@ def direction(to: str, of: str, frame: str) -> tuple[str, Operation]:
     if bool(to) == bool(of):
         raise LabError(f"choose one direction: --to or --from, with {known}{'; not both' if to else ''}")
     if (to or of) not in SYSTEMS:
-        raise LabError(f'"{to or of}" is no database of the lab; choose {known}')
+        raise LabError(f'"{to or of}" is not a database of the lab; choose {known}')
     if frame not in FRAMES:
         raise LabError(f'--frame "{frame}": choose pandas or polars')
     return to or of, Operation.WRITE if to else Operation.READ

@@ -135,7 +135,7 @@ def _nobody(racing: Racing) -> str:
             kept = f"none of the {ran} transports that ran keeps every value of these data"
             return f"{kept}: {cause}; more time does not help"
         return (
-            f"{_ended(racing, 0)}; give it more (--budget), leave some out (--without, --style), or go on with "
+            f"{_ended(racing, 0)}; give it more (--budget), leave some out (--without, --style), or continue with "
             f"--resume {id_}"
         )
     # A client's message may name a column by chance.

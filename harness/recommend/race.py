@@ -1,9 +1,9 @@
 """The race: which transports run next, at how many rows, and which are out. Pure: times in, runs out.
 
 Successive halving over growing slices of the data (Jamieson & Talwalkar, AISTATS 2016). But every transport that is not
-shown to be slower goes on, not just the better half, as in racing algorithms (Maron & Moore, NIPS 1994; F-Race,
-Birattari et al., GECCO 2002). Each remaining transport runs once a pass, in random order, so that slow spells of the
-machine affect all.
+shown to be slower stays, not just the better half. That is the rule of racing algorithms (Maron & Moore, NIPS 1994;
+F-Race, Birattari et al., GECCO 2002). Each remaining transport runs once a pass, in random order, so that slow spells
+of the machine affect all.
 
 If too many are near-equal for the rest of the budget, the race cuts the field by rank, no more sharply than the budget
 requires. Sequential halving does so with a fixed budget (Karnin, Koren & Somekh, ICML 2013). The transports that it
@@ -53,7 +53,7 @@ class Turn:
 
 @dataclass
 class Race:
-    """A race of some transports on a number of rows. `told` are the seconds of ok runs, by rows and transport.
+    """A race of some transports on a number of rows. `told` has the seconds of ok runs, by rows and transport.
 
     `kept` are transports that are not expected to win, but whose times are wanted. They run in every stage where they
     are not slower than `patience` times the leader. `out` has the reason for each transport that dropped out, `behind`
@@ -203,7 +203,7 @@ class Race:
         return 0 < cost <= self._left_for_contenders(number)
 
     def _undecided(self) -> list[str]:
-        """Return those that could still be much faster than the leader, and the leader; none if it is decided."""
+        """Return the transports that could still be much faster than the leader, and it; none if all is decided."""
         leader, times = self.leader(self.rows), self.told.get(self.rows, {})
         if leader is None:
             return []

@@ -398,7 +398,7 @@ class NoContender:
 
 
 def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[NoContender]:
-    """Return the transports beyond the article that are no contenders by these results, in the order of their ids.
+    """Return the transports beyond the article that are not contenders by these results, in the order of their ids.
 
     A contender returned every value, exact or converted, and it is not shown to take more than FACTOR times as long as
     the fastest exact one. A transport without declared losses is compared only with the fastest such one. The default

@@ -719,8 +719,8 @@ class CaseMark:
     """One case in a picture: `row` is its first run.
 
     `name` is the transport's, or the author's name for it if it reproduces a published one. `x`, `y` are None without
-    an ok run that has the figure; `place` is x if it means a category or a number that is a condition of the
-    case. `failed` says how the runs without numbers ended, and `outcome` why there is no figure.
+    an ok run that has the figure. `place` is x if it is a category, or a number that is a condition of the case.
+    `failed` says how the runs without numbers ended, and `outcome` why there is no figure.
     """
 
     name: str

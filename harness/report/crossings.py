@@ -7,8 +7,8 @@ where the second one becomes the faster. The interval of a crossing comes from t
 size (see `intervals`). It may be open, because the lab knows nothing beyond the measured sizes.
 
 The cost of a call is Hockney's model, seconds = fixed + marginal x rows (the benchmark RINF1). A transport reaches half
-of its largest rate at fixed / marginal rows. The lab fits a generalized linear model with a constant coefficient of
-variation to the medians at each number of rows, by iteratively reweighted least squares. See P. McCullagh & J. A.
+of its largest rate at fixed / marginal rows. The lab fits a generalized linear model to the medians at each number of
+rows, by iteratively reweighted least squares. Its coefficient of variation is constant. See P. McCullagh & J. A.
 Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8. An error counts as a share of the line's value. Neither cost
 is below zero. Intervals are the middle of the lines through times drawn in the same way. `off` says how far a transport
 is from its straight line.

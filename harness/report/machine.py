@@ -88,7 +88,7 @@ def _calibrated(calibrations: Sequence[dict[str, dict[str, float]]]) -> Iterator
     every = [slower(one["now"], one["best"]) for one in calibrations]
     worst = {name: max(one.get(name, 1.0) for one in every) for name in every[0]}
     parts = ", ".join(f"{name} {times - 1:.0%}" for name, times in worst.items())
-    yield f"at most so much slower than at its best, in two seconds before and after: {parts}"
+    yield f"slower than at its best, at most, in two seconds before and after: {parts}"
 
 
 def _lost(good: Sequence[Row]) -> str:

@@ -202,7 +202,7 @@ class Summary:
     fidelity: str = _column("", "how values came back; where runs differ all are given, joined by |")
     lossy: dict[str, str] = _column(
         dict,
-        "kinds of values the transport is declared not to bring through: kind=fate; kind=fate",
+        "kinds of values the transport is declared to lose: kind=fate; kind=fate",
     )
     n: int = _column(0, "number of ok runs: the sample size of all figures here")
     rank: int | None = _column(

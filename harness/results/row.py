@@ -95,7 +95,7 @@ class Row:
     fidelity: str = _column(str, "how values came back: exact, or converted with the columns and the dtypes they had")
     lossy: dict[str, str] = _column(
         texts,
-        "kinds of values the transport is declared not to bring through: kind=fate; kind=fate",
+        "kinds of values the transport is declared to lose: kind=fate; kind=fate",
     )
     atomic: str = _column(
         str,

@@ -97,7 +97,7 @@ class Worker:
                     case {"event": messages.ANSWERED, "answer": {"status": _} as found}:
                         answer = _read(found, job.answered_by())
                     case _:
-                        reason = f"the worker's answer is no line of JSON: {said[:80]!r}"
+                        reason = f"the worker's answer is not a line of JSON: {said[:80]!r}"
                         answer = Failed(Status.ERROR, reason)
         finally:
             patience = _LAST_SECONDS if listener.ended == "closed" else 0.5

@@ -30,7 +30,7 @@ _Members = TypeVar("_Members")
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
-    "settings": "without it no setting of the server is a parameter, and what a write leaves is not told",
+    "settings": "without it no setting of the server is a parameter, and what a write leaves is not recorded",
     "concurrent_changes": "without it no worker is killed and no table changed while a transport is at work",
     "installed": "without it the embedded lab starts its own server alone",
 }

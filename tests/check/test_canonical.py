@@ -426,7 +426,7 @@ def test_other_columns_than_expected_are_refused(frame):
     ids=["Arrow reader", "generator", "LazyFrame", "DuckDB relation", "None", "rows", "Series"],
 )
 def test_no_dataframe_and_a_lazy_one_whose_work_would_be_done_outside_the_clock_are_refused(returned):
-    with pytest.raises(NotConvertible, match=r"a .* is no dataframe in memory; return one"):
+    with pytest.raises(NotConvertible, match=r"a .* is not a dataframe in memory; return one"):
         canonicalise(returned, LOGICAL_TYPES)
 
 

@@ -340,6 +340,12 @@ def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, t
     assert "lab: up." in done.stdout
 
 
+def test_other_commands_start_while_up_holds_its_lock(checkout, tmp_path):
+    path = with_docker(tmp_path, built=f"compose/lab is-up; echo $? >'{tmp_path}/status'")
+    run(checkout, "compose/lab", "up", PATH=path)
+    assert (tmp_path / "status").read_text() == "1\n"  # 126 if the script is busy
+
+
 @pytest.mark.parametrize("mirror", ["", "http://mirror.example/debian"])
 def test_debootstrap_takes_its_own_default_where_no_mirror_is_named(checkout, tmp_path, mirror):
     path = with_docker(tmp_path, answers="  'image inspect'*) exit 1 ;;\n")

@@ -227,7 +227,7 @@ def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
         ("a;b\n1,5;x\n2,5;y\n", '"a": 1,5 stays a string; .* give --decimal ,'),
         ("a,b\n1e400,x\n", '"a": 1e400 has more digits .* --schema "a=float64"'),
         ("1,2\n3,4\n", "line 1: taken for the names of columns"),
-        ("a,b\n1,2\n\n3,4\n", "1 blank line is no row"),
+        ("a,b\n1,2\n\n3,4\n", "1 blank line is not a row"),
     ],
 )
 def test_what_may_be_meant_otherwise_is_one_line(tmp_path: Path, text: str, said: str | None) -> None:

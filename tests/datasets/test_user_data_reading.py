@@ -84,7 +84,7 @@ def test_frames_in_memory_are_taken_as_they_are() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     for given in (frame, frame.to_pandas(), frame.to_arrow()):
         assert reading.of_memory(given).to_dicts() == frame.to_dicts()
-    with pytest.raises(LabError, match=r"builtins\.list is no frame"):
+    with pytest.raises(LabError, match=r"builtins\.list is not a frame"):
         reading.of_memory([1, 2])
     with pytest.raises(LabError, match='two columns are named "a"'):
         reading.of_memory(pd.DataFrame([[1, 2]], columns=["a", "a"]))

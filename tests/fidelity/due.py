@@ -2,9 +2,10 @@
 
     python -m tests.fidelity.due FILE   # write them into FILE, for LAB_PAIRS=FILE, and say how many and why
 
-A pair has not changed while five things are equal: the transport's script, its declared loss, the rows of the kind, the
-lock, and the code that judges. The lab's folder of caches keeps each pair that ended as declared, one file a transport.
-A pair without such a result is due. Each day a quarter is due in any case, because something else may matter.
+A pair has not changed while five things are equal. They are the transport's script, its declared loss, the rows of the
+kind, the lock, and the code that judges. The lab's folder of caches keeps each pair that ended as declared, one file a
+transport. A pair without such a result is due. Each day a quarter is due in any case, because something else may
+matter.
 """
 
 import datetime as dt

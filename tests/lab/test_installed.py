@@ -236,7 +236,7 @@ def test_a_server_that_was_told_of_no_s3_server_makes_its_transports_unavailable
     )
     reason = reason_unavailable(entry, here, servers)
     assert reason == (
-        "the postgres server was told of no S3 server; set LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY, LAB_S3_SECRET_KEY to one"
+        "the postgres server knows no S3 server; set LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY, LAB_S3_SECRET_KEY to one"
     )
     assert reason_unavailable(entry, replace(here, without_keys=()), servers) is None
     of_query = registry.one("clickhouse.httpx.read_polars_s3_parquet")

@@ -203,7 +203,10 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         ),
         (("--data", "{data}"), "choose one direction: --to or --from, with postgres or clickhouse"),
         (("--data", "{data}", "--to", "postgres", "--from", "clickhouse"), "; not both"),
-        (("--data", "{data}", "--to", "oracle"), '"oracle" is no database of the lab; choose postgres or clickhouse'),
+        (
+            ("--data", "{data}", "--to", "oracle"),
+            '"oracle" is not a database of the lab; choose postgres or clickhouse',
+        ),
         (("--data", "{data}", "--to", "postgres", "--frame", "dask"), '--frame "dask": choose pandas or polars'),
         (("--data", "{data}", "--to", "postgres", "--key", "state"), "--key state: not unique"),
         (("--data", "{data}", "--to", "postgres", "--budget", "5"), "--budget 5: one pass over"),
@@ -305,7 +308,7 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
 @pytest.mark.parametrize(
     ("frame", "asked", "said"),
     [
-        ([1, 2], {"to": "postgres"}, r"builtins\.list is no frame; give a DataFrame of pandas or polars, "),
+        ([1, 2], {"to": "postgres"}, r"builtins\.list is not a frame; give a DataFrame of pandas or polars, "),
         (pd.DataFrame({"a": [1]}), {}, "choose one direction"),
         (pd.DataFrame({"a": []}), {"to": "postgres"}, "the data has no rows"),
         (

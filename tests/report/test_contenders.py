@@ -1,4 +1,4 @@
-"""The transports that are no contenders, by the intervals of a reference run."""
+"""The transports that are not contenders, by the intervals of a reference run."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def said(rows, **facts):
 
 def test_a_quiet_run_says_so_in_one_line():
     assert said(passes(steal_seconds=0.0), calibrations=CALIBRATIONS) == [
-        "The machine: at most so much slower than at its best, in two seconds before and after: cpu 100%, disk 0%; the "
+        "The machine: slower than at its best, at most, in two seconds before and after: cpu 100%, disk 0%; the "
         "host or a CPU limit took 0.0% of the calls; no slow spell."
     ]
 

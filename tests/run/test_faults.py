@@ -390,10 +390,10 @@ def test_a_run_on_servers_of_others_ends_in_order_by_every_signal(
     assert code == 128 + number
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     begun, *known = output.split(f"run --resume {folder.name}\n")
-    assert begun.endswith("lab: stopped; go on with: lab ")
+    assert begun.endswith("lab: stopped; continue with: lab ")
     if number == signal.SIGINT:  # a person waits for an answer
         assert WAYS.partition(",")[0] in known[0]
-        assert known[0].endswith("stopped: these answers are of the runs so far; go on with: lab ")
+        assert known[0].endswith("stopped: these answers are of the runs so far; continue with: lab ")
     else:
         assert known == [""]
     assert not left

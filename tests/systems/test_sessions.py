@@ -140,20 +140,20 @@ def brought(lab: EmbeddedLab, query: str) -> pa.Table:
     [
         (
             "SELECT interval '1 day' AS d",
-            r'column "d": .* interval unchanged; ask for extract\(epoch FROM "d"\), or give',
+            r'column "d": .* interval unchanged; select extract\(epoch FROM "d"\), or give',
         ),
         (
             "SELECT ARRAY[interval '1 day'] AS d",
-            r'column "d": .* interval\[\] unchanged; ask for "d"::text\[\], or give',
+            r'column "d": .* interval\[\] unchanged; select "d"::text\[\], or give',
         ),
-        ("SELECT inet '10.0.0.1' AS i", 'column "i": .* inet unchanged; ask for "i"::text, or give the data as a file'),
-        ("SELECT int4range(1, 5) AS r", 'column "r": .* int4range unchanged; ask for "r"::text'),
-        ("SELECT B'101' AS b", 'column "b": .* bit unchanged; ask for "b"::text'),
-        ("SELECT tsvector 'a b' AS t", 'column "t": .* tsvector unchanged; ask for "t"::text'),
-        ("SELECT row(1, 'a') AS r", 'column "r": .* record unchanged; ask for "r"::text'),
-        ("SELECT ARRAY[1.5] AS a", r'column "a": .* numeric\[\] unchanged; ask for "a"::text\[\]'),
-        ("SELECT '{1.5}'::money[] AS a", r'column "a": .* money\[\] unchanged; ask for "a"::text\[\]'),
-        ("SELECT ARRAY[jsonb '{}'] AS a", r'column "a": .* jsonb\[\] unchanged; ask for "a"::text\[\]'),
+        ("SELECT inet '10.0.0.1' AS i", 'column "i": .* inet unchanged; select "i"::text, or give the data as a file'),
+        ("SELECT int4range(1, 5) AS r", 'column "r": .* int4range unchanged; select "r"::text'),
+        ("SELECT B'101' AS b", 'column "b": .* bit unchanged; select "b"::text'),
+        ("SELECT tsvector 'a b' AS t", 'column "t": .* tsvector unchanged; select "t"::text'),
+        ("SELECT row(1, 'a') AS r", 'column "r": .* record unchanged; select "r"::text'),
+        ("SELECT ARRAY[1.5] AS a", r'column "a": .* numeric\[\] unchanged; select "a"::text\[\]'),
+        ("SELECT '{1.5}'::money[] AS a", r'column "a": .* money\[\] unchanged; select "a"::text\[\]'),
+        ("SELECT ARRAY[jsonb '{}'] AS a", r'column "a": .* jsonb\[\] unchanged; select "a"::text\[\]'),
         ("SELECT 7 AS n, ARRAY[1] AS flat, ARRAY[[1], [2]] AS deep;", 'column "deep": .* array of several dimensions'),
         (
             "SELECT timestamp 'infinity' AS t",
@@ -201,7 +201,7 @@ def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_
             "n": 7,
         }
     ]
-    with pytest.raises(LabError, match=r'column "p": .* pair unchanged; ask for "p"::text'):
+    with pytest.raises(LabError, match=r'column "p": .* pair unchanged; select "p"::text'):
         brought(embedded_lab, "SELECT (1, 2)::pair AS p")
 
 
@@ -280,13 +280,13 @@ def test_a_query_of_other_types_is_asked_as_it_is() -> None:
     ],
 )
 def test_what_has_no_form_is_refused_with_its_column(of: str, named: str) -> None:
-    said = f'column "a": a query brings {named} as another type; ask for toString\\(`a`\\), or give the data as a file'
+    said = f'column "a": a query returns {named} as another type; select toString\\(`a`\\), or give the data as a file'
     with pytest.raises(LabError, match=said):
         as_brought("SELECT a", [("a", of)])
 
 
 def test_states_of_aggregates_are_refused_and_what_is_simply_aggregated_comes() -> None:
-    with pytest.raises(LabError, match=r"brings AggregateFunction as another type; ask for finalizeAggregation\(`a`\)"):
+    with pytest.raises(LabError, match=r"returns AggregateFunction as another type; select finalizeAggregation\(`a`\)"):
         as_brought("SELECT a", [("a", "AggregateFunction(sum, UInt8)")])
     assert as_brought("SELECT a", [("a", "SimpleAggregateFunction(sum, UInt64)")]) == "SELECT a"
 

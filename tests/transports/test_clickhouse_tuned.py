@@ -118,7 +118,7 @@ def test_a_column_that_cannot_be_read_is_named(server, call):
     make(server, "a Int8, b AggregateFunction(sum, Int8)")
     for library in ("polars", "pandas"):
         with pytest.raises(
-            UnsupportedType, match=r'column "b": AggregateFunction\(sum, Int8\) is no type that can be read'
+            UnsupportedType, match=r'column "b": AggregateFunction\(sum, Int8\) is not a type that can be read'
         ):
             call(f"read_{library}", "odd")
     make(server, "b Decimal(76, 2)")

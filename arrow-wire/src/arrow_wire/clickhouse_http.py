@@ -187,7 +187,9 @@ def server_at(uri: str) -> Server:
     """
     parts = urlsplit(uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise WrongValue(f"{parts.scheme!r} is no address of ClickHouse over HTTP; give http://user:password@host:8123")
+        raise WrongValue(
+            f"{parts.scheme!r} is not an address of ClickHouse over HTTP; give http://user:password@host:8123"
+        )
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
     user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # strings are sent as Latin-1
     if parts.scheme == "https":

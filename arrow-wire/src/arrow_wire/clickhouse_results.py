@@ -17,7 +17,7 @@ from arrow_wire.library import Buffer
 PIECE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
 _FORM, _RANGE, _TEXT, _DAMAGED, _CHANGED, _MEMORY = range(1, 7)
 _FOUND = {
-    _FORM: "a number is no value of {type}",
+    _FORM: "a number is not a value of {type}",
     _RANGE: "a value of {type} is out of range for {arrow_type}",
     _TEXT: "a string is not UTF-8; select hex() of it",
     _DAMAGED: "its bytes are not values of {type}",

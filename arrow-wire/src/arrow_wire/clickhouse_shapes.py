@@ -42,7 +42,7 @@ def form(source: Type, text: pa.DataType) -> Form:
         if not (pa.types.is_primitive(child.arrow_type) or child.arrow_type == text) or pa.types.is_boolean(
             child.arrow_type
         ):
-            raise TypeError(f"{source.text} is no type that can be read")
+            raise TypeError(f"{source.text} is not a type that can be read")
         return _above("low_cardinality", child.arrow_type, [child], width=int(nullable), version=1)
     if family == "Array":
         child = form(inner[0], text)
@@ -125,7 +125,7 @@ def _number(source: Type) -> Form:
     if family in ("Float32", "Float64") or family.removeprefix("U") in ("Int8", "Int16", "Int32", "Int64"):
         arrow_type = {"Float32": pa.float32(), "Float64": pa.float64()}.get(family) or getattr(pa, family.lower())()
         return _leaf(arrow_type, "copy", arrow_type.byte_width)
-    raise TypeError(f"{source.text} is no type that can be read")
+    raise TypeError(f"{source.text} is not a type that can be read")
 
 
 def _leaf(

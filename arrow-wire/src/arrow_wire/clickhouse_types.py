@@ -35,7 +35,7 @@ def parsed(text: str) -> Type:
     tokens = [(match.lastindex, match[match.lastindex or 0], match) for match in _TOKEN.finditer(text.strip())]
     found, end = _type(text.strip(), tokens, 0)
     if end != len(tokens):
-        raise ValueError(f"{text!r} is no type of ClickHouse")
+        raise ValueError(f"{text!r} is not a type of ClickHouse")
     return found
 
 
@@ -61,7 +61,7 @@ def innermost(of: Type) -> str:
 def _type(text, tokens, place):
     """Return the type that begins at a token, and the place after it."""
     if place >= len(tokens) or tokens[place][0] != 1:
-        raise ValueError(f"{text!r} is no type of ClickHouse")
+        raise ValueError(f"{text!r} is not a type of ClickHouse")
     family, begin = tokens[place][1], tokens[place][2].start()
     if family in _GEOMETRY:
         inside = parsed(_GEOMETRY[family])
@@ -75,7 +75,7 @@ def _type(text, tokens, place):
                 name = _name(tokens, first, last)
                 made, behind = _type(text, tokens, first + (name is not None))
                 if behind != last:
-                    raise ValueError(f"{text!r} is no type of ClickHouse")
+                    raise ValueError(f"{text!r} is not a type of ClickHouse")
                 inner.append(made)
                 names.append(name or "")
             elif family.startswith("Enum"):

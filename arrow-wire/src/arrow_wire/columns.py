@@ -32,7 +32,7 @@ class Columns:
         """
         if self._failed:
             raise ValueError(f"this decoder has failed ({self._failed}); make another")
-        self._failed = "a call of it has not come to its end"
+        self._failed = "a call of it did not end"
         try:
             yield
         except BaseException as error:

@@ -40,7 +40,7 @@ def reader_of(frame: Any) -> pa.RecordBatchReader:
         return pa.Table.from_batches([frame]).to_reader()
     if not hasattr(frame, "__arrow_c_stream__"):
         raise TypeError(
-            f"{type(frame).__name__} is no frame; give one of polars, pandas or pyarrow, or an object with "
+            f"{type(frame).__name__} is not a frame; give one of polars, pandas or pyarrow, or an object with "
             "__arrow_c_stream__"
         )
     return pa.RecordBatchReader.from_stream(frame)
@@ -136,7 +136,7 @@ def uuids(values: list[Any]) -> pa.Array:
     """Return objects as UUIDs. Raises ArrowTypeError for others."""
     if all(value is None or isinstance(value, uuid.UUID) for value in values):
         return pa.array(values, pa.uuid())
-    raise pa.ArrowTypeError("objects that are no UUIDs")
+    raise pa.ArrowTypeError("objects that are not UUIDs")
 
 
 def of_pandas(frame: Any, is_float: Callable[[str], bool]) -> pa.RecordBatchReader:

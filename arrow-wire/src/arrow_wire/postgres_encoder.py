@@ -25,7 +25,7 @@ _REASONS = (
     "{value} does not fit {type}",
     "{value} has more digits or fractions of a second than {type}; round it first",
     "{value} does not have the form of {type}",
-    "{value} is no rectangle: lists in {type} have one length, and none is null",
+    "{value} does not form a rectangle: lists in {type} have one length, and none is null",
     "{value} is above 1 GB or 6 dimensions",
     "the array is damaged: its buffers are too short",
 )

@@ -170,7 +170,7 @@ class Decoder:
 
     def _complaint(self, progress: library.ReadProgress) -> Exception:
         if not self._names:
-            return DamagedStream("the server sent bytes that are no rows without columns")
+            return DamagedStream("the server sent bytes that are not rows without columns")
         name, row = self._names[progress.column], self._before + progress.row
         wrong = _REASONS[progress.reason].format(type=self._readings[progress.column].arrow_type)
         text = f'column "{name}": row {row}: {wrong}'

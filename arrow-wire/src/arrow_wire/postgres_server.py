@@ -122,7 +122,7 @@ def require_utf_8(connection: Connection[Any]) -> None:
 
 
 def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list[ServerType]]:
-    """Return the names and the types of a query's columns; the server describes types of its own."""
+    """Return the names and the types of a query's columns; the server describes its own types."""
     cursor = connection.cursor(row_factory=tuple_row)
     cursor.execute(f"{query} LIMIT 0".encode(), prepare=False)
     result = cursor.pgresult

@@ -40,7 +40,7 @@ _SHAPES = (
     ),
 )
 _TEXTS = (
-    Kind("empty_text", "the empty text, which is no null", _texts("", "word", "")),
+    Kind("empty_text", "the empty string, which is not null", _texts("", "word", "")),
     Kind("backslash_n", r"the text \N, with which the servers' text formats write a null", _texts(r"\N", r"a\Nb")),
     Kind(
         "null_words",
@@ -75,7 +75,7 @@ _TEXTS = (
     Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
-    Kind("nan", "floats that are no number", column("float_value", 0.5, float("nan"))),
+    Kind("nan", "floats that are not numbers", column("float_value", 0.5, float("nan"))),
     Kind("infinity", "positive and negative infinity", column("float_value", 0.5, float("inf"), float("-inf"))),
     Kind("negative_zero", "the float -0.0", column("float_value", 0.5, -0.0, 0.0)),
     Kind(

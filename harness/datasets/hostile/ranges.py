@@ -59,7 +59,7 @@ KINDS = (
     _beyond("text_too_long", "a text that is longer than its column", "text", "short_text", ("abcd", "abcdef")),
     Kind(
         "unknown_label",
-        "a text that is no label of its enum",
+        "a string that is not a label of its enum",
         column("text_value", "red", "purple"),
         {"text_value": "text"},
         beyond={"text_value": "label"},

@@ -25,7 +25,7 @@ _FLOATS = (
         16777217 / 3,
         3.4028234663852886e38,
     ),
-    _float32("float32_nan", "32-bit floats that are no number", 0.5, float("nan")),
+    _float32("float32_nan", "32-bit floats that are not numbers", 0.5, float("nan")),
     _float32("float32_infinity", "positive and negative infinity in 32 bits", 0.5, float("inf"), float("-inf")),
     _float32("float32_negative_zero", "the 32-bit float -0.0", 0.5, -0.0, 0.0),
     _float32("float32_denormals", "32-bit floats below the smallest normal one", 0.5, _TINY, -_TINY, 2.0**-127),

@@ -77,7 +77,7 @@ def require_all_bytes(table: pa.Table, raw: bytes, dialect: Dialect, where: str)
         quotes -= count(names, table, b'"')
     separators = (table.num_rows + 1) * (table.num_columns - 1)
     if inside + separators + lines + quotes != len(raw):
-        refuse(raw, dialect, where, "not all of its bytes are in the cells that were read; it is no regular CSV")
+        refuse(raw, dialect, where, "not all of its bytes are in the cells that were read; it is not a regular CSV")
 
 
 def total(numbers: pa.Array) -> int:

@@ -116,7 +116,7 @@ def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:
     """Raise LabError with a column whose Parquet type Arrow reads as another."""
     nested = any(of.num_fields for of in odd.types)
     if nested and (variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema))):
-        raise LabError(f'column "{variant[1]}": no frame holds a VARIANT of Parquet; cast it to JSON, or to a string')
+        raise LabError(f'column "{variant[1]}": frames have no VARIANT type; cast it to JSON, or to a string')
     if name := next(_of_leaves(file, "converted_type", "INTERVAL"), ""):
         raise LabError(f'column "{name}": no frame holds an INTERVAL of Parquet; cast it to a string, or to seconds')
 

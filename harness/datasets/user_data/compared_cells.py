@@ -49,7 +49,9 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
         _require_rows(cells, frame, holds, 0, _rows(records, cells)[1:], options)
         return "every value"
     if len(starts) != rows + 1:
-        raise LabError(f"{cells.where}: {len(starts) - 1:,} lines with values and {rows:,} rows; it is no regular CSV")
+        raise LabError(
+            f"{cells.where}: {len(starts) - 1:,} lines with values and {rows:,} rows; it is not a regular CSV"
+        )
     size = max(_SAMPLE // frame.width // _WINDOWS, 1)
     for first in np.linspace(0, rows - size, _WINDOWS, dtype=int).tolist():
         last = first + size + 1

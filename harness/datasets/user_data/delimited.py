@@ -147,7 +147,7 @@ def _notes(table: pa.Table, raw: bytes, dialect: Dialect, where: str) -> Iterato
             break
         nulls = pc.and_(nulls, column.is_null())
     if not dialect.blank_is_null and (blank := _blank_lines(table, raw)):
-        yield f"{where}: {blank:,} blank line{'s are no rows' if blank > 1 else ' is no row'}"
+        yield f"{where}: {blank:,} blank line{'s are not rows' if blank > 1 else ' is not a row'}"
     rows = total(nulls)
     if rows:
         said = f"row {pc.index(nulls, True).as_py()}"

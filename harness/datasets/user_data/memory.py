@@ -34,7 +34,7 @@ def of_memory(data: Frame) -> pl.DataFrame:
         if (library, name) == ("pandas", "DataFrame"):
             return _of_pandas(_with_index(data))
         if not hasattr(data, "__arrow_c_stream__"):
-            raise LabError(f"{library}.{name} is no frame; give {_TAKEN}")
+            raise LabError(f"{library}.{name} is not a frame; give {_TAKEN}")
         return _of_relation(data) if name == "DuckDBPyRelation" else _of_arrow(data)
 
 

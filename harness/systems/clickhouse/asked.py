@@ -48,7 +48,7 @@ def _form(name: str, of: str) -> str:
     for unlike, instead in _NO_FORM:
         if found := unlike.search(_TEXTS.sub("''", of)):
             raise LabError(
-                f'column "{name}": a query brings {found[1]} as another type; ask for '
+                f'column "{name}": a query returns {found[1]} as another type; select '
                 f"{instead.format(identifier(name))}, or give the data as a file"
             )
     return ""

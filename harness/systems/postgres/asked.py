@@ -91,7 +91,7 @@ def _form(field: pa.Field, types: Types) -> str:
     quoted = identifier(field.name)
     instead = _NO_LENGTH.format(quoted) if of == "interval" else f"{quoted}::{cast}"
     raise LabError(
-        f'column "{field.name}": a query does not return {named} unchanged; ask for {instead}, or give the data as '
+        f'column "{field.name}": a query does not return {named} unchanged; select {instead}, or give the data as '
         "a file"
     )
 
@@ -119,12 +119,12 @@ def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
     for place, field in enumerate(schema):
         if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
             raise LabError(
-                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
-                f"for array_to_json({identifier(field.name)})::text, or give the data as a file"
+                f'column "{field.name}": a query returns an array of several dimensions as one list of all items; '
+                f"select array_to_json({identifier(field.name)})::text, or give the data as a file"
             )
         for what, instead in _beyond(answer.column(place)):
             raise LabError(
-                f'column "{field.name}": a frame cannot hold {what}; leave these rows out, or ask for {instead}'
+                f'column "{field.name}": a frame cannot hold {what}; leave these rows out, or select {instead}'
             )
     return answer.select(list(range(len(schema))))
 

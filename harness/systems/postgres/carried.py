@@ -199,7 +199,7 @@ def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
     try:
         return found.cast(pa.large_string())
     except pa.ArrowInvalid:
-        raise NotConvertible(f"{name}: {of} does not convert to strings, its bytes are no UTF8") from None
+        raise NotConvertible(f"{name}: {of} does not convert to strings, its bytes are not UTF-8") from None
 
 
 def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:

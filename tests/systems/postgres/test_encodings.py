@@ -100,7 +100,7 @@ def test_bytes_of_sql_ascii_that_are_no_utf_8_are_a_difference(
     table, _ = tables.for_read("postgres")
     with psycopg.connect(database[1]["postgres"], autocommit=True, client_encoding="sql_ascii") as connection:
         connection.execute(f"UPDATE {namespace()}.{table} SET {column} = E'caf\\xe9' WHERE id = 1".encode())
-    said = f"{column.removesuffix('[1]')}: text(\\[\\])? does not convert to strings, its bytes are no UTF8"
+    said = f"{column.removesuffix('[1]')}: text(\\[\\])? does not convert to strings, its bytes are not UTF-8"
     with pytest.raises(NotConvertible, match=said):
         tables.differences_in_table("postgres", table)
 

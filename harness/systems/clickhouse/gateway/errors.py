@@ -78,7 +78,7 @@ def from_engine(error: Exception) -> ClickHouseError:
     # A message may quote non-UTF-8 data, which chdb then fails to return as a string.
     message = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
     # Some Python versions (such as 3.11.2) then get no message from chdb 4.4.0.
-    message = message or "the engine's own text is lost: it quotes bytes of the data that are no UTF-8"
+    message = message or "the engine's own text is lost: it quotes bytes of the data that are not UTF-8"
     found = _ENGINE_TEXT.search(message)
     if found is None:
         return refusal(Code.UNKNOWN_EXCEPTION, message)

@@ -220,7 +220,7 @@ class Body:
     def _chunk_size(self) -> int:
         digits = self._line().partition(b";")[0].strip()
         if not _CHUNK_SIZE.fullmatch(digits):  # int() also accepts signs, underscores and 0x
-            raise ValueError(f"{digits[:20]!r} is no size of a chunk, which has hexadecimal digits only")
+            raise ValueError(f"{digits[:20]!r} is not the size of a chunk in hexadecimal digits")
         return int(digits, 16)
 
     def _line(self) -> bytes:

@@ -77,7 +77,7 @@ def test_an_insert_into_too_many_partitions_is_an_error(gateway):
 def test_bytes_that_are_no_data_are_an_error(gateway, table, format):
     answer = gateway.ask(f"INSERT INTO {table} FORMAT {format}", body=b"\xff\xfe\xd4garbage\xff\n" * 50)
     assert answer.status >= 400
-    assert int(answer.code) not in (0, 1002) or b"bytes of the data that are no UTF-8" in answer.body
+    assert int(answer.code) not in (0, 1002) or b"bytes of the data that are not UTF-8" in answer.body
     assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
 
 
