@@ -32,9 +32,9 @@ _MAY_DIFFER = ("code", "machine")  # judged by what of them a figure depends on
 def adopt(*given: Path) -> Path:
     """Make a run, or several together, the committed reference of their suite, and return its new folder.
 
-    Raises LabError for a run without the default size, all transports or enough passes, that has not ended, or of
-    uncommitted code; for runs of other plans, data, versions, machines or transports' code, or that began too near to
-    each other.
+    Raises LabError for a run that has not ended, lacks the default size, all transports or enough passes, or is of
+    uncommitted code. Several runs must have the same plan, data, versions, machine and transports' code, and must not
+    begin too near to each other.
     """
     runs = sorted(map(folders.read, given), key=_begun)
     suite = suite_files.load(ROOT / "suites", runs[0].suite)
