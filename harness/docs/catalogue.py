@@ -72,7 +72,7 @@ _CODE = """\
 </details>
 """
 _Measured = list[tuple[Summary, Summary | None]]  # cases, each with the default transport of its cell
-_TESTED = "by the Compose check alone, if its Postgres has {}: all kinds of values, also in another time zone"
+_TESTED = "by the Compose check alone, if the server has {}: all kinds of values, also in another time zone"
 
 
 def index() -> str:

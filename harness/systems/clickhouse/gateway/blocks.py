@@ -118,10 +118,10 @@ def _layout(reader: Reader, type_name: str, full: bytearray, depth: int) -> _Beg
     """Read how a column is laid out; ``full`` receives its values if it is sparse."""
     _check_depth(type_name, depth)
     name, arguments = _split(_ALIASES.get(type_name, type_name))
-    kind = reader.byte()
-    if kind == _SPARSE:
+    layout = reader.byte()
+    if layout == _SPARSE:
         return lambda: partial(_fill, reader, type_name, full)
-    if kind != _FULL:
+    if layout != _FULL:
         raise UnknownTypeError(f"{type_name} in its own layout")
     if name != "Tuple":
         return partial(_column, reader, type_name, depth)
