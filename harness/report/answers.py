@@ -401,9 +401,9 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
     """Return the transports beyond the article that are not contenders by these results, in the order of their ids.
 
     A contender returned every value, exact or converted, and it is not shown to take more than FACTOR times as long as
-    the fastest exact one. A transport without declared losses is compared only with the fastest such one. The default
-    transport, the fastest one that converts, the one with the lowest memory and those that the lab could not run are
-    contenders too.
+    the fastest exact one. A transport without declared losses is compared only with the fastest such one. These are
+    contenders too: the default transport, the fastest one that converts, the one with the lowest memory, exact ones
+    from PyPI whose median is at most FACTOR times that of the fastest from PyPI, and those that the lab could not run.
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
@@ -414,9 +414,17 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
         for case in cases:
             at_least = _at_least(one, case, among)
             could = case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status or case.transport in kept
+            could = could or _near_from_pypi(one, case, wanted.beyond_pypi)
             if not could and (at_least is None or at_least > FACTOR):
                 found.append(NoContender(case.transport, case.values, at_least))
     return sorted(found, key=lambda case: case.transport)
+
+
+def _near_from_pypi(one: Leaders, case: Summary, beyond: Sequence[str]) -> bool:
+    best = one.from_pypi.case if one.from_pypi else None
+    if best is None or any(fnmatchcase(case.transport, name) for name in beyond):
+        return False
+    return is_exact(case) >= is_exact(best) and bool(case.n) and case.took <= FACTOR * best.took
 
 
 def _at_least(one: Leaders, case: Summary, among: int) -> float | None:

@@ -1,5 +1,7 @@
 """The transports that are not contenders, by the intervals of a reference run."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.model import Origin, Status
@@ -64,3 +66,15 @@ def test_the_usual_one_the_leanest_and_the_published_ones_are_contenders_however
     published = runs("postgres.published.write_pandas", slow, origin=Origin.PUBLISHED)
     assert ids(*usual, *lean, *published) == []
     assert ids(*usual, *runs("postgres.other_usual.write_pandas", slow)) == ["postgres.other_usual.write_pandas"]
+
+
+def test_the_fastest_from_pypi_and_those_near_it_are_contenders_however_slow():
+    wanted = replace(WANTED, beyond_pypi=["postgres.quick.*"])
+    times = {"installs": 90.0, "near": 110.0, "far": 120.0}
+    slow = [
+        run
+        for name, took in times.items()
+        for run in runs(f"postgres.{name}.write_pandas", (took,) * 3, lossy="nulls=changed")
+    ]
+    found = no_contenders(wanted, summarise([*FASTEST, *slow], ()))
+    assert [one.transport for one in found] == ["postgres.far.write_pandas"]
