@@ -156,11 +156,12 @@ docs: $(DOCS)/.installed $(REPORTS) ## Build the site of the docs into site/
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
 # Nothing is resolved or built: a lock with hashes is complete. Each lock is audited, even after a finding in another.
+# --strict: a package that PyPI does not answer for is a failure, not a warning.
 AUDIT := .venv-audit
 
 audit: $(AUDIT)/.installed ## Look for known vulnerabilities of all pins
 	@status=0; for lock in requirements*.lock; do \
-	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
+	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
 	done; exit $$status
 
 DIST ?= dist
