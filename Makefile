@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 LAB    := $(VENV)/bin/lab
 STAMP  := $(VENV)/.installed
-# uv with what is set for pip
+# uv with pip's settings
 UV     := $(VENV)/bin/python environments/uv.py $(VENV)
 
 # Set on the command line, for example: make bench ROWS=1000000 PASSES=5 ONLY='postgres.*.write_*'
@@ -14,9 +14,9 @@ PASSES ?=
 ONLY   ?=
 EXPERIMENT ?=
 ORIGIN ?=
-# make up BASE=debian: where no image registry can be reached; S3=1: with an S3 server; CLUSTER=dask: with a scheduler and two workers
+# make up BASE=debian: without an image registry; S3=1: with an S3 server; CLUSTER=dask: with a scheduler and two workers
 export BASE S3 CLUSTER
-# Many images set it; each of the processes that a lab consists of would then compile the lab anew.
+# Many images set this variable: each process of the lab would then compile the lab again.
 unexport PYTHONDONTWRITEBYTECODE
 
 RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') \
@@ -37,15 +37,15 @@ help:
 ##@ Measure, without Docker
 install: $(STAMP) ## Install the lab into .venv, from the locks
 
-# The stamp is newer than the lock files and the sources of arrow-wire/ exactly when the environment is current. What only
-# checks the lab is in requirements-dev.lock: the images go without.
+# The stamp is newer than the lock files and the sources of arrow-wire/ exactly when the environment is current. Tools that
+# only check the lab are in requirements-dev.lock: the images do not install them.
 NATIVE = requirements-native.lock $(shell find arrow-wire/zig arrow-wire/src arrow-wire/compile.py arrow-wire/pyproject.toml -name '*.py' -o -name '*.zig' -o -name '*.toml')
 
 $(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
 	@$(if $(filter-out $(NATIVE),$?),environments/install '$(PYTHON)' $(VENV),arrow-wire/install $(VENV)/bin/python requirements-native.lock)
 	@touch $@
 
-# Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
+# Engines of the suite cluster that `make install` does not install. A lock has the packages on top of requirements.lock.
 ENGINE ?=
 
 engine: ## Install one more client; ENGINE is below
@@ -61,8 +61,8 @@ $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 	@case '$*' in spark) $(VENV)/bin/python -m harness.lab.jars || echo "spark: not installed: its jars, see above" >&2 ;; esac
 	@touch $@
 
-# A separate environment, made of a lock alone: of a client whose pins conflict with the lab's, which takes the package
-# harness from here (harness/lab/interpreters.py), or of a tool.
+# A separate environment, made of a lock alone: of a tool, or of a client whose pins conflict with the lab's. Such a client
+# imports the package harness from here (harness/lab/interpreters.py).
 .PRECIOUS: .venv-%/.installed
 .venv-%/.installed: requirements-%.lock
 	$(PYTHON) environments/uv.py create .venv-$*
@@ -93,13 +93,13 @@ clickhouse: ## Open clickhouse-client in its ClickHouse
 down doctor logs shell psql clickhouse:
 	@compose/lab $@
 
-# Processes share one lab, and wait for one another where a test must be alone. The tests of a file stay in one process,
-# which makes their fixtures once: conftest.py. Of those that take long, some wait for most of their time: they run
+# Processes share one lab, and wait for each other if a test must be alone. The tests of a file stay in one process,
+# which makes their fixtures once (conftest.py). Some long tests wait for most of their time: they run
 # three at a time, after the others.
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
-# Of the tests that take long, a share: SHARE=0/8 to 7/8
+# A share of the long tests: SHARE=0/8 to 7/8
 SHARE ?=
 PART = $(if $(SHARE),--share '$(SHARE)')
 
@@ -130,7 +130,7 @@ check: $(STAMP) ## Format, lint, types, layers, docs, make test
 	@$(MAKE) --no-print-directory check-repository
 	@$(MAKE) --no-print-directory test
 
-# Without the linters of shell and Python that only some machines have: it is to find the same everywhere.
+# Without the linters of shell and Python that only some machines have: the findings must be the same everywhere.
 check-workflows: $(STAMP) ## Check the workflows of GitHub with actionlint
 	$(VENV)/bin/actionlint -shellcheck= -pyflakes=
 
@@ -155,12 +155,13 @@ docs: $(DOCS)/.installed $(REPORTS) ## Build the site of the docs into site/
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
-# Nothing is resolved or built: a lock with hashes says it all. Each lock is looked at, whatever the others have.
+# Nothing is resolved or built: a lock with hashes is complete. Each lock is audited, even after a finding in another.
+# --strict: a package that PyPI does not answer for is a failure, not a warning.
 AUDIT := .venv-audit
 
 audit: $(AUDIT)/.installed ## Look for known vulnerabilities of all pins
 	@status=0; for lock in requirements*.lock; do \
-	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
+	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
 	done; exit $$status
 
 DIST ?= dist
@@ -175,7 +176,7 @@ benchmarks: $(STAMP) ## Measure the lab itself: overhead, start, data
 COMPILE = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-annotate --quiet --upgrade --custom-compile-command "make lock"
 
-# Of an engine nothing but what the other locks have not.
+# An engine's lock has only packages that the other locks do not have.
 ENGINE_LOCK = $(COMPILE) --constraint requirements.lock --constraint requirements-dev.lock pyproject.toml \
   $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' requirements.lock)
 

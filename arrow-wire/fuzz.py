@@ -192,7 +192,8 @@ def encode_postgres(draw: random.Random) -> Execution:
     encoder = postgres_encoder.Encoder(["c"], [array], [into])
     for _ in encoder.blocks(None, 0, len(array)):
         pass
-    damaged, keeps = damageable(encoder._keeps[0].structure, len(array))
+    made = encoder._keeps[0].structure
+    damaged, keeps = damageable(made if isinstance(made, Array) else made[0], len(array))  # flat columns share an array
 
     def again(ended: Ended) -> object:
         fuzzed(draw, "postgres_encode", ended, encoder._columns, byref(damaged))

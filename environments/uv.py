@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements-dev.lock"
-# What pip calls a setting, what uv calls it, and what stands between the values of one that has several.
+# pip's name of a setting, uv's name, and the separator of several values.
 NAMES = {
     "index-url": ("UV_DEFAULT_INDEX", ""),
     "extra-index-url": ("UV_INDEX", " "),

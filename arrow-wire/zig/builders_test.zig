@@ -28,7 +28,7 @@ test "a null in the middle makes a bitmap of the rows before and behind it" {
     try expectEqual(@as(u8, 0xfe), column.validity.memory[5]);
 }
 
-test "texts of all layouts, short, long and larger than a block" {
+test "strings of all layouts, short, long and larger than a block" {
     inline for (.{ .text32, .text64, .view }) |layout| {
         var column = try columnOf(layout, 0, &.{});
         defer column.deinit();
@@ -68,7 +68,7 @@ test "lists of lists, whose child may be taken before" {
     child.release.?(&child);
 }
 
-test "texts of no row have all their buffers, for which there is room" {
+test "strings of no row have all their buffers, for which there is room" {
     inline for (.{ .text32, .text64, .view }) |layout| {
         var column = try columnOf(layout, 0, &.{});
         defer column.deinit();

@@ -15,7 +15,7 @@ const Input = states.Input;
 const Node = states.Node;
 const State = states.State;
 
-/// One column of a result: its name and type as in a block, in either of two ways, and how it is decoded.
+/// One column of a result: its name and type as in a block, in either of two forms, and how it is decoded.
 pub const Column = extern struct { head: arrow.Buffer, other_head: arrow.Buffer, node: *const Node };
 
 pub const Failure = enum(u32) { none, form, range, text, damaged, changed, memory };

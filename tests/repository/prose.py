@@ -15,6 +15,7 @@ _MADE = re.compile(r"docs/catalogue|docs/reference/(cli|columns|settings|runs|va
 _BLOCK = re.compile(
     r"<!-- (?:table of|benchmarks/|reference:begin).*?<!-- (?:end of table|end|reference:end) -->", re.S
 )
+_MARKED = re.compile(r"(?:^|\s)(?:##?|//[/!]?) (.*)")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -41,6 +42,11 @@ def comments(source: str) -> list[str]:
             found[-1:] = [f"{found[-1]}\n{words}"] if found and line == last + 1 else [*found[-1:], words]
             last = line
     return found
+
+
+def remarks(source: str) -> str:
+    """Return the comments of a script, a Makefile, a Dockerfile, YAML, TOML or Zig; lines that follow are one."""
+    return "\n".join(found[1] if (found := _MARKED.search(line)) else "" for line in source.splitlines())
 
 
 def names_of_tests(source: str) -> list[str]:

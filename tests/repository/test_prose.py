@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.settings import ROOT
-from tests.repository.prose import comments, docstrings, messages, names_of_tests, pages, sentences
+from tests.repository.prose import comments, docstrings, messages, names_of_tests, pages, remarks, sentences
 
 RULES = Path(__file__).with_name("words")
 FOLDERS = ("harness", "arrow-wire/src/arrow_wire", "benchmarks", "environments", "tests", "website")
@@ -25,7 +25,7 @@ EXAMPLES = {
     rule.stem: re.findall(r'^test "(.*)" "(.*)"$', rule.read_text("utf-8"), re.MULTILINE)
     for rule in RULES.glob("*.weir")
 }
-UNREAD = ("environments/",)  # whose comments are not read yet
+NO_PAGES = ("*Makefile", "*.yml", "*.toml", "*.zig", ".ci", "compose", "environments", "images", "arrow-wire/install")
 LONGEST = 35
 
 
@@ -52,9 +52,13 @@ def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
 
 def said(path: str, source: str) -> str:
     """Return the words of Python source without code. Tests have their names instead of strings, which are data."""
-    words = [*docstrings(source), *([] if path.startswith(UNREAD) else comments(source))]
+    words = [*docstrings(source), *comments(source)]
     words += names_of_tests(source) if path.startswith("tests/") else messages(source)
-    return re.sub(r"`[^`\n]*`", "x", "\n\n".join(words))
+    return without_code("\n\n".join(words))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "x", text)
 
 
 def test_no_page_says_a_word_that_has_a_better_one(tmp_path):
@@ -64,6 +68,20 @@ def test_no_page_says_a_word_that_has_a_better_one(tmp_path):
 @pytest.mark.long
 def test_no_source_says_a_word_that_has_a_better_one(tmp_path):
     assert found({path: said(path, source) for path, source in SOURCES.items()}, tmp_path / "sources.txt") == []
+
+
+def test_no_comment_of_a_script_says_a_word_that_has_a_better_one(tmp_path):
+    listed = subprocess.run(("git", "ls-files", "-z", *NO_PAGES), cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = listed.stdout.split("\0")[:-1]
+    read = {path: without_code(remarks((ROOT / path).read_text("utf-8"))) for path in paths}
+    assert {"Makefile", "arrow-wire/zig/arrow.zig", ".ci/run", "docker-compose.yml"} <= read.keys()
+    assert found(read, tmp_path / "scripts.txt") == []
+
+
+def test_comments_are_read_behind_their_marks():
+    assert remarks('# It stands\n# here.\nfoo: 1  # beside\n  "a#b" // texts\n//! on\nhttps://x') == (
+        "It stands\nhere.\nbeside\ntexts\non\n"
+    )
 
 
 def test_each_rule_finds_its_examples_and_nothing_else(tmp_path):
