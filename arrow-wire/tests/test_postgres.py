@@ -65,6 +65,21 @@ def test_a_frame_of_any_library_goes_in_and_comes_out(name: str, uri: str, serve
     assert list(postgres.read(uri, f"{SCHEMA}.orders", as_="pandas")["text"])[::2] == ["a", 'say "x"']
 
 
+@pytest.mark.parametrize("name", FRAMES)
+def test_no_rows_are_written_in_the_order_of_a_key_too(name: str, uri: str, server: psycopg.Connection) -> None:
+    server.execute(f"CREATE TABLE {SCHEMA}.ordered (number int PRIMARY KEY, text text, day date)")
+    table = FRAME[:0].to_arrow()
+    none = {
+        "polars": FRAME[:0],
+        "pandas": table.to_pandas(),
+        "pyarrow": table,
+        "a reader": pa.RecordBatchReader.from_batches(table.schema, [pa.RecordBatch.from_pylist([], table.schema)]),
+        "a record batch": pa.RecordBatch.from_pylist([], table.schema),
+    }
+    assert postgres.write(uri, f"{SCHEMA}.ordered", none[name]).rows == 0
+    assert stored(server, "ordered") == []
+
+
 def test_a_query_takes_values(uri: str, server: psycopg.Connection) -> None:
     postgres.write(uri, f"{SCHEMA}.orders", FRAME)
     query = f"SELECT number + 1 AS n, text FROM {SCHEMA}.orders WHERE day >= %s AND text LIKE 'a%%' ORDER BY 1;"

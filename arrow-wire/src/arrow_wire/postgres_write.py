@@ -206,10 +206,12 @@ def _key_of(result: PGresult, names: list[str]) -> int | None:
 
 
 def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Gather record batches up to a number of rows, which are sorted together; yield each piece as one batch."""
+    """Gather record batches up to a number of rows, which are sorted together; yield each piece as one batch.
+    Skip batches without rows.
+    """
     waiting: list[Any] = []
     rows = size = 0
-    for batch in arriving:
+    for batch in (batch for batch in arriving if batch.num_rows):
         if waiting:
             size += waiting[-1].nbytes
             if rows + batch.num_rows > most or size + batch.nbytes > PIECE_BYTES:
