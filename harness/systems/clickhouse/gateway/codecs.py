@@ -122,8 +122,9 @@ class FrameEncoder:
         return b""
 
 
-# From the most to the least preferred: chooseHTTPCompressionMethod of a ClickHouse server, without br, snappy, xz, bz2.
-_ENCODERS: dict[str, Callable[[int], Encoder]] = {
+# Content-Encoding -> its encoder, by level (http_zlib_compression_level), from the most to the least preferred:
+# chooseHTTPCompressionMethod of a ClickHouse server, without br, snappy, xz, bz2.
+ENCODERS: dict[str, Callable[[int], Encoder]] = {
     "zstd": lambda level: zstandard.ZstdCompressor(level=level).compressobj(),
     "lz4": Lz4Encoder,
     "gzip": lambda level: zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW),
@@ -138,12 +139,7 @@ def choose_encoding(accepted: str) -> str:
         name, _, quality = item.strip().partition(";")
         if quality.replace(" ", "") not in ("q=0", "q=0.0"):
             names.add(name.strip().lower())
-    return next((name for name in _ENCODERS if name in names), "")
-
-
-def body_encoder(encoding: str, level: int) -> Encoder:
-    """Return the encoder for a response's Content-Encoding; the level is ClickHouse's http_zlib_compression_level."""
-    return _ENCODERS[encoding](level)
+    return next((name for name in ENCODERS if name in names), "")
 
 
 # ---------------------------------------------------------------- native frames

@@ -12,7 +12,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler
 
 from . import sql, transfer
-from .codecs import FrameEncoder, body_encoder, choose_encoding, method_of_setting
+from .codecs import ENCODERS, FrameEncoder, choose_encoding, method_of_setting
 from .errors import ClickHouseError, Code, refusal
 from .external import ExternalTables
 from .http_request import Body, FormFile, Request, parse_request, read_form
@@ -21,7 +21,6 @@ from .http_sessions import DEFAULT_TIMEOUT_SECONDS, parse_timeout
 from .pipes import Piece, write_all
 from .server import LoopbackServer
 from .session import Progress, Session
-from .watch import client_left
 from .wire import SEND_SECONDS, ProtocolError, TimedSocket, send
 
 MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
@@ -165,7 +164,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
                 raise refusal(Code.READONLY, f"{user}: {_READONLY_TEXT}")
-            with self.server.watch.watching(self.connection, client_left, session.stop):
+            with self.server.watch.watching(self.connection, (b"",).__contains__, session.stop):
                 size = self._run(session, query, request, response)
             # Without wait_end_of_query, a server writes its head before it counts the result.
             size = size if request.flag("wait_end_of_query") else 0
@@ -185,7 +184,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         timeout = parse_timeout(request.params.get("session_timeout", str(DEFAULT_TIMEOUT_SECONDS)))
         session = self.server.sessions.acquire(self.server.engine, user, name, request.flag("session_check"))
         try:
-            session.begin()
+            session.stopped = False
             with session.changed_for_request(settings, database):
                 yield session
         finally:
@@ -213,7 +212,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             return 0
         self._choose_compression(session, request, response)
         if request.flag("wait_end_of_query"):
-            response.hold_to_the_end()
+            response.limit = None  # until the query has ended
         size = 0
         revision = request.native_revision if format.lower() == "native" else 0
         if revision:
@@ -228,13 +227,13 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     def _choose_compression(self, session: Session, request: Request, response: Response) -> None:
         if request.flag("compress"):
-            response.encode_with(FrameEncoder(method_of_setting(session.compression_method(request.settings))))
+            response.encoder = FrameEncoder(method_of_setting(session.compression_method(request.settings)))
             return
         if request.params.get("enable_http_compression", "1") in ("1", "true"):
             encoding = choose_encoding(self.headers.get("Accept-Encoding", ""))
             if encoding:
                 level = request.params.get("http_zlib_compression_level", _DEFAULT_COMPRESSION_LEVEL)
-                response.encode_with(body_encoder(encoding, int(level)))
+                response.encoder = ENCODERS[encoding](int(level))
                 response.headers["Content-Encoding"] = encoding
 
 

@@ -93,19 +93,11 @@ class Response:
         self._with_body = with_body
         self._chunked = chunked
         self._buffer = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 (closed by abandon)
-        self._limit: int | None = BUFFER_BYTES
-        self._encoder: Encoder | None = None
+        self.limit: int | None = BUFFER_BYTES  # held back before the answer begins; None: until the query has ended
+        self.encoder: Encoder | None = None  # compresses the body
         self._begun = False
         self._written = False  # whether any data was written, before encoding
         self._begins: float | None = None  # monotonic seconds, after which held-back data no longer wait
-
-    def hold_to_the_end(self) -> None:
-        """Hold back the answer until the query has ended."""
-        self._limit = None
-
-    def encode_with(self, encoder: Encoder) -> None:
-        """Compress the body."""
-        self._encoder = encoder
 
     def write(self, data: bytes | memoryview | Piece) -> None:
         """Add to the body."""
@@ -115,13 +107,13 @@ class Response:
                 return
             data = data.read()
         self._written |= bool(data)
-        self._write_encoded(self._encoder.compress(data) if self._encoder else data)
+        self._write_encoded(self.encoder.compress(data) if self.encoder else data)
 
     def _passes_on(self, piece: Piece) -> bool:
         """Return whether a piece can be sent unchanged; send the head now if the piece would fill the buffer."""
-        if self._encoder or self._limit is None:
+        if self.encoder or self.limit is None:
             return False
-        if not self._begun and self._buffer.tell() + len(piece) >= self._limit:
+        if not self._begun and self._buffer.tell() + len(piece) >= self.limit:
             self._begin()
         return self._begun
 
@@ -130,10 +122,10 @@ class Response:
             self._send_piece(data)
             return
         self._buffer.write(data)
-        if self._limit is None or not self._written:
+        if self.limit is None or not self._written:
             return
         self._begins = self._begins or time.monotonic() + _HOLD_SECONDS
-        if self._buffer.tell() > self._limit or time.monotonic() > self._begins:
+        if self._buffer.tell() > self.limit or time.monotonic() > self._begins:
             self._begin()
 
     def _begin(self) -> None:
@@ -172,9 +164,9 @@ class Response:
 
     def finish(self) -> None:
         """End the body; a short body is sent in one piece with its Content-Length."""
-        if self._encoder and self._written:
-            self._write_encoded(self._encoder.flush())
-        elif self._encoder:  # as on a server, an empty body is not compressed
+        if self.encoder and self._written:
+            self._write_encoded(self.encoder.flush())
+        elif self.encoder:  # as on a server, an empty body is not compressed
             self.headers.pop("Content-Encoding", None)
         if self._begun:
             if self._chunked and self._with_body:
@@ -219,7 +211,7 @@ class Response:
         marker = f"\r\n__exception__\r\n{self._tag}\r\n{text}\n{size} {self._tag}\r\n__exception__\r\n"
         data = marker.encode("utf-8", "surrogateescape")
         with contextlib.suppress(ConnectionError):
-            self._send_piece(b"".join((self._encoder.compress(data), self._encoder.flush())) if self._encoder else data)
+            self._send_piece(b"".join((self.encoder.compress(data), self.encoder.flush())) if self.encoder else data)
         return False
 
     def not_found(self, target: str) -> None:

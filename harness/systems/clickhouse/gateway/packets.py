@@ -122,34 +122,27 @@ def read_query_head(reader: Reader, revision: int, is_number: Callable[[str], bo
     reader.text(MAX_HANDSHAKE_TEXT_BYTES)  # the query's id
     if origin := reader.byte():  # 0 means that no client info follows
         _skip_client_info(reader, revision)
-    important: set[str] = set()
-    if revision >= Since.SETTINGS_AS_STRINGS:
-        settings, important = _read_settings(reader)
-    else:
-        settings = {}
-        while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
-            _check_number_of_settings(settings)
-            settings[name] = str(reader.varint()) if is_number(name) else reader.text(_MAX_SETTING_BYTES)
+    settings, important = _read_settings(reader, None if revision >= Since.SETTINGS_AS_STRINGS else is_number)
     _skip(reader, revision, (Since.ROLES, _TEXT), (Since.INTERSERVER_SECRET, _TEXT), (0, _NUMBER))  # the stage
     compressed = bool(reader.varint())
     return QueryHead(origin == _INITIAL, settings, frozenset(important), compressed, reader.varint())
 
 
-def _read_settings(reader: Reader) -> tuple[dict[str, str], set[str]]:
-    """Read names, flags and values up to an empty name; return the values, and the names marked as important."""
+def _read_settings(reader: Reader, is_number: Callable[[str], bool] | None = None) -> tuple[dict[str, str], set[str]]:
+    """Read names, flags and values up to an empty name; return the values, and the names marked as important.
+
+    With `is_number` there are no flags, and some values are numbers.
+    """
     settings: dict[str, str] = {}
     important = set()
     while name := reader.text(MAX_HANDSHAKE_TEXT_BYTES):
-        _check_number_of_settings(settings)
-        if reader.varint() & _SETTING_IS_IMPORTANT:
+        if len(settings) >= _MAX_SETTINGS:
+            raise ProtocolError(f"a query has more than {_MAX_SETTINGS} settings")
+        if is_number is None and reader.varint() & _SETTING_IS_IMPORTANT:
             important.add(name)
-        settings[name] = reader.text(_MAX_SETTING_BYTES)
+        as_number = is_number is not None and is_number(name)
+        settings[name] = str(reader.varint()) if as_number else reader.text(_MAX_SETTING_BYTES)
     return settings, important
-
-
-def _check_number_of_settings(settings: dict[str, str]) -> None:
-    if len(settings) >= _MAX_SETTINGS:
-        raise ProtocolError(f"a query has more than {_MAX_SETTINGS} settings")
 
 
 def read_parameters(reader: Reader, revision: int) -> dict[str, str]:

@@ -72,7 +72,7 @@ class Session:
         self._stop_lock = threading.Lock()
         self._running_thread: int | None = None  # the system's id of the thread that works for the session
         self._stream_marker: str | None = None  # last part of the streamed query's text
-        self._stopped = False
+        self.stopped = False  # the current request was stopped; reset it before the work for a new one
         self._has_own_settings = False  # the client ran SET in this session
         self._has_own_names = False  # names may have other meanings than in a new session
         self.extremes = self._own_extremes = False  # results have extremes: for this query, and without its settings
@@ -87,7 +87,7 @@ class Session:
         Returns whether the engine knew a query; it registers one shortly after its thread starts.
         """
         with self._stop_lock:
-            self._stopped = True
+            self.stopped = True
             if self._stream_marker is not None:
                 return self._kill_queries(_with_marker(self._stream_marker))
             return self._running_thread is not None and self._kill_queries(f"has(thread_ids, {self._running_thread})")
@@ -101,19 +101,10 @@ class Session:
         counted = self._counted
         return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
 
-    def begin(self) -> None:
-        """Reset an earlier stop; call this before the work for a new request."""
-        self._stopped = False
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the current request was stopped."""
-        return self._stopped
-
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
         """Record the thread that works for the session, and turn the engine's errors into ClickHouseError."""
-        if self._stopped:
+        if self.stopped:
             raise refusal(Code.QUERY_WAS_CANCELLED, "Query was cancelled")
         self._running_thread = threading.get_native_id()
         try:

@@ -73,8 +73,3 @@ class ClientWatch:
                 watched.stop()
             else:
                 self._stopping.discard(watched)
-
-
-def client_left(first: bytes) -> bool:
-    """Return whether a peeked byte shows that the client closed its side."""
-    return first == b""
