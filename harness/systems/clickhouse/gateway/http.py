@@ -13,15 +13,13 @@ from http.server import BaseHTTPRequestHandler
 
 from . import sql, transfer
 from .codecs import ENCODERS, FrameEncoder, choose_encoding, method_of_setting
+from .engine import Progress, Session
 from .errors import ClickHouseError, Code, refusal
-from .external import ExternalTables
 from .http_request import Body, FormFile, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
-from .http_sessions import DEFAULT_TIMEOUT_SECONDS, parse_timeout
-from .pipes import Piece, write_all
-from .server import LoopbackServer
-from .session import Progress, Session
-from .wire import SEND_SECONDS, ProtocolError, TimedSocket, send
+from .server import DEFAULT_TIMEOUT_SECONDS, LoopbackServer, parse_timeout
+from .transfer import ExternalTables
+from .wire import SEND_SECONDS, Piece, ProtocolError, TimedSocket, send, write_all
 
 MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere this sends another packet

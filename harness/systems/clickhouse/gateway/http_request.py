@@ -20,8 +20,7 @@ from .blocks import split_list
 from .codecs import NO_ENCODING, decode_body, decode_frames
 from .errors import Code, refusal
 from .packets import REVISION
-from .pipes import CAN_SPLICE, write_all
-from .wire import TimedSocket
+from .wire import CAN_SPLICE, TimedSocket, write_all
 
 # Parameters of the protocol itself. Every other parameter except param_... is an engine setting.
 TRANSPORT_PARAMETERS = {

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from .codecs import Encoder
 from .errors import ClickHouseError, http_status
-from .pipes import Piece
+from .wire import Piece
 
 BUFFER_BYTES = 1 << 20  # of a response before its head is sent, as on a server
 _MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query; larger ones go to a file

@@ -12,8 +12,8 @@ from enum import IntEnum
 
 from .blocks import BLOCK_INFO, Block, read_block
 from .codecs import compress_frames, read_frame
+from .engine import Progress
 from .errors import ClickHouseError, Code, refusal
-from .session import Progress
 from .wire import ProtocolError, Reader, string, varint
 
 REVISION = 54479

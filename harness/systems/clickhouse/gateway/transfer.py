@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
-from . import pipes
+from . import wire
 from .blocks import (
     BLOCK_INFO,
     WITH_ZONES,
@@ -19,8 +19,8 @@ from .blocks import (
     read_blocks,
     with_columns,
 )
+from .engine import Session, definitions, quote_name, quote_text
 from .errors import ClickHouseError
-from .session import Session, definitions, quote_text
 from .sql import InsertHead, Query
 
 # Formats whose blocks can simply be concatenated: send_query encodes each block separately. Every other format (with a
@@ -48,7 +48,7 @@ def insert(
     pipe. chdb's send_insert would need no second thread. But in 4.4.0 it reports success and drops the rows if the
     table refuses them (a CHECK constraint, too many partitions).
     """
-    read_end, write_end = pipes.open_pipe()
+    read_end, write_end = wire.open_pipe()
     failures: list[ClickHouseError] = []
 
     def work() -> None:
@@ -76,7 +76,7 @@ def insert(
 
 def stream(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None = None
-) -> Generator[bytes | memoryview | pipes.Piece, None, None]:
+) -> Generator[bytes | memoryview | wire.Piece, None, None]:
     """Yield a query's result in a format, in pieces, in bounded memory; close the iterator to stop the query.
 
     A piece is invalid once the next one is requested.
@@ -192,13 +192,13 @@ def _blocks_at_once(session: Session, query: Query, params: Mapping[str, str] | 
 
 def _through_pipe(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
-) -> Generator[bytes | pipes.Piece, None, None]:
+) -> Generator[bytes | wire.Piece, None, None]:
     """Let the engine write a well-formed file into a pipe, and yield its data.
 
     Unlike a server, a failing engine still ends its file properly (Arrow's end mark, Parquet's footer). The last piece
     is therefore held back until the outcome is known, and dropped on failure, unless the format has no such end.
     """
-    read_end, write_end = pipes.open_pipe()
+    read_end, write_end = wire.open_pipe()
     failures: list[ClickHouseError] = []
 
     def write() -> None:
@@ -215,7 +215,7 @@ def _through_pipe(
         writer.start()
         last = b""
         if format.lower() in _WITHOUT_END_MARK:
-            yield from pipes.pieces(read_end)
+            yield from wire.pieces(read_end)
         else:
             last = yield from _all_but_last(read_end)
         writer.join()
@@ -233,7 +233,7 @@ def _through_pipe(
 def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
     """Yield a pipe's data except the last piece, which is the return value."""
     last = b""
-    while data := os.read(pipe, pipes.PIPE_BYTES):
+    while data := os.read(pipe, wire.PIPE_BYTES):
         if last:
             yield last
         last = data
@@ -244,3 +244,42 @@ def _cancel(session: Session, worker: threading.Thread) -> None:
     """Stop a session's query that runs in another thread, even if it has only just begun."""
     while worker.is_alive() and not session.stop():
         time.sleep(_RETRY_SECONDS)
+
+
+# External tables: a client sends them with its query, and they are gone after it.
+
+
+class ExternalTables:
+    """The external tables of one query, as temporary tables of its session."""
+
+    def __init__(self, session: Session) -> None:
+        """Begin without a table."""
+        self._session = session
+        self._names: list[str] = []
+
+    def add(self, name: str, structure: str, format: str, pour: Callable[[int], None]) -> None:
+        """Make a table with columns as in CREATE TABLE, and fill it with the data that ``pour`` writes into a pipe."""
+        self._create(name, structure)
+        self._fill(name, format, pour)
+
+    def add_block(self, name: str, block: Block) -> None:
+        """Add a native block to a table; its first block also makes it."""
+        name = name or "_data"
+        if name not in self._names:
+            self._create(name, definitions(block.columns))
+        if block.rows:
+            self._fill(name, "Native", lambda pipe: wire.write_all(pipe, (block.data,)))
+
+    def close(self) -> None:
+        """Remove the tables."""
+        while self._names:
+            self._session.drop_temporary(self._names.pop())
+
+    def _create(self, name: str, structure: str) -> None:
+        self._session.create_temporary(name, structure)
+        self._names.append(name)
+
+    def _fill(self, name: str, format: str, pour: Callable[[int], None]) -> None:
+        into = quote_name(name)
+        head = InsertHead(f"INSERT INTO {into}", "", None, into, "*", format, 0)
+        insert(self._session, head, format, pour)

@@ -9,7 +9,7 @@ from email.message import Message
 
 import pytest
 
-from harness.systems.clickhouse.gateway import http_request, pipes
+from harness.systems.clickhouse.gateway import http_request, wire
 from harness.systems.clickhouse.gateway.http_request import Body
 from harness.systems.clickhouse.gateway.wire import TimedSocket
 
@@ -25,8 +25,8 @@ FRAMINGS = {
 @pytest.fixture(params=(True, False), ids=("splice", "copies"))
 def splices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether this system can move bytes, or a test forbids it."""
-    splices = bool(request.param) and pipes.CAN_SPLICE
-    monkeypatch.setattr(pipes, "CAN_SPLICE", splices)
+    splices = bool(request.param) and wire.CAN_SPLICE
+    monkeypatch.setattr(wire, "CAN_SPLICE", splices)
     monkeypatch.setattr(http_request, "CAN_SPLICE", splices)
     return splices
 
@@ -44,7 +44,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 @pytest.fixture
 def pipe() -> Iterator[list[int]]:
     """Both ends of a pipe; one that a test closes becomes -1."""
-    both = list(pipes.open_pipe())
+    both = list(wire.open_pipe())
     yield both
     for end in both:
         if end >= 0:
@@ -153,10 +153,10 @@ def test_pieces_are_moved_to_a_client_that_reads_slowly(
     near, far = ends
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     near.settimeout(90.0)
-    threading.Thread(target=lambda: (pipes.write_all(pipe[1], (DATA,)), _close(pipe, 1)), daemon=True).start()
+    threading.Thread(target=lambda: (wire.write_all(pipe[1], (DATA,)), _close(pipe, 1)), daemon=True).start()
     collected = _Collected(far.fileno())
     sizes = []
-    for piece in pipes.pieces(pipe[0]):
+    for piece in wire.pieces(pipe[0]):
         sizes.append(len(piece))
         piece.move(near, 90.0)
     near.shutdown(socket.SHUT_WR)
@@ -168,11 +168,11 @@ def test_pieces_are_moved_to_a_client_that_reads_slowly(
 def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, socket.socket], pipe: list[int]) -> None:
     near, _ = ends
     near.settimeout(0.2)
-    writer = threading.Thread(target=lambda: pipes.write_all(pipe[1], (DATA * 10,)), daemon=True)
+    writer = threading.Thread(target=lambda: wire.write_all(pipe[1], (DATA * 10,)), daemon=True)
     writer.start()
 
     def move_all() -> None:
-        for piece in pipes.pieces(pipe[0]):
+        for piece in wire.pieces(pipe[0]):
             piece.move(near, 0.2)
 
     with pytest.raises(TimeoutError):
@@ -184,7 +184,7 @@ def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, sock
 
 def test_a_piece_that_was_not_taken_is_gone_with_the_next(pipe: list[int]) -> None:
     os.write(pipe[1], b"first")
-    pieces = pipes.pieces(pipe[0])
+    pieces = wire.pieces(pipe[0])
     next(pieces)
     os.write(pipe[1], b"second")
     assert next(pieces).read() == b"second"
