@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from harness import registry
-from harness.lab import extras as known_extras
 from harness.lab import interpreters
+from harness.lab import packages as known_extras
 from harness.lab.packages import PROJECT, not_installed, package_of, remedy
 from harness.settings import ROOT
 from harness.suites import suite_files

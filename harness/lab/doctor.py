@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness import address, registry
 from harness.embedded.keeper import ServiceError
-from harness.lab import cluster, extras, labs, object_stores
+from harness.lab import cluster, labs, object_stores, packages
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
@@ -57,7 +57,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     if named:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
-    yield from (Diagnosis(name, here or None, found) for name, here, found in extras.lines())
+    yield from (Diagnosis(name, here or None, found) for name, here, found in packages.lines())
 
 
 def _engines(versions: dict[str, str]) -> str:

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.machine.connections import Connection, Connections
-from harness.machine.marked import Usage, processes
+from harness.machine.marked import Connection, Connections, Usage, processes
 from harness.model import Connection as ClientConnection
 from harness.systems.system import System
 

@@ -7,27 +7,201 @@ docs/explanation/suites/networks.md lists the limits of such links.
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
 from harness.embedded.keeper import ServiceError
-from harness.lab import echo, go_programs, toxiproxy, wire
-from harness.lab.echo import Caller
+from harness.lab import go_programs, toxiproxy, wire
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
-from harness.lab.limits import Limits, Off, Probe
 from harness.lab.reference import GREETING_SECONDS, within
 from harness.lab.wire import NoWire, Wire
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Server
 from harness.settings import Settings
+
+# Measure a link with our own server: the round trip of a message, and the rate of bytes in each direction.
+#
+# A database would add its own work to the measurement.
+
+_PATIENCE_SECONDS = 10.0  # seconds to wait for one answer
+_BLOCK = bytes(1 << 18)
+_ASKED = struct.Struct("!cQ")  # a message: the request, and its number of bytes
+_ECHO, _GIVE, _TAKE = b"e", b"g", b"t"
+_ANSWER = b"."
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the address, host:port on loopback, of a server in threads of this process; it ends with the block."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=_accept, args=(listening,), name="echo", daemon=True).start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)  # closing it alone would not end a thread that waits for a connection
+
+
+def _accept(listening: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=_answer, args=(connection,), name="echo", daemon=True).start()
+
+
+def _answer(connection: socket.socket) -> None:
+    with suppress(OSError), connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while len(message := connection.recv(_ASKED.size, socket.MSG_WAITALL)) == _ASKED.size:
+            asked, number = _ASKED.unpack(message)
+            if asked == _GIVE:
+                _send(connection, number)
+                continue
+            if asked == _TAKE:
+                _drop(connection, number)
+            connection.sendall(_ANSWER)
+
+
+class Caller:
+    """A connection to the server at an address, over any link. Raises OSError if it breaks."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._connection = socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS)
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Caller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def round_trip(self) -> float:
+        """Return the seconds of a message of nine bytes and its answer of one."""
+        started = time.perf_counter()
+        self._connection.sendall(_ASKED.pack(_ECHO, 0))
+        self._require(len(_ANSWER))
+        return time.perf_counter() - started
+
+    def fetch(self, number: int) -> float:
+        """Return the seconds from requesting this many bytes until the last one arrived."""
+        started = time.perf_counter()
+        self._connection.sendall(_ASKED.pack(_GIVE, number))
+        self._require(number)
+        return time.perf_counter() - started
+
+    def send(self, number: int) -> float:
+        """Return the seconds from sending the first of this many bytes until the server confirms the last."""
+        started = time.perf_counter()
+        self._connection.sendall(_ASKED.pack(_TAKE, number))
+        _send(self._connection, number)
+        self._require(len(_ANSWER))
+        return time.perf_counter() - started
+
+    def _require(self, number: int) -> None:
+        if not _drop(self._connection, number):
+            raise ConnectionError("the connection was closed in the middle of an answer")
+
+
+def _send(connection: socket.socket, number: int) -> None:
+    for sent in range(0, number, len(_BLOCK)):
+        connection.sendall(memoryview(_BLOCK)[: number - sent])
+
+
+def _drop(connection: socket.socket, number: int) -> bool:
+    """Receive and discard this many bytes; return whether all arrived."""
+    buffer = memoryview(bytearray(min(number, len(_BLOCK))))
+    while number:
+        received = connection.recv_into(buffer[:number])
+        if not received:
+            return False
+        number -= received
+    return True
+
+
+# A link's requested limits, its measurement, and whether the two agree.
+
+TOLERANCE = 0.1  # relative to the request
+
+
+class Off(LabError):
+    """A link differs from the request: its message has the request and the measurement."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The round trip of a link and its rate in each direction; 0 adds nothing, and limits nothing."""
+
+    rtt_ms: float
+    mbit_per_s: int
+
+    @property
+    def name(self) -> str:
+        """The name of the link in toxiproxy and in messages."""
+        return f"{self.rtt_ms:g} ms, {self.mbit_per_s or 'unlimited'} Mbit/s"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The measurement of a link: its round trip, that of one without delay, and its rates in each direction."""
+
+    rtt_ms: float
+    plain_rtt_ms: float
+    mbit_per_s_sent: float
+    mbit_per_s_received: float
+
+    def off(self, asked: Limits, late_ms: float) -> str:
+        """Describe the values that differ from the request by more than TOLERANCE; empty if none does.
+
+        The round trip may also be longer by `late_ms`.
+        """
+        wrong = []
+        most = (1 + TOLERANCE) * asked.rtt_ms + late_ms
+        if asked.rtt_ms and not (1 - TOLERANCE) * asked.rtt_ms <= self.rtt_ms <= most:
+            wrong.append(f"a round trip of {self.rtt_ms:.2f} ms instead of {asked.rtt_ms:g}")
+        for way, rate in (("sent", self.mbit_per_s_sent), ("received", self.mbit_per_s_received)):
+            if asked.mbit_per_s and abs(rate / asked.mbit_per_s - 1) > TOLERANCE:
+                wrong.append(f"{rate:,.0f} Mbit/s {way} instead of {asked.mbit_per_s}")
+        return "; ".join(wrong)
+
+    def and_again(self, other: Probe, asked: Limits) -> Probe:
+        """Combine two measurements: of each figure the one closest to the request.
+
+        Without a request, the shortest round trip and the largest rate count. A busy core sometimes slows a link down,
+        and that says nothing about the link.
+        """
+
+        def nearest(*rates: float) -> float:
+            return min(rates, key=lambda rate: abs(rate - asked.mbit_per_s)) if asked.mbit_per_s else max(rates)
+
+        return Probe(
+            min(self.rtt_ms, other.rtt_ms, key=lambda found: abs(found - asked.rtt_ms)),
+            min(self.plain_rtt_ms, other.plain_rtt_ms),
+            nearest(self.mbit_per_s_sent, other.mbit_per_s_sent),
+            nearest(self.mbit_per_s_received, other.mbit_per_s_received),
+        )
+
+    @property
+    def details(self) -> dict[str, int | float]:
+        """The figures by their names in the results."""
+        return {
+            "link_rtt_ms": round(self.rtt_ms, 3),
+            "link_plain_rtt_ms": round(self.plain_rtt_ms, 3),
+            "link_mbit_per_s_sent": round(self.mbit_per_s_sent, 1),
+            "link_mbit_per_s_received": round(self.mbit_per_s_received, 1),
+        }
+
 
 _TRIES = 8  # tries before a link counts as off: other processes may keep the cores busy for a short time
 _MESSAGES, _MESSAGES_MS = (4, 30), 100  # messages per try: as many as fit into this time, within these bounds
@@ -222,7 +396,7 @@ def opened(
     `users` are the ids of the transports that need them.
     """
     no_wire = wire.lacking() if with_wire else "none was asked for"
-    with on_signals(), echo.server() as answering, ExitStack() as stack:
+    with on_signals(), server() as answering, ExitStack() as stack:
         if not no_wire:
             try:
                 found = stack.enter_context(_over_wire(settings, answering))

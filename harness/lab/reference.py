@@ -20,7 +20,7 @@ from typing import TypeVar, cast
 import psutil
 
 from harness.machine import stopping
-from harness.machine.patience import Patience
+from harness.machine.stopping import Patience
 from harness.model import Connection, LabError
 from harness.systems import SYSTEMS
 from harness.systems.system import System

@@ -19,10 +19,9 @@ from urllib.parse import urlsplit
 from harness.address import Address, Tls, host_and_port
 from harness.embedded.keeper import Command, ServiceError, Task
 from harness.embedded.service import Service
-from harness.lab import certificate
-from harness.lab.certificate import NoCertificate
+from harness.lab import tls_proxy
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.tls_proxy import FRONTS, READY, Front, Seen
+from harness.lab.tls_proxy import FRONTS, READY, Front, NoCertificate, Seen
 from harness.machine import variables
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Server
@@ -54,7 +53,7 @@ class Fronts:
     @property
     def certificate_file(self) -> str:
         """The certificate that a client must trust."""
-        return str(self.folder / certificate.CERTIFICATE)
+        return str(self.folder / tls_proxy.CERTIFICATE)
 
     @property
     def server(self) -> Server:
@@ -73,7 +72,7 @@ class Fronts:
         """Make sure that the certificate covers the host of a URI, an IP address. Raises NoCertificate."""
         host = urlsplit(uri).hostname or ""
         if host not in self._certified:
-            certificate.make(self.folder, [*self._certified, host])
+            tls_proxy.make(self.folder, [*self._certified, host])
             self._certified.append(host)
 
     def used(self, uri: str, on: bool) -> dict[str, int | float]:

@@ -16,6 +16,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+# A timeout on a clock that stops while this process is stopped (Ctrl-Z, a debugger).
+
+_STEP_SECONDS = 0.25  # between two checks; a longer gap means that this process was stopped
+
+
+class Patience:
+    """A number of seconds; a waiting loop checks `left` every tenth of a second, and its condition after each check."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._looked = seconds, time.monotonic()
+
+    def left(self) -> float:
+        """Return the remaining seconds, 0 or less at the end."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, _STEP_SECONDS)
+        self._looked = now
+        return self._left
+
+    def shorten(self, seconds: float) -> None:
+        """Leave at most this many seconds."""
+        self._left = min(self._left, seconds)
+
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TIDY_SECONDS = 4.0  # time for calls to servers at the end: dropping tables, closing connections
 LAST_SECONDS = 8.5  # after this, the process is killed during its cleanup

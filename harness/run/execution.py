@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.lab import interpreters
 from harness.machine import scratch, stopping
-from harness.machine.patience import Patience
 from harness.machine.shortage import missing
+from harness.machine.stopping import Patience
 from harness.machine.variables import clean_environment
 from harness.model import Measurement, Status
 from harness.worker import messages

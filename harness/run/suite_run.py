@@ -27,8 +27,7 @@ from harness.run.lock import only_run
 from harness.run.plan import from_facts
 from harness.run.prefork import Ahead
 from harness.run.redaction import DataRules
-from harness.run.rigs.absent import AbsentRig
-from harness.run.rigs.rig import AnyRig, RunRequest
+from harness.run.rigs.rig import AbsentRig, AnyRig, RunRequest
 from harness.run.runner import SuiteRun, require_room
 from harness.settings import Settings
 

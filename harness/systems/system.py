@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import urlsplit
 
 from harness.address import Address
-from harness.model import Connection, LabError, Server, SharedFolder
+from harness.model import Connection, LabError, Server, SharedFolder, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
-    from harness.systems.change_protocol import ConcurrentChanges
-    from harness.systems.settings_of_server import SettingsOfServer
+    from harness.machine.marked import Connection as Opened
+
 
 _Members = TypeVar("_Members")
 # Optional modules of a database package -> the features that the lab lacks without them.
@@ -317,3 +317,74 @@ class Sql(Protocol):
 
     def literal(self, text: str) -> str:
         """Return a string as SQL."""
+
+
+# Changes to a table while a transport works on it, and detection of writers; each database implements them.
+
+
+class Watch(Protocol):
+    """Detects writers in the lab's namespace, as far as the server reports them."""
+
+    def look(self, opened: Sequence[Opened]) -> tuple[list[int], list[int]]:
+        """Return the processes that have written and not committed, and those that have just committed.
+
+        `opened` are the server connections of the processes to watch.
+        """
+
+
+class ConcurrentChanges(Protocol):
+    """Changes to a table while a transport works on it: a database package's module `concurrent_changes`.
+
+    `PROFILE` is the profile of a table that accepts repeated rows.
+    """
+
+    PROFILE: str
+
+    def watch(self, connection: Connection) -> Watch:
+        """Start to watch writers and commits."""
+
+    def change(self, connection: Connection, table: str, warmup: str, month: str, step: int) -> None:
+        """Add all rows of one month of the small table `warmup` in one step: the first (`step` is even) or the last.
+
+        `month` is the date column. A consistent read sees the whole change or none of it.
+        """
+
+
+# The interface of the module `settings` of a database's package.
+
+
+class SettingsOfServer(Protocol):
+    """Settings that are parameters of a case, never set by default: the module `settings` of a database package.
+
+    `NAMES` are these parameters. `OF_WHOLE_SERVER` are those that affect every connection; the lab sets them only on
+    its own servers.
+    """
+
+    NAMES: frozenset[str]
+    OF_WHOLE_SERVER: frozenset[str]
+
+    def configure(self, connection: Connection, parameters: Mapping[str, Value]) -> bool:
+        """Set the whole server as these parameters require, and reset the rest of OF_WHOLE_SERVER.
+
+        Returns whether the server must restart for that. Raises LabError for an invalid value.
+        """
+
+    def address(self, uri: str, parameters: Mapping[str, Value]) -> str:
+        """Return the address of sessions with these settings. Raises LabError for an invalid value."""
+
+    def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
+        """Return the statements to run after an empty table is created."""
+
+    def left(self, connection: Connection, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+        """Return facts about a table after a write, with units in their names."""
+
+
+@runtime_checkable
+class FilledTables(Protocol):
+    """Further members of a database's module `settings`, if its tables can have rows before a write."""
+
+    def filled(self, spec: Specification, table: str, source: str, rows: int) -> list[str]:
+        """Return the statements that put this many rows of another table into an empty one, with other keys."""
+
+    def remove_rows_before(self, connection: Connection, table: str) -> int:
+        """Remove the rows that `filled` put into a table; return how many were still there."""

@@ -6,15 +6,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from harness import registry
-from harness.lab import extras
-from harness.lab.extras import EXTRAS
-from harness.lab.packages import PROJECT, from_pypi, package_of
+from harness.lab import packages
+from harness.lab.packages import EXTRAS, PROJECT, from_pypi, package_of
 
 
 def test_every_extra_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "CHECKOUT", False)
-    monkeypatch.setattr(extras, "find_spec", lambda module: None)
-    told = {name: found for name, here, found in extras.lines() if not here}
+    monkeypatch.setattr(packages, "CHECKOUT", False)
+    monkeypatch.setattr(packages, "find_spec", lambda module: None)
+    told = {name: found for name, here, found in packages.lines() if not here}
     asked = metadata.metadata(PROJECT).get_all("Provides-Extra") or []
     assert told.keys() == {f"extra {name}" for name in asked}
     for line in told.values():
@@ -33,8 +32,8 @@ def test_an_extra_is_known_by_what_it_brings(name: str) -> None:
 
 
 def test_one_that_is_not_installed_has_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda module: None if module == "datafusion" else object())
-    told = {name: found for name, _, found in extras.lines()}
+    monkeypatch.setattr(packages, "find_spec", lambda module: None if module == "datafusion" else object())
+    told = {name: found for name, _, found in packages.lines()}
     assert told["extra scan"].endswith(f'; 271 MB; pip install "{PROJECT}[scan]"')
     assert "duckdb" in told["extras"].split(", ")
     assert "scan" not in told["extras"].split(", ")
@@ -42,10 +41,10 @@ def test_one_that_is_not_installed_has_the_command_that_installs_it(monkeypatch:
 
 
 def test_all_is_offered_only_where_it_would_add_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda module: None if module in ("ray", "pyspark") else object())
-    assert [name for name, here, _ in extras.lines() if not here] == []  # a checkout has make engine for these
-    monkeypatch.setattr(extras, "CHECKOUT", False)
-    assert [name for name, here, _ in extras.lines() if not here] == ["extra ray", "extra spark"]
+    monkeypatch.setattr(packages, "find_spec", lambda module: None if module in ("ray", "pyspark") else object())
+    assert [name for name, here, _ in packages.lines() if not here] == []  # a checkout has make engine for these
+    monkeypatch.setattr(packages, "CHECKOUT", False)
+    assert [name for name, here, _ in packages.lines() if not here] == ["extra ray", "extra spark"]
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.lab import echo, links, wire
-from harness.lab.limits import Limits, Off, Probe
-from harness.lab.links import Links, OverToxiproxy, OverWire
+from harness.lab import links, wire
+from harness.lab.links import Limits, Links, Off, OverToxiproxy, OverWire, Probe
 from harness.model import LabError
 from harness.report.conclusions import slope
 from harness.report.intervals import UNKNOWN
@@ -123,7 +122,7 @@ def test_bytes_take_at_least_what_the_rate_allows(made: Links, embedded_lab) -> 
 def test_two_connections_share_a_wire_and_have_a_limit_each_without_one(made: Links) -> None:
     limits, number = Limits(0, 100), 2_500_000  # 0.2 s of it
     made.measured(limits)
-    connect = partial(echo.Caller, made.over(f"//{made.echo_address}", limits).removeprefix("//"))
+    connect = partial(links.Caller, made.over(f"//{made.echo_address}", limits).removeprefix("//"))
     with (
         at_the_far_end(made, connect) as one,
         at_the_far_end(made, connect) as other,
@@ -154,7 +153,7 @@ def test_over_a_wire_bytes_wait_for_the_window_of_tcp_and_elsewhere_not(made: Li
     """A new connection sends 10 segments of 1,448 bytes, and twice as many after each round trip."""
     limits, number = Limits(20, 0), 400_000
     made.measured(limits)
-    connect = partial(echo.Caller, made.over(f"//{made.echo_address}", limits).removeprefix("//"))
+    connect = partial(links.Caller, made.over(f"//{made.echo_address}", limits).removeprefix("//"))
     taken = []
     for _ in range(3):  # new ones: nothing makes one too quick
         with at_the_far_end(made, connect) as caller:
@@ -176,7 +175,7 @@ def test_without_a_wire_and_toxiproxy_there_is_a_reason_and_what_to_do(
 
 
 def test_a_link_keeps_all_of_an_address_and_a_wire_its_port_too(made: Links) -> None:
-    with echo.server() as other:
+    with links.server() as other:
         uri = made.over(f"postgresql://me:a%40b@{other}/db?x=1", Limits(0, 0))
     assert uri.startswith("postgresql://me:a%40b@127.0.0.1:")
     assert uri.endswith("/db?x=1")
@@ -217,7 +216,7 @@ def test_a_link_without_limits_is_never_off() -> None:
 def test_an_answer_that_breaks_off_is_an_error() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
-        echo.Caller(f"127.0.0.1:{listening.getsockname()[1]}") as caller,
+        links.Caller(f"127.0.0.1:{listening.getsockname()[1]}") as caller,
     ):
         listening.accept()[0].close()
         with pytest.raises(OSError, match=r"in the middle of an answer|reset|Broken pipe"):
@@ -260,7 +259,7 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from harness.lab import links
-from harness.lab.limits import Limits
+from harness.lab.links import Limits
 from harness.settings import Settings
 
 with links.opened(Settings(state_dir=Path(sys.argv[1])), lambda line: None, with_wire=sys.argv[2] == "True") as made:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from harness.lab import certificate, tls_endpoints
+from harness.lab import tls_endpoints, tls_proxy
 from harness.lab.tls_endpoints import Fronts, tls_of
 from harness.model import LabError
 from harness.settings import Settings
@@ -180,6 +180,6 @@ def test_without_openssl_there_is_a_reason_and_what_to_do(embedded_lab, tmp_path
 
 
 def test_an_openssl_that_fails_says_why(tmp_path: Path):
-    with pytest.raises(certificate.NoCertificate, match=r"\S+ req failed: \S"):
-        certificate.make(tmp_path, ["no address"])
-    assert not (tmp_path / certificate.CERTIFICATE).exists()
+    with pytest.raises(tls_proxy.NoCertificate, match=r"\S+ req failed: \S"):
+        tls_proxy.make(tmp_path, ["no address"])
+    assert not (tmp_path / tls_proxy.CERTIFICATE).exists()

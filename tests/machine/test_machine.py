@@ -14,8 +14,7 @@ import pytest
 
 from harness.machine import inventory, marked, memory_limit
 from harness.machine.calibration import calibrate, slower
-from harness.machine.connections import Connection, Connections
-from harness.machine.marked import VARIABLE
+from harness.machine.marked import VARIABLE, Connection, Connections
 from harness.machine.memory_limit import MemoryLimit
 from harness.model import LabError
 from tests.commands import one_line

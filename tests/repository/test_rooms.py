@@ -11,7 +11,7 @@ import pytest
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.embedded.service import Files, Service
 from harness.settings import ROOT
-from harness.systems import SYSTEMS, change_protocol, settings_of_server, system
+from harness.systems import SYSTEMS, system
 from tests.every import every
 
 PARTS: dict[str, type] = {
@@ -23,8 +23,8 @@ PARTS: dict[str, type] = {
     "folder": system.Folder,
     "script": system.Script,
     "sums": system.SumsOfTables,
-    "concurrent_changes": change_protocol.ConcurrentChanges,
-    "settings": settings_of_server.SettingsOfServer,
+    "concurrent_changes": system.ConcurrentChanges,
+    "settings": system.SettingsOfServer,
     "installed": system.Installed,
 }
 
@@ -96,7 +96,7 @@ def test_what_a_system_lacks_is_found(room, found):
 
 # The strings that name a system -> its name: its name itself, and features of its server.
 NAMES = {name: of.name for of in SYSTEMS.values() for name in (of.name, *of.fixes)}
-OF_STORES = {"check/stores.py", "run/rigs/stores.py", "lab/extras.py", "lab/packages.py", "lab/interpreters.py"}
+OF_STORES = {"check/stores.py", "run/rigs/stores.py", "lab/packages.py", "lab/interpreters.py"}
 
 
 def named(source: str, own: str = "") -> set[str]:

@@ -24,7 +24,7 @@ from harness.lab.reference import PATIENCE_SECONDS, References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
-from harness.machine.patience import Patience
+from harness.machine.stopping import Patience
 from harness.model import Bucket, Case, Operation, Server, Transport, Value
 from harness.run.lock import only_run_on_server
 from harness.run.rigs import networks, server_parameters

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.lab import links, tls_endpoints
 from harness.lab.labs import Lab
-from harness.lab.limits import Limits, Off
-from harness.lab.links import Links
+from harness.lab.links import Limits, Links, Off
 from harness.lab.tls_endpoints import Fronts
 from harness.model import Case, LabError, Server
 from harness.run.rigs.rig import NotNow, wrong_value

@@ -4,6 +4,8 @@ A rig is a module with `opened(request)` and `REQUIRES`. These are the modules t
 transport, beyond the lab's base dependencies.
 """
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from harness import registry
 from harness.datasets.specification import Specification
 from harness.datasets.user_data.data import NAME, UserData
 from harness.datasets.user_data.losses import Described
+from harness.lab.packages import not_installed
 from harness.model import Case, Dataset, LabError
 from harness.run.plan import Plan, cases
 from harness.settings import Settings
@@ -200,3 +203,36 @@ def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[s
             column.name: column.logical_type + ("?" if column.nullable else "") for column in spec.columns
         }
     return facts
+
+
+# The substitute for a rig whose own packages are missing: every case is unavailable and names the packages.
+
+
+@dataclass(frozen=True)
+class AbsentRig(Rig[AnyJob, Answer]):
+    """A rig without data, which needs the modules in `requires`; see `harness.run.rigs.rig.Rig`."""
+
+    requires: Sequence[str]
+
+    @property
+    def headline(self) -> str:
+        return f"nothing of this suite can run here: {not_installed(self.requires)}"
+
+    def facts(self) -> dict[str, object]:
+        return {"data": [], "servers": {}, "server_filesystem": None}
+
+    def extent(self, case: Case) -> tuple[int | None, int | None]:
+        return None, None
+
+    def unavailable(self, case: Case) -> str | None:
+        """Name the missing packages of the rig and of the transport together, for one install command."""
+        return not_installed([*self.requires, *case.transport.requires])
+
+    def prepare(self, case: Case) -> AnyJob:
+        raise AssertionError(f"{case.transport.id} was prepared on a rig that is not there")
+
+    def check(self, case: Case, job: AnyJob, answer: Answer) -> Checked:
+        raise AssertionError(f"{case.transport.id} was checked on a rig that is not there")
+
+    def settle(self, case: Case) -> None:
+        """Do nothing: nothing has run."""

@@ -4,7 +4,7 @@
 equal calls; each write has an empty table. `warmup` is the call after the default warm-up, as in every other run.
 `clients`: the number of workers that write or read at once, each a separate process. Each writer has a slice of the
 rows, and all write into one table; each reader reads the whole table. All other parameters are server settings, whose
-names depend on the database (`harness.systems.settings_of_server`). Some apply to the whole server, and are set only on
+names depend on the database (`harness.systems.system`). Some apply to the whole server, and are set only on
 the lab's own.
 """
 
@@ -21,7 +21,7 @@ from harness.lab.tables import Tables
 from harness.model import Case, LabError, Operation, Value
 from harness.run.rigs.rig import wrong_value
 from harness.systems import SYSTEMS
-from harness.systems.settings_of_server import FilledTables
+from harness.systems.system import FilledTables
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 

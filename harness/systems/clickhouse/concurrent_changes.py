@@ -11,7 +11,7 @@ from harness.transports.clickhouse.sql import identifier, literal
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
-    from harness.machine.connections import Connection
+    from harness.machine.marked import Connection
 
 _PATIENT_LOOKS = 20
 PROFILE = "keyed"  # no ClickHouse key refuses a row
@@ -34,7 +34,7 @@ class Rows:
         return int(client.query(asked).result_rows[0][0])
 
     def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
-        """See `harness.systems.change_protocol.Watch`; every connected process counts as writing."""
+        """See `harness.systems.system.Watch`; every connected process counts as writing."""
         owners = {one.port: one.pid for one in opened}
         if not self._looks and self._count(self._client) <= self._rows:
             self._owners = owners

@@ -11,21 +11,21 @@ from harness.transports.postgres.sql import identifier
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
-    from harness.machine.connections import Connection as Opened
+    from harness.machine.marked import Connection as Opened
 
 PROFILE = "heap"  # a key would refuse repeated rows
 _PAGES = 5  # pages whose rows one change moves
 
 
 class Transactions:
-    """Transactions of other connections; see `harness.systems.change_protocol.Watch`."""
+    """Transactions of other connections; see `harness.systems.system.Watch`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._open: dict[str, int] = {}  # transaction id -> process, for each transaction that has written
 
     def look(self, opened: Sequence[Opened]) -> tuple[list[int], list[int]]:
-        """See `harness.systems.change_protocol.Watch`."""
+        """See `harness.systems.system.Watch`."""
         owners = {one.port: one.pid for one in opened}
         statement = (
             "SELECT backend_xid::text, client_port FROM pg_stat_activity WHERE backend_xid IS NOT NULL "

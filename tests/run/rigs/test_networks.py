@@ -10,8 +10,7 @@ import pytest
 
 from harness.lab import links, tls_endpoints
 from harness.lab.labs import Lab
-from harness.lab.limits import Limits, Off
-from harness.lab.links import Links
+from harness.lab.links import Limits, Links, Off
 from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.run.rigs import networks

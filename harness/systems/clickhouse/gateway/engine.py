@@ -1,4 +1,4 @@
-"""The embedded engine: one per process and data path."""
+"""The embedded engine, one per process and data path, and sessions in it: settings, statements, how to stop them."""
 
 import contextlib
 import fcntl

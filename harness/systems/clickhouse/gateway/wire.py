@@ -1,4 +1,4 @@
-"""The native protocol's numbers and strings, and a reader that never holds more than its limit."""
+"""The native protocol's numbers and strings, a reader that never holds more than its limit, and pipes to the engine."""
 
 import array
 import contextlib
