@@ -125,7 +125,7 @@ def overhead_per_run(folder: Path) -> None:
 def importing(modules: tuple[str, ...]) -> float:
     """Return the median wall seconds of starting Python and importing modules."""
     code = "; ".join(f"load({module!r})" for module in modules) or "pass"
-    code = f"from harness.imported import load; {code}"
+    code = f"from harness.registry import load; {code}"
     return statistics.median(timed(lambda: subprocess.run((sys.executable, "-c", code), check=True)) for _ in range(3))
 
 

@@ -18,7 +18,7 @@ from harness.report.conclusions import Ratio, ratio
 from harness.report.intervals import UNKNOWN, median_interval, spread_of
 from harness.run import plan as plans
 from harness.run import runner
-from harness.run.prefork import Ahead
+from harness.run.execution import Ahead
 from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.suites import suite_files

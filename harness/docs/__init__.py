@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from harness.docs import catalogue, commands, excerpts, readme, reference, tables
+from harness.docs import catalogue, excerpts, readme, reference, tables
 from harness.docs.reference import adopt
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -43,7 +43,7 @@ def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
     for name, text in catalogue.clients():
         yield _of_clients() / f"{name}.md", text
     yield docs / "reference" / "values.md", catalogue.kinds()
-    yield docs / "reference" / "cli.md", commands.page(app, "lab")
+    yield docs / "reference" / "cli.md", tables.page(app, "lab")
     yield docs / "reference" / "columns.md", tables.columns()
     yield docs / "reference" / "settings.md", tables.settings()
     yield ROOT / ".env.example", tables.env_example()

@@ -12,7 +12,7 @@ from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind, Own
 from harness.docs import readme, reference
-from harness.docs.words import COMMENT, prose
+from harness.docs.tables import COMMENT, prose
 from harness.fidelity.tables import held
 from harness.lab.packages import NOT_ON_PYPI, asked_for, packages_of
 from harness.model import LabError, Operation, Origin, Transport

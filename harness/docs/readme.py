@@ -21,7 +21,7 @@ from harness.report.figures import apart, legend, loss_marks, ranged, significan
 from harness.report.summary import EXACT, Summary, factors, is_exact
 from harness.results.environment import runs, server_in_words
 from harness.results.folder import Facts
-from harness.run import sources
+from harness.run import environment
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
@@ -154,7 +154,7 @@ def _changed_since(cases: Sequence[Summary]) -> str:
     """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
     calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in cases}
     _, run, _ = reference.of(SUITE)
-    changed = dict.fromkeys(calls[name] for name in sources.changed(calls, run.environment))
+    changed = dict.fromkeys(calls[name] for name in environment.changed(calls, run.environment))
     if not changed:
         return ""
     return f"The code of {len(changed)} of these {len(set(calls.values()))} calls has changed since the run."

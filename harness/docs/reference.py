@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness import report
-from harness.docs.words import COMMENT
+from harness.docs.tables import COMMENT
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.answers import NoContender, no_contenders

@@ -12,10 +12,10 @@ the service in an orderly way and remove its folder. It ends whenever the parent
 
 Separate sessions keep the terminal's Ctrl-C away from the services until the lab has decided to stop. On Linux the
 kernel stops the service of a keeper that was itself killed by `kill -9`. On other systems the lab searches for it
-(`folders.py`).
+(`harness/lab/embedded.py`).
 
 The file is run by its path in an isolated interpreter (`python -I`), which starts in about 50 ms. Beyond the standard
-library it imports only psutil, and nothing of the harness. The lab's side is in `launch.py`.
+library it imports only psutil, and nothing of the harness. The lab's side comes last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 import psutil
@@ -38,7 +38,7 @@ import psutil
 PARENT_CHECK_SECONDS = 1.0
 REMOVE_SECONDS = 10.0
 STDIN, STDOUT = 0, 1
-LOCK = ".lock"  # in a lab's folder: see folders.py
+LOCK = ".lock"  # in a lab's folder: see harness/lab/embedded.py
 
 
 class ServiceError(RuntimeError):
@@ -243,6 +243,50 @@ def _clear(task: Task) -> int:
 def _status(process: subprocess.Popen[bytes]) -> int:
     """Exit status of an ended process in a shell's form: 128 + N after signal N."""
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+# The lab's side of a keeper: start it, request a stop, release it.
+
+
+def launch(task: Task, keep_open: int) -> subprocess.Popen[bytes]:
+    """Start a keeper for the task.
+
+    `keep_open` is a file descriptor that the keeper holds while it lives (the lab's lock), and its service does not.
+    """
+    with open(task.log, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", __file__, os.path.basename(task.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=[keep_open],
+            bufsize=0,
+        )
+    assert process.stdin is not None
+    message = {"lab_pid": os.getpid(), "task": asdict(task)}
+    with suppress(BrokenPipeError):  # it died at once: poll() shows it, and its log says why
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+    return process
+
+
+def ask_to_stop(keeper: subprocess.Popen[bytes]) -> None:
+    """Request that a keeper stop its service, without waiting.
+
+    It sends a message instead of only closing the pipe, because a forked worker may hold a copy of the pipe's end.
+    """
+    assert keeper.stdin is not None
+    keeper.send_signal(signal.SIGCONT)  # a user may have stopped it
+    with suppress(BrokenPipeError, ValueError):  # the keeper has ended, or was asked before
+        keeper.stdin.write(b"stop\n")
+        keeper.stdin.close()
+
+
+def close(keeper: subprocess.Popen[bytes]) -> None:
+    """Close the lab's ends of a keeper's pipes; an unfinished keeper takes it as a request to stop."""
+    for stream in (keeper.stdin, keeper.stdout):
+        if stream is not None:
+            stream.close()
 
 
 if __name__ == "__main__":

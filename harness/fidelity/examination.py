@@ -13,8 +13,7 @@ from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
 from harness.fidelity.tables import held
 from harness.lab import labs
-from harness.lab.availability import reason_unavailable
-from harness.lab.labs import Lab
+from harness.lab.labs import Lab, reason_unavailable
 from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import declared_losses, registry
+from harness import registry
 from harness.fidelity.examination import pairs
 from harness.model import Fate, Finding, LabError, Origin, Transport
 
@@ -25,7 +25,7 @@ def update(findings: Sequence[Finding]) -> list[Path]:
             for entry in entries
             if entry.origin is not Origin.CONTROL  # which has those of the transport that it repeats
         }
-        file, text = registry.losses_file(system), declared_losses.text(losses)
+        file, text = registry.losses_file(system), registry.losses_text(losses)
         if file.exists() and file.read_text(encoding="utf-8") == text:
             continue
         try:

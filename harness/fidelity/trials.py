@@ -27,7 +27,7 @@ from harness.fidelity import batch, pair, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.pair import CONTROL
 from harness.fidelity.witness import Witness
-from harness.lab.availability import reason_unavailable
+from harness.lab.labs import reason_unavailable
 from harness.lab.reference import NoAnswer
 from harness.machine import scratch
 from harness.model import Fate, Finding, LabError, Status, Transport

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from harness import address, registry
 from harness.embedded.keeper import ServiceError
 from harness.lab import cluster, labs, object_stores, packages
-from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
-from harness.lab.labs import Lab
+from harness.lab.labs import Lab, reason_unavailable
 from harness.model import LabError, ObjectStore, Server, SharedFolder
 from harness.settings import Settings
 from harness.systems import SYSTEMS

@@ -9,10 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from harness.embedded.service import SHARED
+from harness.lab import cluster
+from harness.lab.cluster import Cluster
+from harness.lab.packages import not_installed
 from harness.lab.reference import answered
 from harness.machine.stopping import on_signals
-from harness.model import LabError, Server, SharedFolder
-from harness.settings import Settings
+from harness.model import ENGINES, HERE, LabError, Server, SharedFolder, Transport
+from harness.settings import CHECKOUT, Settings
 from harness.systems import SYSTEMS
 from harness.systems.system import System
 
@@ -159,3 +162,44 @@ def asked(lab: Lab, name: str) -> Server:
     """Ask a database of the lab for its description. Raises LabError if it cannot be used."""
     server = answered(name, partial(SYSTEMS[name].client.check, lab.endpoints))
     return replace(server, program=lab.programs.get(name, ""))
+
+
+# Compare a transport's needs with the lab: the reason why it does not run here.
+
+KEYS = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_S3_SECRET_KEY")
+
+
+def reason_unavailable(
+    entry: Transport,
+    lab: Lab,
+    servers: dict[str, Server],
+    no_s3: str | None = None,
+    named: Cluster | None = None,
+    environment: str = HERE,
+) -> str | None:
+    """Return why this lab cannot run the transport, in one line, or None if it can.
+
+    `no_s3` is the reason if the lab has no S3 server. `named` is the cluster that the user named. `environment` is the
+    Python environment that a case asks for.
+    """
+    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name, environment):
+        return reason
+    if entry.engine == "spark" and (reason := cluster.no_java()):
+        return reason
+    if entry.system not in SYSTEMS:  # a lower bound of the machine
+        return None
+    if entry.endpoint not in lab.endpoints:
+        return f"this lab has no {entry.endpoint} address"
+    elsewhere = ("shared_io", "s3", *ENGINES)
+    missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
+    if missing:
+        version = servers[entry.system].version
+        remedy = "; make up starts one that does" if lab.name == "embedded" and CHECKOUT else ""
+        return f"the {entry.system} {version} server does not offer {', '.join(missing)}{remedy}"
+    if "shared_io" in entry.needs and lab.io is None:
+        return "no folder is shared with the server; set LAB_IO_DIR"
+    if "s3" not in entry.needs:
+        return None
+    if not no_s3 and entry.system in lab.without_keys:
+        return f"the {entry.system} server knows no S3 server; set {', '.join(KEYS)} to one"
+    return no_s3

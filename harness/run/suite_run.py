@@ -23,9 +23,9 @@ from harness.results.environment import differing
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.run import environment
+from harness.run.execution import Ahead
 from harness.run.lock import only_run
 from harness.run.plan import from_facts
-from harness.run.prefork import Ahead
 from harness.run.redaction import DataRules
 from harness.run.rigs.rig import AbsentRig, AnyRig, RunRequest
 from harness.run.runner import SuiteRun, require_room

@@ -24,12 +24,11 @@ from dataclasses import replace
 from functools import partial
 from typing import BinaryIO, cast
 
-from harness import phases, registry
-from harness.imported import load
+from harness import registry
 from harness.machine.marked import VARIABLE
 from harness.model import Connection, Frame, Status, Transport, Value
-from harness.worker.contracts.calls import Calls
-from harness.worker.contracts.contract import Contract
+from harness.registry import load
+from harness.worker.contracts.calls import Calls, Contract
 from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
 from harness.worker.messages import ANSWERED, CALLED, PAUSED, Answer, AnyJob, Failed, Measured, Numbers
@@ -147,7 +146,7 @@ def run(
         release_unused_memory()
     stopwatch, connect_seconds, returned = _result(_measured(entry, calls, meters, job, paused), entry.style)
     called()
-    details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in registry.phase_seconds().items()}
     if job.server_pids is not None:
         details |= meters.details()
     return contract.hand_over(entry, returned, job, Measured(connect_seconds, stopwatch.report(), details))
@@ -200,7 +199,7 @@ async def _measured(
         for _ in range(job.call - 1):
             await result(connection, calls.measured, calls.measured_named)
             pause()
-        phases.forget()
+        registry.forget_phases()
         with meters, Stopwatch(pause if job.together else lambda: None) as stopwatch:
             returned = call(connection, *calls.measured, **calls.measured_named)
             if waits:

@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.embedded import folders
-from harness.embedded.keeper import LOCK, Command, Task
-from harness.embedded.launch import ask_to_stop, close, launch
+from harness.embedded.keeper import LOCK, Command, Task, ask_to_stop, close, launch
+from harness.lab import embedded
 from harness.systems.clickhouse.gateway import engine
 from harness.systems.clickhouse.gateway.errors import ClickHouseError
 from tests.disks import FLOCK, as_on_nfs
@@ -190,7 +189,7 @@ def test_a_stopped_service_ends_with_its_children_in_other_sessions(keep, folder
 
 
 def made(root: Path, released: list[Path] | None = None) -> tuple[Path, int]:
-    return folders.new_lab_folder(root, (released if released is not None else []).append, ())
+    return embedded.new_lab_folder(root, (released if released is not None else []).append, ())
 
 
 def test_a_home_on_nfs_keeps_neighbours_and_removes_left_overs(tmp_path, monkeypatch):

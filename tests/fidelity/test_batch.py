@@ -10,8 +10,8 @@ from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import KEY, PLAIN, Kind
 from harness.fidelity import tables, trials
+from harness.fidelity.batch import fits, gathering
 from harness.fidelity.examination import Examination
-from harness.fidelity.gathering import fits, gathering
 from harness.fidelity.tables import held
 from harness.lab import labs
 from harness.lab.labs import Lab

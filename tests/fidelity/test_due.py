@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import declared_losses, registry
+from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.fidelity.examination import pairs, select
 from harness.model import Fate, Finding, Transport
@@ -72,10 +72,10 @@ def test_a_pair_is_due_when_its_loss_in_the_file_of_losses_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, usual, first = all_came_through(tmp_path / "pairs"), chosen(all_came_through(tmp_path / "pairs")), ENTRIES[0]
-    losses = dict(declared_losses.read(registry.losses_file("postgres")))
+    losses = dict(registry.read_losses(registry.losses_file("postgres")))
     (new, *_) = [kind.name for kind in pairs(first) if kind.name not in first.lossy]
     losses[first.id] = {**losses.get(first.id, {}), new: Fate.CHANGED}
-    (tmp_path / "losses.json").write_text(declared_losses.text(losses), encoding="utf-8")
+    (tmp_path / "losses.json").write_text(registry.losses_text(losses), encoding="utf-8")
     monkeypatch.setattr(registry, "losses_file", lambda system: tmp_path / "losses.json")
     now = [registry._complete(entry) for entry in ENTRIES]
     assert chosen(known, now) == usual | {(first.id, new)}

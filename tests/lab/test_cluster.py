@@ -12,7 +12,7 @@ import pytest
 
 from harness import registry
 from harness.address import host_and_port
-from harness.lab import availability, cluster, s3
+from harness.lab import cluster, labs, s3
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
@@ -126,7 +126,7 @@ def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
 def test_a_transport_of_another_engine_is_unavailable(engine: str, named_one: str | None, reason: str | None) -> None:
     found = Cluster(named_one, "tcp://scheduler:8786") if named_one else None
     servers = {"postgres": Server("18.4", frozenset(), {})}
-    assert availability.reason_unavailable(transport(engine), LAB, servers, None, found) == reason
+    assert labs.reason_unavailable(transport(engine), LAB, servers, None, found) == reason
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ def test_an_engine_that_is_not_installed_says_how_to_install_it(
     lab: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.lab.packages.find_spec", lambda name: None)
-    reason = availability.reason_unavailable(transport("ray", requires=("ray",)), replace(LAB, name=lab), {})
+    reason = labs.reason_unavailable(transport("ray", requires=("ray",)), replace(LAB, name=lab), {})
     assert reason == f'the Python package "ray" is not installed: {command}'
 
 
 def test_spark_without_java_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    reason = availability.reason_unavailable(transport("spark"), LAB, {})
+    reason = labs.reason_unavailable(transport("spark"), LAB, {})
     assert reason is not None
     assert "Spark needs Java 17 or newer: install a JRE" in reason
     java = tmp_path / "home/bin/java"

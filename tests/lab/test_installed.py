@@ -15,9 +15,8 @@ import pytest
 from harness import registry
 from harness.embedded.keeper import ServiceError
 from harness.lab import labs
-from harness.lab.availability import reason_unavailable
 from harness.lab.embedded import EmbeddedLab
-from harness.lab.labs import Lab
+from harness.lab.labs import Lab, reason_unavailable
 from harness.model import Server
 from harness.results.environment import differing, fingerprint
 from harness.settings import load

@@ -10,7 +10,7 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.docs import catalogue, reference, words
+from harness.docs import catalogue, reference, tables
 from harness.lab.packages import NOT_ON_PYPI, packages_of
 from harness.model import LabError
 from harness.report.figures import significant
@@ -34,7 +34,7 @@ def test_a_transport_is_once_on_its_clients_page_with_what_it_says_and_declares(
     assert re.search(rf"```python\n(async )?def {entry.function.__name__}\(", text)
     assert text.count("```") == 2
     assert ("    pip install " in text) == bool(packages_of(entry) - NOT_ON_PYPI.keys())
-    assert words.prose(entry.summary) in text
+    assert tables.prose(entry.summary) in text
     declared = [entry.frame, entry.path, entry.payload, entry.published, *entry.lossy, *entry.needs]
     declared += [f"`{name}={value}`" for name, value in entry.settings.items()]
     assert [one for one in declared if one and one not in text] == []
@@ -128,4 +128,4 @@ def test_a_client_that_says_nothing_of_itself_is_refused(monkeypatch):
     ],
 )
 def test_a_docstring_is_shown_letter_by_letter(text, escaped):
-    assert words.prose(text) == escaped
+    assert tables.prose(text) == escaped

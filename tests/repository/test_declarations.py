@@ -12,9 +12,8 @@ import pytest
 from harness import registry
 from harness.check.logical_types import PANDAS_DTYPES, POLARS_DTYPES
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.imported import imported_by
 from harness.model import CONTROL, ENGINES, Operation, Origin
-from harness.registry import connect_of, one, select
+from harness.registry import connect_of, imported_by, one, select
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 from tests.every import every

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from harness.cli.commands import app
-from harness.docs import commands, excerpts, readme
+from harness.docs import excerpts, readme, tables
 from harness.model import LabError
 from harness.registry import catalogue
 from harness.settings import ROOT
@@ -54,7 +54,7 @@ def make_targets():
 
 
 def test_every_command_and_option_is_on_the_page():
-    text = commands.page(app, "lab")
+    text = tables.page(app, "lab")
     for name, command in GROUP.commands.items():
         part = text.partition(f"\n## lab {name}\n")[2].partition("\n## ")[0]
         assert part.count(f"$ lab {name}") == 1
@@ -71,7 +71,7 @@ def test_the_page_of_commands_shows_help_letter_by_letter():
     def two(glob: str = typer.Option("*", help="Glob, such as '*.a_*'")) -> None:
         """Do the second thing."""
 
-    text = commands.page(other, "tool")
+    text = tables.page(other, "tool")
     assert "Say &lt;what> it is." in text
     assert r"Glob, such as '\*.a\_\*'" in text
 

@@ -48,7 +48,7 @@ AT_THE_BOUNDS = (
 # process takes from a mapped file do not pass through such a call.
 BYTES_READ = """
 import json, os, sys
-from harness.imported import load
+from harness.registry import load
 from harness.registry import connect_of, one
 
 def bytes_read():

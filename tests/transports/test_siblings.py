@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
-from harness import declared_losses, excerpt, registry
-from harness.imported import load
+from harness import registry, show
 from harness.model import Origin
+from harness.registry import load
 from tests.every import every
 
 
 @pytest.mark.long
 @every(registry.catalogue().values())
 def test_no_two_things_that_a_script_needs_have_one_name(entry):
-    assert entry.function.__name__ in {name for one in excerpt.definitions(entry) for name in one.names}
+    assert entry.function.__name__ in {name for one in show.definitions(entry) for name in one.names}
 
 
 OF_DATABASES = [
@@ -80,7 +80,7 @@ def test_a_module_without_a_connect_has_that_of_its_client(made_up):
     assert entry.id == "made_shared.client_of_it.read_polars_rows"
     assert (entry.client, entry.endpoint) == ("client_of_it", "clickhouse_http")
     assert registry.connect_of(entry)("x") == "x"
-    names = [name for one in excerpt.definitions(entry) for name in sorted(one.names)]
+    names = [name for one in show.definitions(entry) for name in sorted(one.names)]
     assert names == ["SIZE", "connect", "quoted", "read_polars_rows"]
 
 
@@ -95,7 +95,7 @@ def test_a_module_with_its_own_connect_keeps_it(made_up):
 def test_a_name_with_two_meanings_in_one_script_is_refused(made_up, more):
     entry = made_up(f"twice_{len(more)}", client=CLIENT, rows=TOPIC.format(more=more, used="SIZE"))["read_polars_rows"]
     with pytest.raises(ValueError, match=r"names that mean two things in its script: .*SIZE"):
-        excerpt.definitions(entry)
+        show.definitions(entry)
 
 
 IMPORTING = """
@@ -145,7 +145,7 @@ def test_a_transport_requires_what_it_its_connect_and_all_that_they_call_import(
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["json", "xml.etree.ElementTree", "xml.sax.handler.ContentHandler"])
 def test_what_an_import_statement_names_is_imported(name):
-    code = f"import sys; from harness.imported import load; load({name!r}); print(*sys.modules)"
+    code = f"import sys; from harness.registry import load; load({name!r}); print(*sys.modules)"
     done = subprocess.run((sys.executable, "-S", "-c", code), capture_output=True, text=True, check=True)
     assert name.removesuffix(".ContentHandler") in done.stdout.split()
 
@@ -159,7 +159,7 @@ def test_a_missing_module_is_named(name):
 def test_a_transport_loses_what_its_system_s_file_says(made_up, tmp_path):
     (tmp_path / "made_losing").mkdir()
     declared = {"made_losing.client_of_it.read_polars_rows": {"nan": "changed", "tab": "refused"}}
-    (tmp_path / "made_losing" / "losses.json").write_text(declared_losses.text(declared))
+    (tmp_path / "made_losing" / "losses.json").write_text(registry.losses_text(declared))
     entries = made_up("losing", client=IMPORTING, rows=REQUIRING.replace('requires=["numpy"]', "control=True"))
     assert {name: entry.lossy for name, entry in entries.items()} == {
         "read_polars_rows": {"nan": "changed", "tab": "refused"},

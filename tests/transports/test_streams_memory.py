@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 MEMORY = """
 import json, sys, threading, time
 from harness import registry
-from harness.imported import load
+from harness.registry import load
 from harness.worker.measure import read_memory
 name, uri, patched, *arguments = sys.argv[1:]
 entry = registry.one(name)

@@ -90,7 +90,7 @@ def read_forever(connection, table):
 @transport("", "", frame="polars")
 def read_in_phases(connection, table):
     import polars
-    from harness.phases import phase
+    from harness.registry import phase
     with phase("encode" if table == "warmup" else "decode"):
         return polars.DataFrame({"k": ["a"], "i": [7]})
 """
@@ -117,7 +117,7 @@ async def read_watched(connection, table):
 @transport("", "", frame="polars")
 async def read_in_phases(connection, table):
     import polars
-    from harness.phases import phase
+    from harness.registry import phase
     with phase("encode" if table == "warmup" else "decode"):
         return polars.DataFrame({"k": ["a"], "i": [7]})
 """

@@ -16,9 +16,8 @@ from harness.datasets.user_data import data as user_data
 from harness.datasets.user_data import mark
 from harness.datasets.user_data.losses import Described, found_in
 from harness.lab import labs
-from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
-from harness.lab.labs import Lab
+from harness.lab.labs import Lab, reason_unavailable
 from harness.lab.object_stores import Objects, object_store
 from harness.lab.reference import PATIENCE_SECONDS, References
 from harness.lab.tables import SUMMED_ROWS, Tables, places

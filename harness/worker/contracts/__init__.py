@@ -1,4 +1,4 @@
 """How the worker calls each rig's transports: one module per rig, with the rig's name, its job and its answer.
 
-`harness.worker.contracts.contract` defines the functions of each module.
+`harness.worker.contracts.calls` defines the functions of each module.
 """

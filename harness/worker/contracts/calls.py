@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from harness.model import Operation, Value
+from harness.model import Frame, Operation, Transport, Value
+from harness.worker.messages import Answer, AnyJob, Failed, Measured
 
 Imports = Mapping[tuple[Operation, str], Sequence[str]]  # modules by the transports' operation and frame
 
@@ -24,3 +26,21 @@ class Calls:
     warmup_named: dict[str, Value] = field(default_factory=dict)
     measured_named: dict[str, Value] = field(default_factory=dict)
     following: Sequence[tuple[object, ...]] | None = None
+
+
+# The interface of each module of this package, as the worker uses it.
+
+
+class Contract(Protocol):
+    """How the worker calls the transports of a rig.
+
+    A module may have `IMPORTS`: what the two functions below need for a transport beyond its own requirements.
+    """
+
+    JOB: type[AnyJob]
+
+    def calls(self, entry: Transport, job: AnyJob) -> Calls:
+        """Prepare the arguments of a transport, outside the timed call."""
+
+    def hand_over(self, entry: Transport, returned: Frame, job: AnyJob, measured: Measured) -> Answer | Failed:
+        """Store a transport's result where the parent can verify it, and return the answer."""
