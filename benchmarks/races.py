@@ -24,7 +24,7 @@ from harness import settings
 from harness.datasets import examples
 from harness.datasets.user_data import data
 from harness.model import Case, Experiment, Operation, Run
-from harness.recommend import asking
+from harness.recommend import judging
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, divided
 from harness.recommend.race import stages
@@ -92,8 +92,8 @@ def real(folder: str, budget: float = BUDGET) -> None:
     """Hold the race of a recorded example on engines, within a budget of seconds, and keep its recommendation."""
     record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
     user_data = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
-    asked = asking.checked(chosen, replace(record.asked, data=user_data, budget=budget, started=time.monotonic()))
-    found, _ = asking.answered(chosen, asked, print, asking.silent)
+    asked = judging.checked(chosen, replace(record.asked, data=user_data, budget=budget, started=time.monotonic()))
+    found, _ = judging.answered(chosen, asked, print, judging.silent)
     recommendation.write(Path(folder), found)
     for line in (*recommendation.opening(found), *recommendation.sentences(found)):
         print(line)

@@ -22,7 +22,7 @@ from harness import registry, settings
 from harness.datasets import examples
 from harness.datasets.user_data import data
 from harness.model import Operation, Run
-from harness.recommend import asking
+from harness.recommend import judging
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, bounds_of
 from harness.recommend.race import USUAL_SPREAD, Race
@@ -145,7 +145,7 @@ class Replay:
 def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     """Hold one race over a record, as `lab recommend` holds it within a budget of seconds."""
     replay = Replay(record, seed)
-    asked = asking.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
+    asked = judging.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
     bounds = bounds_of(record.asked)
     names = sorted({name for name, _ in record.runs})
     usual = frozenset(asked.usual) & set(names)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from harness import settings
-from harness.cli import network, newest, runs
+from harness.cli import newest, runs
 from harness.machine.inventory import describe_machine
 from harness.model import LabError
 from harness.results.environment import made_on
@@ -239,7 +239,7 @@ def leave(
     ],
 )
 def test_a_network_is_its_round_trip_and_its_rate(said: str, parameters: dict[str, str]) -> None:
-    assert network.parsed(said) == parameters
+    assert newest.parsed(said) == parameters
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_network_is_its_round_trip_and_its_rate(said: str, parameters: dict[st
 )
 def test_anything_else_is_refused(said: str) -> None:
     with pytest.raises(LabError, match=r"--network .*: give a round trip, a rate or both, such as"):
-        network.parsed(said)
+        newest.parsed(said)
 
 
 @pytest.mark.parametrize(("said", "expected"), [("10ms,1Gbit", STRONG), ("10ms,100Mbit", QUICK)])
@@ -255,13 +255,13 @@ def test_the_newest_run_with_this_network_answers(
     said: str, expected: str, chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave(chosen)
-    network.show(chosen, Console(width=220), said, None, "", "", "polars")
+    newest.show(chosen, Console(width=220), said, None, "", "", "polars")
     text = capsys.readouterr().out
     assert "The fastest transport for the most rows that were run over 10 ms rtt and " in text
     assert expected in text
     assert "from run 20260101T000000Z-run, the newest of this machine" in text
     assert "on 20,000 rows of the table analytics_metrics of the lab" in text
-    network.show(chosen, Console(width=220), said, 500, "postgres", "", "polars")
+    newest.show(chosen, Console(width=220), said, 500, "postgres", "", "polars")
     assert "20,000 rows, the fewest" in capsys.readouterr().out
 
 
@@ -277,7 +277,7 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
         return True
 
     monkeypatch.setattr(runs, "perform", perform)
-    network.show(chosen, Console(width=220), said, 700, "", "", "polars")
+    newest.show(chosen, Console(width=220), said, 700, "", "", "polars")
     assert f"no run has the network {said} yet: it is run now" in capsys.readouterr().out
     (request,) = asked
     (part,) = request.plan.experiments

@@ -8,18 +8,25 @@ null with NaN. All conversions here happen outside the timed call.
 
 from __future__ import annotations
 
-from decimal import Decimal
+import datetime as dt
+import json
+import uuid
+from collections.abc import Callable
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
-from harness.check.canonical_values import canonical_value, texts_of
 from harness.check.logical_types import (
     FLOATS,
     INTEGERS,
     NANOSECONDS,
     OF_BENCHMARKS,
+    Dtype,
+    digits,
+    fields,
     is_wide,
+    items,
+    mapped,
     pandas_dtype,
     plain,
     polars_dtype,
@@ -31,6 +38,211 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+
+# polars columns of lists, structs or UUIDs that arrived in another form than the canonical one.
+
+_GROUPS = r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5"
+
+
+def shape(dtype: Dtype) -> Dtype:
+    """Return the nesting of lists, structs and maps in a dtype, whatever their items."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return [(field.name, shape(field.dtype)) for field in dtype.fields]
+    if isinstance(dtype, pl.Map):
+        return {"key": shape(dtype.key), "value": shape(dtype.value)}
+    return (shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
+
+
+def entries_of(dtype: Dtype) -> Dtype:
+    """Return the dtype of a map's entries."""
+    import polars as pl
+
+    return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+
+
+def without_items(series: pl.Series, logical: str) -> pl.Series:
+    """Return lists with another shape if all are empty, so that nothing is lost. Raises ValueError otherwise.
+
+    A cast would turn each item into a list, and each missing field into a null.
+    """
+    import polars as pl
+
+    lists = series.to_list()
+    if any(lists):
+        raise ValueError("it is nested in another way")
+    return pl.Series(series.name, lists, polars_dtype(logical))
+
+
+def of_lists(series: pl.Series, logical: str) -> pl.Series | None:
+    """Return lists of UUIDs that arrived as 16 bytes, and of bytes that arrived as strings; None for other columns.
+
+    Raises ValueError for invalid UUIDs.
+    """
+    import polars as pl
+
+    dtype, item = series.dtype, logical
+    while isinstance(dtype, pl.List | pl.Array):
+        dtype, item = dtype.inner, items(item)  # type: ignore[assignment]
+    if item == "binary" and dtype == pl.String:  # they may not be UTF-8, which cannot be undone
+        return series.cast(polars_dtype(logical))
+    if item == "uuid" and dtype not in (pl.Binary, pl.String, pl.Null):
+        raise ValueError(f"UUIDs came as {dtype}")
+    if item == "uuid" and dtype == pl.Binary:
+        return series.to_frame().select(_uuids_in(pl.first(), series.dtype)).to_series().alias(series.name)
+    return None
+
+
+def _uuids_in(values: pl.Expr, dtype: Dtype) -> pl.Expr:
+    import polars as pl
+
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_uuids_in(pl.element(), dtype.inner))
+    return values.bin.encode("hex").str.replace(*_GROUPS)
+
+
+def uuid_texts(series: pl.Series) -> pl.Series:
+    """Turn 16-byte binary UUIDs (network byte order) into their 36-character strings."""
+    import polars as pl
+
+    storage = series.ext.storage() if isinstance(series.dtype, pl.BaseExtension) else series
+    digits = storage.cast(pl.Binary).bin.encode("hex").alias("digits").to_frame()
+    # Slices are five times as fast as a regular expression over a whole column.
+    groups = (
+        pl.col("digits").str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, None))
+    )
+    return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
+
+
+def with_dashes(texts: pl.Series) -> pl.Series:
+    """Return UUIDs with dashes, also those that arrived without."""
+    return texts.str.replace(*_GROUPS)
+
+
+# Single values that arrived as Python objects or strings, as polars accepts them, for types that no benchmark has.
+
+_EXACT = Context(prec=1_000)  # precision while a number is rounded to its scale
+_BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
+
+
+def canonical_value(value: Scalar, logical: str) -> Scalar:
+    """Return the value that polars accepts for one object or string of such a type. Raises ValueError, TypeError."""
+    if logical in INTEGERS:
+        return _integer(value)
+    return _MADE[plain(logical)](value, logical)
+
+
+def _integer(value: Scalar) -> int:
+    number = Decimal(value)
+    if number != int(number):
+        raise ValueError("digits are lost")
+    return int(number)
+
+
+def decimal_text(value: Scalar, logical: str) -> str:
+    """Return the one string that all equal decimals share. Raises ValueError if the decimal has more digits."""
+    number, (precision, scale) = Decimal(value), digits(logical)
+    made = _EXACT.plus(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT))  # no database has a decimal -0
+    if made != number or len(made.as_tuple().digits) > precision:
+        raise ValueError("digits are lost")
+    return format(made, "f")
+
+
+def texts_of(decimals: Scalar) -> Scalar:
+    """Return an Arrow column of decimals as one of strings, with all their digits."""
+    import pyarrow as pa
+
+    texts = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def _binary(value: Scalar, logical: str) -> bytes:
+    if isinstance(value, str):
+        return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
+    return bytes(value)
+
+
+def _moment(value: Scalar, logical: str) -> dt.datetime:
+    moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy returns
+        raise TypeError(f"a timestamp came as {type(value).__name__}")
+    if not logical.startswith("timestamp_tz"):
+        return moment.replace(tzinfo=None)
+    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+
+
+def _span(value: Scalar, logical: str) -> dt.timedelta:
+    if not isinstance(value, dt.timedelta):
+        raise TypeError(f"a duration came as {type(value).__name__}")
+    return value
+
+
+def _array(value: Scalar, logical: str) -> list[Scalar]:
+    if isinstance(value, str):
+        raise TypeError("an array came as a string")
+    return [_item(item, items(logical)) for item in getattr(value, "tolist", lambda: value)()]
+
+
+def _item(item: Scalar, logical: str) -> Scalar:
+    """Return one item of an array as polars accepts it."""
+    if item is None or logical in FLOATS:
+        return item
+    if logical in INTEGERS:  # numpy has no integer null: it turns all integers into floats and the null into NaN
+        return None if item != item else int(item) if item == int(item) else item
+    if logical.startswith("timestamp") and item != item:  # pandas' NaT
+        return None
+    return item if logical in ("text", "date") else canonical_value(item, logical)
+
+
+def _map(value: Scalar, logical: str) -> dict[Scalar, Scalar]:
+    """Return a map, which Arrow returns as pairs, with its entries in order."""
+    keys, values = mapped(logical)
+    pairs = list(value.items() if isinstance(value, dict) else value)
+    made = {_item(key, keys): _item(item, values) for key, item in pairs}
+    if len(made) < len(pairs):
+        raise ValueError("keys are there twice")
+    return made
+
+
+def _struct(value: Scalar, logical: str) -> dict[str, Scalar]:
+    of = fields(logical)
+    found = dict(zip(of, value, strict=True)) if isinstance(value, tuple) else dict(value)
+    if found.keys() != of.keys():
+        raise ValueError("fields are missing, or others are there")
+    return {name: _item(found[name], of[name]) for name in of}
+
+
+def _document(document: Scalar) -> str:
+    """Return a JSON document in the one form that all equal documents share: no spaces, sorted keys."""
+    compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_of_numpy)
+    return compact.encode(document)
+
+
+def _of_numpy(value: Scalar) -> Scalar:
+    """Return a numpy number or array as Python's own type, which JSON supports. Raises TypeError for other values."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return value.tolist()
+
+
+_MADE: dict[str, Callable[[Scalar, str], Scalar]] = {
+    "boolean": lambda value, logical: _BOOLEANS[str(value).lower()],
+    "decimal": lambda value, logical: decimal_text(value, logical) if is_wide(logical) else Decimal(value),
+    "uuid": lambda value, logical: str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value),
+    "float32": lambda value, logical: float(value),
+    "json": lambda value, logical: _document(json.loads(value) if isinstance(value, str | bytes) else value),
+    "category": lambda value, logical: value,
+    "binary": _binary,
+    "duration": _span,
+    "time": lambda value, logical: dt.time.fromisoformat(value) if isinstance(value, str) else value,
+    "nested": _struct,
+    "array": _array,
+    "map": _map,
+    **dict.fromkeys(("timestamp", "timestamp_tz", "timestamp_ns", "timestamp_tz_ns"), _moment),
+}
+
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # days since 1970: datetime64[us] counts microseconds in 64 bits
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy can hold these without nulls

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import polars as pl
 
-from harness.check.canonical_lists import entries_of
+from harness.check.canonical import entries_of
 from harness.check.logical_types import Dtype
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # Python's date range in days since 1970-01-01

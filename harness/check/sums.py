@@ -25,14 +25,14 @@ from functools import cache, partial, reduce
 from multiprocessing import get_context
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from harness.model import LabError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
 
 LOGICAL_TYPES = frozenset(
     {"boolean", "int16", "int32", "int64", "float64", "date", "timestamp", "timestamp_tz", "uuid", "text"}
@@ -102,8 +102,6 @@ def of_parquet(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
 
 def of_files(files: Iterable[str | Path], logical_types: Mapping[str, str], made: Canonical) -> Sums:
     """Sum Parquet files whose batches `made(batch, logical_types)` makes canonical; large ones on two cores."""
-    from pyarrow import parquet
-
     require(logical_types)
     about = {file: parquet.read_metadata(file) for file in files}
     groups = [(file, group) for file, metadata in about.items() for group in range(metadata.num_row_groups)]
@@ -120,8 +118,6 @@ def _nothing(logical_types: Mapping[str, str]) -> Sums:
 
 
 def _of_group(where: tuple[str | Path, int], logical_types: dict[str, str], made: Canonical) -> Sums:
-    from pyarrow import parquet
-
     path, group = where
     with parquet.ParquetFile(path) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(logical_types))
@@ -134,8 +130,6 @@ def _as_it_is(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.Rec
 
 def of_ipc(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
     """Sum an Arrow file of a canonical frame, in pieces. Raises LabError, see `require`."""
-    import pyarrow as pa
-
     with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
         wholes = (file.get_batch(place) for place in range(file.num_record_batches))
         return of_batches(
@@ -152,9 +146,6 @@ def of_batches(batches: Iterable[pa.RecordBatch], logical_types: Mapping[str, st
 
 def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:
     """Sum one batch; see `of_table`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     nulls, columns, pieces = {}, {}, []
     for name, logical in logical_types.items():
         column = batch.column(name)
@@ -171,8 +162,6 @@ def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:
 
 
 def _whole(rows: list[bytes]) -> int:
-    import numpy as np
-
     digests = b"".join([hashlib.md5(row, usedforsecurity=False).digest() for row in rows])
     return int(np.frombuffer(digests, ">u8")[::2].sum(dtype=np.uint64))
 
@@ -184,10 +173,6 @@ def _missing(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
     """Return the canonical bytes of each value, as a matrix of a row a value; of a null any."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = len(column)
     if logical == "uuid" and pa.types.is_fixed_size_binary(column.type):
         octets = (bytes(16) if value is None else value for value in column.to_pylist())
@@ -210,8 +195,6 @@ def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
 @cache
 def _crc_table() -> npt.NDArray[np.uint32]:
     """Return the CRC32 step of each byte: https://www.rfc-editor.org/rfc/rfc1952#section-8"""
-    import numpy as np
-
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, np.uint32(0xEDB88320) ^ (table >> 1), table >> 1).astype(np.uint32)
@@ -220,8 +203,6 @@ def _crc_table() -> npt.NDArray[np.uint32]:
 
 def _crc(octets: npt.NDArray[np.uint8]) -> int:
     """Return the sum of the CRC32 of each row of a matrix."""
-    import numpy as np
-
     table, state = _crc_table(), np.full(len(octets), 0xFFFFFFFF, np.uint32)
     for place in range(octets.shape[1]):
         state = table[(state ^ octets[:, place]) & 0xFF] ^ (state >> np.uint32(8))
@@ -229,8 +210,6 @@ def _crc(octets: npt.NDArray[np.uint8]) -> int:
 
 
 def _crc_of_texts(column: pa.Array) -> int:
-    import numpy as np
-
     found = column.drop_null().dictionary_encode()
     often = np.bincount(found.indices.to_numpy(), minlength=len(found.dictionary))
     return sum(zlib.crc32(text.encode()) * int(n) for text, n in zip(found.dictionary.to_pylist(), often, strict=True))
@@ -238,10 +217,6 @@ def _crc_of_texts(column: pa.Array) -> int:
 
 def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
     """Return the row bytes of each fixed-width value, as Arrow binary."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     marked = np.empty((len(octets), 1 + octets.shape[1]), np.uint8)
     marked[:, 0], marked[:, 1:] = 1, octets
     fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(marked.shape[1]), len(marked), [None, pa.py_buffer(marked)])
@@ -249,10 +224,6 @@ def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
 
 
 def _piece_of_texts(column: pa.Array) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = column.cast(pa.large_string()).cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(">u4")
     marked = np.empty((len(lengths), 5), np.uint8)

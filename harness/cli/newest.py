@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 from rich.console import Console
 
 from harness import settings
-from harness.cli.app import command_line, put, say
-from harness.model import LabError, Operation
+from harness.cli import runs
+from harness.cli.app import command_line, echo, put, say
+from harness.machine.inventory import describe_machine
+from harness.model import LabError, Operation, Value
+from harness.report import markdown
+from harness.report.answers import answers
+from harness.report.crossings import AtRows, Direction, at_rows, at_rows_table, directions
+from harness.report.sections import closing
+from harness.report.summary import Summary, summarise
+from harness.report.terminal import LINES, fits, lines_of, printable
+from harness.results import folder as folders
+from harness.results.environment import made_on
+from harness.results.folder import StoredRun
+from harness.suites import suite_files
+from harness.suites.suite import Suite
 from harness.systems import SYSTEMS
-
-if TYPE_CHECKING:
-    from harness.report.crossings import AtRows, Direction
-    from harness.report.summary import Summary
-    from harness.results.folder import StoredRun
-    from harness.suites.suite import Suite
 
 _Answers = TypeVar("_Answers")
 _SUITE, OF_ROWS = "matrix", "crossings"
@@ -31,11 +40,6 @@ def show(chosen: settings.Settings, console: Console) -> None:
 
     Raises LabError without such a run.
     """
-    from harness.report.answers import answers
-    from harness.report.sections import closing
-    from harness.report.terminal import LINES, lines_of
-    from harness.suites import suite_files
-
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
     run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
@@ -59,10 +63,6 @@ def show_at(
     With the parameters of a network, print those over it; without rows, those at the most rows of the run over it.
     Raises NoRun if no run has such cases, or if it has none of the directions.
     """
-    from harness.report.crossings import at_rows, at_rows_table, directions
-    from harness.report.terminal import fits, printable
-    from harness.suites import suite_files
-
     if rows is not None and rows < 1:
         raise LabError(f"rows {rows}: give a whole number of at least 1")
     suite = suite_files.load(chosen.suites_dir, OF_ROWS)
@@ -93,11 +93,6 @@ def _found(
 
     Also return its summaries and the result of `answered` for both, which is empty if a run has no answer.
     """
-    from harness.machine.inventory import describe_machine
-    from harness.report.summary import summarise
-    from harness.results import folder as folders
-    from harness.results.environment import made_on
-
     machine = describe_machine()
     reference = folders.reference(chosen.results_dir, suite.name)
     for run in folders.newest_first(chosen.results_dir, suite.name):
@@ -133,9 +128,6 @@ def _counts(suite: Suite, run: StoredRun) -> bool:
 
 def _said(chosen: settings.Settings, suite: Suite, run: StoredRun, experiments: Sequence[str]) -> list[str]:
     """Describe the source of these answers: the run, its machine, and the data of these experiments."""
-    from harness.report import markdown
-    from harness.results import folder as folders
-
     data = _data(run, experiments)
     if run.folder != folders.reference(chosen.results_dir, suite.name):
         return [f"from run {run.name}, the newest of this machine, lab {run.environment['lab']}, on {data}"]
@@ -158,3 +150,61 @@ def _data(run: StoredRun, experiments: Sequence[str]) -> str:
 
 def _your_own() -> str:
     return f"about your own: {command_line()} recommend --data FILE --to {next(iter(SYSTEMS))} --frame polars"
+
+
+# `lab recommend --network`: the fastest over a network, from a run that has this network, else from a new one.
+
+_ROUND_TRIP = re.compile(r"(\d+(?:\.\d+)?) ?ms", re.IGNORECASE)
+_RATE = re.compile(r"(\d+) ?([mg])bit(/s)?", re.IGNORECASE)
+_SIZE = "default"
+
+
+def over_network(
+    chosen: settings.Settings, console: Console, network: str, rows: int | None, to: str, of: str, frame: str
+) -> None:
+    """Print the fastest transports over a network such as `10ms,1Gbit`; without a run over it, run its cases first.
+
+    Raises LabError for an unknown network, or a lab that cannot make it.
+    """
+    parameters = parsed(network)
+    try:
+        show_at(chosen, console, rows, to, of, frame, parameters)
+    except NoRun:
+        echo(f"no run has the network {network} yet: it is run now")
+        _run(chosen, parameters, rows)
+        show_at(chosen, console, rows, to, of, frame, parameters)
+
+
+def parsed(network: str) -> dict[str, str]:
+    """Return the parameters of a network; a missing part adds nothing and limits nothing. Raises LabError."""
+    found: dict[str, str] = {}
+    for part in map(str.strip, network.split(",")):
+        if (trip := _ROUND_TRIP.fullmatch(part)) and "rtt_ms" not in found:
+            found["rtt_ms"] = str(_number(trip[1]))
+        elif (rate := _RATE.fullmatch(part)) and "mbit_per_s" not in found:
+            found["mbit_per_s"] = str(int(rate[1]) * (1_000 if rate[2].lower() == "g" else 1))
+        else:
+            raise LabError(
+                f'--network "{network}": give a round trip, a rate or both, such as 50ms, 100Mbit or 10ms,1Gbit'
+            )
+    return {"rtt_ms": "0", "mbit_per_s": "0"} | found
+
+
+def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | None) -> None:
+    """Run the experiment of networks over this one alone, and leave an ordinary run."""
+    from harness.run import plan as plans
+    from harness.run.rigs.rig import RunRequest
+
+    suite = suite_files.load(chosen.suites_dir, OF_ROWS)
+    experiment = suite.crossings.networks[0] if suite.crossings else None
+    plan = plans.of_size(suite, _SIZE, "*", chosen.seed, experiment, rows, time_limit=chosen.time_limit)
+    values: dict[str, list[Value]] = {name: [_number(value)] for name, value in parameters.items()}
+    parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
+    plan = replace(plan, experiments=parts)
+    runs.perform(RunRequest(settings=chosen, plan=plan, rig=suite.rig, lab=chosen.name), suite)
+
+
+def _number(text: str) -> Value:
+    """Return a number as suites write it: without decimals if it is whole."""
+    number = float(text)
+    return int(number) if number.is_integer() else number

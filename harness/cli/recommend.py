@@ -14,7 +14,6 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
 
 from harness import settings
-from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
 from harness.cli.app import app, command_line, echo, end, explained, new_console, say, short_path
 from harness.machine.shortage import require_threads
@@ -102,7 +101,7 @@ def recommend(
         folders.find(chosen.results_dir, resume)
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
-    from harness.recommend import asking
+    from harness.recommend import judging
     from harness.recommend.eligible import Asked
 
     asked = Asked(
@@ -119,10 +118,10 @@ def recommend(
         max_memory=most_memory,
         source=printable(data.name) if data and names and str(data) != "-" else "",
     )
-    asked = asking.checked(chosen, asked, resume)
+    asked = judging.checked(chosen, asked, resume)
     try:
-        found, folder = asking.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
-    except asking.Stopped as stop:
+        found, folder = judging.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
+    except judging.Stopped as stop:
         source = "--data" if data is not None else "--query"
         show(
             console,
@@ -143,8 +142,10 @@ def _without_data(
     chosen: settings.Settings, console: Console, rows: int | None, to: str, of: str, frame: str, over: str
 ) -> None:
     direction(to if to or of else next(iter(SYSTEMS)), of, frame)  # all databases if none is named
+    from harness.cli import newest  # takes longer than finding a wrong word in the command
+
     if over:
-        network.show(chosen, console, over, rows, to, of, frame)
+        newest.over_network(chosen, console, over, rows, to, of, frame)
     elif rows is not None:
         newest.show_at(chosen, console, rows, to, of, frame)
     else:

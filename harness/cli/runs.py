@@ -158,7 +158,10 @@ def perform(request: "RunRequest", suite: "Suite") -> bool:
             pace = estimate.pace(suite_run.work, rows, request.plan.time_limit, slowdown)
             try:
                 with progress.shown(console, work, pace) as on_row:
-                    after_pass_1 = partial(_answers_so_far, console, folder, suite, _after_pass_1(request.plan))
+                    of_all = f"this is after pass 1 of {request.plan.passes}, from one run each"
+                    after_pass_1 = partial(
+                        _answers_so_far, console, folder, suite, f"{of_all}: the answers may still change"
+                    )
                     runner.perform(suite_run, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
             except (KeyboardInterrupt, SystemExit):
                 with suppress(OSError):  # the terminal may be gone
@@ -232,10 +235,6 @@ def _telling(suite_run: "SuiteRun", on_row: "OnRow", after_pass_1: Callable[[], 
                 after_pass_1()
 
     return told
-
-
-def _after_pass_1(plan: "Plan") -> str:
-    return f"this is after pass 1 of {plan.passes}, from one run each: the answers may still change"
 
 
 def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:

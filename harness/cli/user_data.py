@@ -1,5 +1,9 @@
 """A user's own data on the command line: files, or a query that is read once through the reference client."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,12 +11,38 @@ import typer
 
 from harness import settings
 from harness.cli.app import echo, new_console, say
+from harness.lab import labs
 from harness.model import LabError, require_utf_8
 from harness.run.lock import require_free
+from harness.settings import Settings
+from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.datasets.user_data.data import UserData
     from harness.datasets.user_data.options import Options
+
+
+# The result of a query to a user's server, read once in their own session.
+
+# A second result may have other rows, by random() or LIMIT, and costs the server as much.
+ROUND_TRIP = "by a round trip of the answer of the query, which was asked once"
+
+
+def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> UserData:
+    """Return the rows of a query to a database that the environment names as data source, with the original query.
+
+    Raises LabError.
+    """
+    from harness.datasets.user_data import data, memory
+
+    with labs.OPENED["external"](settings) as lab:
+        if system not in lab.systems:
+            named = labs.variables(SYSTEMS[system])
+            raise LabError(f"the query has no {system} to ask; set {named}")
+        answer, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
+        own = data.from_memory(answer, key, rows, names)
+        return replace(own, query=asked, compared=f"{memory.said(answer, own.whole)}, {ROUND_TRIP}")
+
 
 # How a CSV is read: of every command that takes --data.
 Separator = Annotated[
@@ -46,8 +76,8 @@ def user_data(
     rows: int | None,
     names: bool,
     system: str,
-    options: "Options",
-) -> "UserData":
+    options: Options,
+) -> UserData:
     """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
     if (file is None) == (query is None):
         raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
@@ -70,7 +100,7 @@ def user_data(
         return user_data
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
-    from harness.lab.asked import data_of
+    from harness.cli.user_data import data_of
 
     user_data = data_of(chosen, str(query), system, columns, rows, names)
     say(new_console(), f"the answer of the query: compared: {user_data.compared}")

@@ -104,7 +104,10 @@ def page(app: typer.Typer, name: str) -> str:
     found = {of: group.commands[of] for of in group.list_commands(context)}
     overview = table(
         ("command", "what it does"),
-        ((f"[`{name} {of}`](#{name}-{of})", _first_line(command)) for of, command in found.items()),
+        (
+            (f"[`{name} {of}`](#{name}-{of})", _paragraphs(command.help).partition("\n")[0])
+            for of, command in found.items()
+        ),
     )
     return "\n".join(
         [
@@ -129,10 +132,6 @@ def _parameters(command: Any, context: typer.Context) -> Iterator[tuple[str, str
         record = parameter.get_help_record(context)
         if record is not None:
             yield f"`{record[0]}`", prose(record[1])
-
-
-def _first_line(command: Any) -> str:
-    return _paragraphs(command.help).partition("\n")[0]
 
 
 def _paragraphs(text: str | None) -> str:

@@ -32,7 +32,6 @@ from harness.lab.reference import NoAnswer
 from harness.machine import scratch
 from harness.model import Fate, Finding, LabError, Status, Transport
 from harness.run.execution import Worker
-from harness.worker.contracts.databases import DatabaseJob
 
 _AT_ONCE = 8  # pairs declared to hang: each has its own process
 _Found = TypeVar("_Found")
@@ -97,7 +96,8 @@ def _of_module(
     with scratch.folder("verify") as folder, ExitStack() as stack:
         process = stack.enter_context(_Process(Path(folder), exam.command))
         elsewhere = {
-            zone: stack.enter_context(_Process(Path(folder), in_zone(exam.command, zone))) for zone in _zones(exam)
+            zone: stack.enter_context(_Process(Path(folder), in_zone(exam.command, zone)))
+            for zone in sorted({kind.zone for kind in exam.kinds if kind.zone})
         }
         for entry in entries:
             kinds = [kind for kind in pairs(entry, exam.kinds) if entry.lossy.get(kind.name) != Fate.HANGS]
@@ -121,10 +121,6 @@ def _of_module(
                 finding = _cared_for(exam, entry, kind, of_system, elsewhere.get(kind.zone, process))
                 not_here = unsupported and finding.detail == unsupported
                 yield replace(finding, fate=Fate.UNAVAILABLE) if not_here else finding
-
-
-def _zones(exam: Examination) -> list[str]:
-    return sorted({kind.zone for kind in exam.kinds if kind.zone})
 
 
 def in_zone(command: tuple[str, ...], zone: str) -> tuple[str, ...]:
@@ -174,7 +170,13 @@ def _declared_to_hang(
         def asked(kind: Kind, limit: float) -> list[Status]:
             jobs = [pair.job_of(exam, entry, kind, of_system, Path(folder) / "result.arrow") for entry in entries]
             with ThreadPoolExecutor(len(entries)) as pool:
-                return list(pool.map(lambda worker, job: _status(worker, job, limit), workers, jobs))
+                return list(
+                    pool.map(
+                        lambda worker, job: Status.ERROR if worker.ended else worker.ask(job, limit).answer.status,
+                        workers,
+                        jobs,
+                    )
+                )
 
         of_system.verdict(kind)  # fills the table of a read
         of_system.verdict(CONTROL)
@@ -248,7 +250,3 @@ def _or_loss(
     detail = exam.mend(system, hangs=fate is Fate.HANGS)
     of_system.forget()
     return _Loss(fate, detail)
-
-
-def _status(worker: Worker, job: DatabaseJob, limit: float) -> Status:
-    return Status.ERROR if worker.ended else worker.ask(job, limit).answer.status

@@ -147,12 +147,15 @@ def service(upstreams: Mapping[str, Tls]) -> Service:
     def endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
         return {_of(upstream, on): f"{_LOOPBACK}:{port}" for port, (upstream, _, on) in zip(ports, wanted, strict=True)}
 
-    return Service(len(wanted), prepare, _OUTPUT, _is_ready, endpoints, lambda folder: None)
+    return Service(
+        len(wanted),
+        prepare,
+        _OUTPUT,
+        lambda folder: (folder / _OUTPUT).read_text().startswith(READY),
+        endpoints,
+        lambda folder: None,
+    )
 
 
 def _of(upstream: str, on: bool) -> str:
     return f"{upstream} {'with' if on else 'without'} TLS"
-
-
-def _is_ready(folder: Path) -> bool:
-    return (folder / _OUTPUT).read_text().startswith(READY)

@@ -33,7 +33,14 @@ def service(program: Path) -> Service:
             environment={"HOME": str(folder), "PATH": os.defpath, "LOG_LEVEL": "error"},
         )
 
-    return Service(1, prepare, _OUTPUT, _is_ready, _endpoints, lambda folder: None)
+    return Service(
+        1,
+        prepare,
+        _OUTPUT,
+        _is_ready,
+        lambda ports, password: {"toxiproxy": f"http://127.0.0.1:{ports[0]}"},
+        lambda folder: None,
+    )
 
 
 def _is_ready(folder: Path) -> bool:
@@ -41,10 +48,6 @@ def _is_ready(folder: Path) -> bool:
         return _ask(int((folder / _PORT).read_text()), "GET", "/version") is not None
     except OSError:
         return False
-
-
-def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
-    return {"toxiproxy": f"http://127.0.0.1:{ports[0]}"}
 
 
 def link(api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int, buffered: bool = False) -> str:

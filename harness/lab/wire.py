@@ -72,11 +72,14 @@ def service() -> Service:
             environment=variables.environment_of_a_server(folder),
         )
 
-    return Service(0, prepare, DEVICE, _is_ready, lambda ports, password: {}, lambda folder: None)
-
-
-def _is_ready(folder: Path) -> bool:
-    return (folder / DEVICE).read_text().endswith("\n")
+    return Service(
+        0,
+        prepare,
+        DEVICE,
+        lambda folder: (folder / DEVICE).read_text().endswith("\n"),
+        lambda ports, password: {},
+        lambda folder: None,
+    )
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def recommend(
 
     from harness import settings
     from harness.datasets.user_data import data
-    from harness.recommend import asking
+    from harness.recommend import judging
     from harness.recommend.eligible import Asked
 
     started, chosen = time.monotonic(), settings.load()
@@ -106,5 +106,5 @@ def recommend(
         started=started,
         max_memory=max_memory,
     )
-    found, _ = asking.answered(chosen, asking.checked(chosen, asked), lambda said: None, asking.silent)
+    found, _ = judging.answered(chosen, judging.checked(chosen, asked), lambda said: None, judging.silent)
     return found

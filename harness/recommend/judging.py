@@ -1,4 +1,4 @@
-"""The result of a race: its rows as a recommendation. Pure, except that it counts lines of transports' source."""
+"""A race from the user's request to the recommendation and its files, and its rows as a recommendation."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from statistics import median
 
 from harness import registry, show
 from harness.lab.packages import beyond_pypi, installed
 from harness.model import LabError, Origin, Transport
-from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
+from harness.recommend import racing
+from harness.recommend.budget import require_possible
+from harness.recommend.eligible import Asked, by_declaration, by_failure, nobody, shared
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.intervals import Interval, RunSpread, around, estimate, ratio
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.recommendation import write as write_recommendation
+from harness.report.sections import write
 from harness.report.summary import EXACT
+from harness.results import folder as folders
 from harness.results.row import Row
 from harness.run.redaction import of_server
+from harness.settings import Settings
+from harness.suites import suite_files
 
 # A call of pandas or of polars itself that takes a connection.
 _BUILT_IN = re.compile(r"\b(?:frame|pandas|polars|pd|pl)\.(?:(?:to|read)_sql|(?:write|read)_database)\w*\(")
@@ -153,15 +163,14 @@ def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:
             runs.setdefault((row.transport, int(row.parameters["rows"])), []).append(row)
     return {
         (name, size): _Times(
-            name, size, [row.took for row in ok], _peak([row.peak_rss_bytes for row in ok]), ok[0].fidelity
+            name,
+            size,
+            [row.took for row in ok],
+            max((row.peak_rss_bytes for row in ok if row.peak_rss_bytes is not None), default=None),
+            ok[0].fidelity,
         )
         for (name, size), ok in runs.items()
     }
-
-
-def _peak(peaks: Sequence[int | None]) -> int | None:
-    """Return the largest peak of all runs, as every report has it."""
-    return max((peak for peak in peaks if peak is not None), default=None)
 
 
 def _figure(times: _Times, best: _Times, spread: RunSpread, among: int = 1) -> Figure:
@@ -249,6 +258,62 @@ def lines(transport: str) -> int:
         }
         - docstrings
     )
+
+
+# The race from start to end: from the user's request to the recommendation and its files.
+
+Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C during a race that has an answer: the answer so far, written like that of an ended race."""
+
+    def __init__(self, found: Recommendation, folder: Path) -> None:
+        self.found, self.folder = found, folder
+
+
+def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:
+    """Return the request with the default transports; `resume` is the id or folder of a race of the same data.
+
+    Raises LabError for an impossible budget, or if no such race exists.
+    """
+    require_possible(asked.budget)
+    wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
+    asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
+    if resume is None:
+        return asked
+    folder = folders.find(settings.results_dir, resume)
+    return replace(asked, run_id=folders.environment(folder)["run_id"], folder=folder)
+
+
+def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
+    """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
+
+    Raises Stopped if the user stops it after a transport returned every value.
+    """
+    stopped = False
+    with racing.opened(chosen, one, say) as under_way:
+        try:
+            with shown(under_way) as on_row:
+                under_way.perform(on_row)
+        except KeyboardInterrupt:
+            if not any(map(under_way.race.fastest, under_way.race.told)):
+                say(f"stopped before a transport returned every value; go on with --resume {under_way.track.run_id}")
+                raise
+            under_way.ended, stopped = "you stopped the race", True
+        folder = under_way.track.folder
+    found = recommendation(under_way, time.monotonic() - one.started)
+    write_recommendation(folder, found)
+    write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
+    if stopped:
+        raise Stopped(found, folder)
+    return found, folder
+
+
+@contextmanager
+def silent(under_way: Racing) -> Iterator[Callable[[Row], None]]:
+    """Show no progress."""
+    yield lambda row: None
 
 
 def _effort(figure: Figure) -> tuple[bool, int, int, float]:

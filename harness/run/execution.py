@@ -71,7 +71,8 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=_environment(self._scratch.name),
+                # No client may change its defaults, or leave files, by variables.
+                env=clean_environment() | {"XDG_CONFIG_HOME": self._scratch.name, "PYTHON_DOTENV_DISABLED": "1"},
                 cwd=self._scratch.name,  # for files that clients leave in their working directory, such as logs
                 start_new_session=True,
             )
@@ -143,11 +144,6 @@ class Worker:
 
     def _kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _environment(scratch: str) -> dict[str, str]:
-    """Return a worker's environment variables: no client may change its defaults or leave files by them."""
-    return clean_environment() | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
 
 
 def measurement(measured: Measured, samples: list[Sample]) -> Measurement:

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.datasets import benchmark_input
-from harness.datasets.benchmark_input import COL_1, COL_2
-from harness.datasets.jaro_winkler import jaro_winkler
+from harness.datasets.benchmark_input import COL_1, COL_2, jaro_winkler
 from harness.model import LabError
 
 ROWS, FILES, SEED = 30_000, 4, 7

@@ -14,10 +14,9 @@ from harness.lab.reference import References
 from harness.machine.variables import namespace
 from harness.model import Operation
 from harness.recommend import judging
-from harness.recommend.alone import failing
 from harness.recommend.eligible import Asked
 from harness.recommend.race import Race
-from harness.recommend.racing import Racing, Track
+from harness.recommend.racing import Racing, Track, failing
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.networks import Networks
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 import typer
 
+from harness import docs
 from harness.cli.commands import app
-from harness.docs import excerpts, readme, tables
+from harness.docs import readme, tables
 from harness.model import LabError
 from harness.registry import catalogue
 from harness.settings import ROOT
@@ -223,10 +224,10 @@ def test_comparisons_in_a_page_are_made_from_the_run_and_follow_it(tmp_path, mon
         for number, scatter in enumerate((1, 1.01, 0.99), start=1)
     ]
     about = replace(suite(), comparisons=(Comparison("with TLS it", "x", {"tls": "on"}, {"tls": "off"}),))
-    monkeypatch.setattr(excerpts.reference, "of", lambda name: (about, SimpleNamespace(rows=rows), []))
+    monkeypatch.setattr(docs.reference, "of", lambda name: (about, SimpleNamespace(rows=rows), []))
     page.write_text("<!-- comparisons of made: with TLS it -->\nold\n<!-- end of comparisons -->\n")
-    assert "\n- With TLS: 50 % longer in 1 of 1.\n" in excerpts.page(page)
-    assert "old" not in excerpts.page(page)
+    assert "\n- With TLS: 50 % longer in 1 of 1.\n" in docs.page(page)
+    assert "old" not in docs.page(page)
     page.write_text("<!-- comparisons of made: without it -->\n<!-- end of comparisons -->\n")
     with pytest.raises(LabError, match='no comparison "without it" in the report of made'):
-        excerpts.page(page)
+        docs.page(page)

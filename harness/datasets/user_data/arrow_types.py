@@ -9,7 +9,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.check.canonical_values import texts_of
+from harness.check.canonical import texts_of
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 

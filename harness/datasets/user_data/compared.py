@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from harness.check.canonical_values import texts_of
+from harness.check.canonical import texts_of
 from harness.datasets.user_data import arrow_types
 from harness.datasets.user_data.arrow_frames import OF_POLARS
 from harness.model import LabError, Scalar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.check.canonical_values import decimal_text
+from harness.check.canonical import decimal_text
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from harness.check.canonical_lists import entries_of
+from harness.check.canonical import entries_of
 from harness.check.logical_types import Dtype
 
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -90,10 +90,6 @@ def _similarity(done: Done) -> list[str]:
     return [f"sum of similarities: expected {expected!r}, found {done.answer!r}"]
 
 
-def _triad(done: Done) -> list[str]:
-    return [] if done.answer == TRIAD else [f"expected {TRIAD} everywhere, found {done.answer!r:.100}"]
-
-
 def _written(done: Done) -> list[str]:
     size = done.arguments["size"]
     found = [path.stat().st_size for path in done.made]
@@ -148,7 +144,7 @@ CHECKS: dict[str, Callable[[Done], list[str]]] = {
     "side_by_side": _every_top,
     "in_a_row": _every_top,
     "jaro_winkler": _similarity,
-    "triad": _triad,
+    "triad": lambda done: [] if done.answer == TRIAD else [f"expected {TRIAD} everywhere, found {done.answer!r:.100}"],
     "sequential_write": _written,
     "create_table": _database,
     "create_table_with_wal": _database,

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Types that arrive as numbers or bytes -> expression to select instead.
 _FORMS = (
@@ -68,8 +66,6 @@ def _of_type(of: str, depth: int = 0) -> str:
 
 def with_bytes(answer: pa.Table) -> pa.Table:
     """Return rows with non-UTF-8 Strings as bytes, at any depth of a column: a String may hold text or bytes."""
-    import pyarrow as pa
-
     for place, column in enumerate(answer.columns):
         try:
             column.validate(full=True)
@@ -81,8 +77,6 @@ def with_bytes(answer: pa.Table) -> pa.Table:
 
 def _with_bytes(values: pa.Array) -> pa.DataType:
     """Return the type of the values if non-UTF-8 Strings are bytes."""
-    import pyarrow as pa
-
     of = values.type
     if pa.types.is_map(of):
         return pa.map_(_with_bytes(values.keys), _with_bytes(values.items))

@@ -12,9 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import SplitResult, unquote, urlencode, urlunsplit
 from urllib.request import urlopen
+
+import clickhouse_connect
+import pyarrow as pa
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import Error
+from clickhouse_driver import Client as NativeClient
+from clickhouse_driver.errors import Error as NativeError
+from pyarrow import parquet
 
 from harness import address
 from harness.address import Address
@@ -24,10 +32,6 @@ from harness.systems.clickhouse import SYSTEM
 from harness.systems.clickhouse.asked import with_bytes
 from harness.systems.clickhouse.tables import require_even
 from harness.transports.clickhouse.sql import identifier, literal
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from clickhouse_connect.driver.client import Client
 
 _HTTP, _NATIVE = SYSTEM.addresses
 # The formats that the lab's transports use; a server without one of them is not supported.
@@ -53,9 +57,6 @@ def open_connection(endpoints: dict[str, str]) -> Client:
 
 def connected(uri: str, **options: Any) -> Client:
     """Open a client over HTTP at a URI, with client options. Raises LabError."""
-    import clickhouse_connect
-    from clickhouse_connect.driver.exceptions import Error
-
     parts = address.split(uri, _HTTP)
     address.reach(parts, _HTTP)
     _ping(parts)
@@ -102,8 +103,6 @@ def hold(client: Client, run_id: str) -> str:
 
 def ensure_namespace(client: Client) -> None:
     """Create the lab's database, or accept one that the lab made. Raises LabError: not ours, not allowed."""
-    from clickhouse_connect.driver.exceptions import Error
-
     try:
         found = client.query(f"SELECT comment FROM system.databases WHERE name = '{namespace()}'").result_rows
         if not found:
@@ -160,8 +159,6 @@ def _pieces(file: BinaryIO) -> Iterator[BinaryIO]:
     if os.fstat(file.fileno()).st_size <= _PIECE_BYTES:
         yield file
         return
-    from pyarrow import parquet
-
     whole = parquet.ParquetFile(file)
     groups = [whole.metadata.row_group(number) for number in range(whole.num_row_groups)]
     sizes = [sum(group.column(at).total_compressed_size for at in range(group.num_columns)) for group in groups]
@@ -252,16 +249,13 @@ def _ping(parts: SplitResult) -> None:
 
 
 def _check_native(uri: str) -> None:
-    from clickhouse_driver import Client as NativeClient
-    from clickhouse_driver.errors import Error
-
     parts = address.split(uri, _NATIVE)
     address.reach(parts, _NATIVE)
     patience = urlencode(dict.fromkeys(("connect_timeout", "send_receive_timeout"), address.CONNECT_SECONDS))
     client = NativeClient.from_url(urlunsplit(parts._replace(path="", query=patience)))
     try:
         client.execute("SELECT 1")
-    except (Error, EOFError, OSError) as error:
+    except (NativeError, EOFError, OSError) as error:
         raise LabError(_refused(parts, _NATIVE, error, uri)) from None
     finally:
         client.disconnect()

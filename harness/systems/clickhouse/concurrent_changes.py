@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from clickhouse_connect.driver.client import Client
+
+from harness.machine.marked import Connection
 from harness.machine.variables import namespace
 from harness.transports.clickhouse.sql import identifier, literal
-
-if TYPE_CHECKING:
-    from clickhouse_connect.driver.client import Client
-
-    from harness.machine.marked import Connection
 
 _PATIENT_LOOKS = 20
 PROFILE = "keyed"  # no ClickHouse key refuses a row

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from clickhouse_connect.driver.client import Client
 
 from harness.datasets.hostile.common_kinds import MOMENTS
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
@@ -12,9 +13,6 @@ from harness.machine.variables import namespace
 from harness.model import Scalar
 from harness.systems.clickhouse.tables import column_type
 from harness.transports.clickhouse.sql import identifier, literal
-
-if TYPE_CHECKING:
-    from clickhouse_connect.driver.client import Client
 
 _LABELS = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(LABELS, 1))
 # An Array and a Tuple cannot be null here; an Array's items can. FixedString columns are not nullable, as usual; in a

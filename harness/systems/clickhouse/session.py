@@ -5,17 +5,16 @@ https://clickhouse.com/docs/operations/settings/permissions-for-queries
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pyarrow as pa
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import Error
 
 from harness.model import LabError
 from harness.systems.clickhouse import client
 from harness.systems.clickhouse.asked import as_brought, with_bytes
 from harness.systems.queries import DOLLARS, without_end
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from clickhouse_connect.driver.client import Client
 
 _QUOTED = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`""" + f"|{DOLLARS}"
 _TO_LINE_END = r"--|\#[ !]"
@@ -24,8 +23,6 @@ _READS_ALONE = "SELECT value FROM system.settings WHERE name = 'readonly'"
 
 def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
     """Return the rows of a user's query as Arrow, and the rewritten query. Raises LabError."""
-    from clickhouse_connect.driver.exceptions import Error
-
     asked = without_end(query, _QUOTED, nested=True, to_line_end=_TO_LINE_END)
     try:
         with _opened(endpoints["clickhouse_http"]) as opened:

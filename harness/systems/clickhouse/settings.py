@@ -9,16 +9,14 @@ blocks that a client sends itself, as in Native, but does not split them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from clickhouse_connect.driver.client import Client
 
 from harness.datasets.specification import Specification
 from harness.machine.variables import namespace
 from harness.model import Value
 from harness.transports.clickhouse.sql import literal
-
-if TYPE_CHECKING:
-    from clickhouse_connect.driver.client import Client
 
 NAMES = frozenset({"insert_block_rows"})
 OF_WHOLE_SERVER: frozenset[str] = frozenset()

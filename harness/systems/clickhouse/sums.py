@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+
+from clickhouse_connect.driver.client import Client
 
 from harness.check.sums import Sums, require
 from harness.machine.variables import namespace
 from harness.transports.clickhouse.sql import identifier
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from clickhouse_connect.driver.client import Client
 
 _BYTES = {
     "boolean": "reinterpretAsFixedString(toUInt8({0}))",

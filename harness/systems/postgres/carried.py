@@ -22,17 +22,16 @@ import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile
 
 from harness.check.canonical import NotConvertible, load_frame
 from harness.check.logical_types import depth, digits, is_wide, items, plain, polars_dtype, stored
 from harness.model import Scalar
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
 
 Columns = Sequence[tuple[Scalar, ...]]  # name, type and declared dimensions of each, and the database's encoding
 _MICROSECONDS = (
@@ -65,9 +64,6 @@ def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence
 
 def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBatchReader:
     """Return the rows of a file as ADBC ingests them, in pieces: the file may be larger than memory."""
-    import polars as pl
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
     def made(batch: pa.RecordBatch) -> pa.Table:
         frame = pl.DataFrame(pl.from_arrow(batch))
@@ -82,8 +78,6 @@ def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBat
 
 def _ingestible(series: pl.Series, logical: str) -> pl.Series:
     """Return a column as ADBC ingests it: a UUID as 16 bytes, and a type that Postgres lacks as the next larger one."""
-    import polars as pl
-
     if logical == "uuid":  # a string is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
     if logical == "array(uuid)":
@@ -97,8 +91,6 @@ def _ingestible(series: pl.Series, logical: str) -> pl.Series:
 
 def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
     """Return rows in which decimals that polars holds as strings are Arrow decimals."""
-    import pyarrow as pa
-
     for place, (name, logical) in enumerate(logical_types.items()):
         if is_wide(logical):
             rows = rows.set_column(place, name, rows.column(place).cast(pa.decimal256(*digits(logical))))
@@ -194,8 +186,6 @@ def brought(rows: pa.Table, columns: Columns) -> pa.Table:
 
 
 def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     try:
         return found.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -203,8 +193,6 @@ def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
 
 
 def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
-    import pyarrow as pa
-
     item = _ITEMS.get(of, lambda found: found)
     # -0 is not an integer, and a float lacks some digits of a decimal.
     decoder = json.JSONDecoder(
@@ -228,8 +216,6 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
 
 
 def _arrow_type(of: str) -> pa.DataType:
-    import pyarrow as pa
-
     known = {"boolean": pa.bool_(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
     known |= {"timestamp without time zone": pa.timestamp("us"), "timestamp with time zone": pa.timestamp("us", "UTC")}
     known |= {"bytea": pa.large_binary(), "time without time zone": pa.time64("us")}

@@ -5,23 +5,114 @@ No published transport uses ADBC. It returns exact Arrow types and moves a milli
 
 from __future__ import annotations
 
+import secrets
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
+
+import polars as pl
+import pyarrow as pa
+from adbc_driver_manager import Error
+from adbc_driver_manager.dbapi import Connection
+from adbc_driver_postgresql import dbapi
 
 from harness import address
 from harness.machine.variables import namespace
 from harness.model import MARK, LabError, Scalar, Server
-from harness.systems.postgres import SYSTEM, carried, characters, poolers
+from harness.systems.postgres import SYSTEM, carried
 from harness.transports.postgres.sql import identifier, literal
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from adbc_driver_manager.dbapi import Connection
+# Characters that a database in an encoding other than UTF-8 lacks; the server itself is asked.
+#
+# https://www.postgresql.org/docs/current/multibyte.html
+
+_HOLD_ALL = {"UTF8", "SQL_ASCII"}
+_BEYOND_ASCII = r"[^\x00-\x7f]"
+_UNTRANSLATABLE = "22P05"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
+_Ask = Callable[[str], Sequence[tuple[Scalar, ...]]]
+
+
+def require_characters(ask: _Ask, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
+    """Raise LabError, with column and row, for a string of a Parquet file that the database cannot hold.
+
+    `ask` returns the rows of a statement.
+    """
+    ((encoding,),) = ask("SELECT getdatabaseencoding()")
+    if encoding in _HOLD_ALL:
+        return
+    for place, name in enumerate(logical_types):
+        strings = _strings(pl.read_parquet(parquet, columns=[place], memory_map=False).to_series())
+        if strings is None:
+            continue
+        there = strings["string"].str.extract_all(_BEYOND_ASCII).explode().drop_nulls().unique().sort().to_list()
+        if missing := _first_missing(ask, there):
+            row = strings.filter(pl.col("string").str.contains(missing, literal=True))["row"][0]
+            raise LabError(
+                f'column "{name}", row {row}: the database is in {encoding}, which does not have all of these '
+                "characters; use a database in UTF8, or replace them"
+            )
+
+
+def _strings(series: pl.Series) -> pl.DataFrame | None:
+    """Return the strings of a column, alone or in lists, with their row numbers; None for other columns."""
+    found = pl.DataFrame({"row": pl.int_range(len(series), eager=True), "string": series})
+    while isinstance(found.schema["string"], pl.List):
+        found = found.explode("string")
+    return found if found.schema["string"] in (pl.String, pl.Categorical, pl.Enum) else None
+
+
+def _first_missing(ask: _Ask, characters: Sequence[str]) -> str:
+    """Return the first of these characters that the database lacks; empty if it has all."""
+    if not characters or _has(ask, characters):
+        return ""
+    if len(characters) == 1:
+        return characters[0]
+    middle = len(characters) // 2
+    return _first_missing(ask, characters[:middle]) or _first_missing(ask, characters[middle:])
+
+
+def _has(ask: _Ask, characters: Sequence[str]) -> bool:
+    try:
+        ask(f"SELECT length(convert_from('\\x{''.join(characters).encode().hex()}', 'UTF8'))")
+    except Error as error:
+        if error.sqlstate != _UNTRANSLATABLE:
+            raise
+        return False
+    return True
+
+
+# Detect a pooler in front of Postgres that gives each transaction another session, which loses the lab's settings.
+#
+# https://www.pgbouncer.org/features.html
+
+FOUND = "a pooler in front of the server, such as PgBouncer in transaction mode, does not keep what a session sets"
+INSTEAD = "give the address of the server itself"
+_SETTING = "dataframe_io_lab.session"
+
+
+def require_none(
+    connect: Callable[[], Connection], query: Callable[[Connection, str], list[tuple[Scalar, ...]]]
+) -> None:
+    """Raise LabError if two connections share sessions, or one lacks the search path that it requested.
+
+    `connect` opens a connection of the lab, `query` returns a statement's rows. A setting of the first connection must
+    exist only there, even while the second one holds a session in a transaction.
+    """
+    with connect() as first, connect() as second:
+        token = secrets.token_hex(8)
+        query(first, f"SELECT set_config('{_SETTING}', '{token}', false)")
+        second.adbc_connection.set_autocommit(False)
+        asked = f"SELECT current_setting('{_SETTING}', true), current_setting('search_path')"
+        of_second, path = query(second, asked)[0]
+        of_first = query(first, asked)[0][0]
+        second.rollback()
+        query(first, f"SELECT set_config('{_SETTING}', '', false)")
+    if of_second == token or of_first != token or path.strip('"') != namespace():
+        raise LabError(f"postgres: {FOUND}; {INSTEAD}")
+
 
 (_ADDRESS,) = SYSTEM.addresses
 # Any fixed number: with the namespace it identifies the advisory lock that keeps two runs off the same namespace.
@@ -46,9 +137,6 @@ def connected(uri: str) -> Connection:
 
     The encoding of the database, an address, a role or the environment does not matter.
     """
-    from adbc_driver_manager import Error
-    from adbc_driver_postgresql import dbapi
-
     parts = address.split(uri, _ADDRESS)
     query = dict(parse_qsl(parts.query)) | {"client_encoding": "UTF8", "connect_timeout": str(address.CONNECT_SECONDS)}
     address.reach(parts, _ADDRESS)
@@ -60,13 +148,13 @@ def connected(uri: str) -> Connection:
     except Error as error:
         reason = address.redact(said(error), [uri])
         if "unsupported startup parameter" in reason:
-            reason = f"{poolers.FOUND} ({reason}); {poolers.INSTEAD}"
+            reason = f"{FOUND} ({reason}); {INSTEAD}"
         raise LabError(f"postgres at {parts.hostname}:{parts.port or _ADDRESS.port}: {reason}") from None
 
 
 def check(endpoints: dict[str, str]) -> Server:
     """Return the server's version, extensions and changed settings. Raises LabError if it cannot be used."""
-    poolers.require_none(partial(open_connection, endpoints), query)
+    require_none(partial(open_connection, endpoints), query)
     with open_connection(endpoints) as connection:
         version = query(connection, "SELECT current_setting('server_version')")[0][0]
         extensions = {row[0] for row in query(connection, "SELECT extname FROM pg_extension")}
@@ -86,8 +174,6 @@ def offers(server: Server, endpoints: dict[str, str]) -> str:
 
 def ensure_namespace(connection: Connection) -> None:
     """Create the lab's schema, or accept one that the lab made. Raises LabError: not ours, not allowed."""
-    from adbc_driver_manager import Error
-
     try:
         _ensure_schema(connection)
     except Error as error:
@@ -142,7 +228,7 @@ def load(
 
 def require_held(connection: Connection, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
     """Raise LabError, with column and row, for a character that the database's encoding lacks."""
-    characters.require_held(partial(query, connection), parquet, logical_types)
+    require_characters(partial(query, connection), parquet, logical_types)
 
 
 def fill(connection: Connection, table: str, insertion: str) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from adbc_driver_manager.dbapi import Connection
+
+from harness.machine.marked import Connection as Opened
 from harness.systems.postgres.client import query
 from harness.transports.postgres.sql import identifier
-
-if TYPE_CHECKING:
-    from adbc_driver_manager.dbapi import Connection
-
-    from harness.machine.marked import Connection as Opened
 
 PROFILE = "heap"  # a key would refuse repeated rows
 _PAGES = 5  # pages whose rows one change moves

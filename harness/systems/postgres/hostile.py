@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from adbc_driver_manager.dbapi import Connection
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own
 from harness.machine.variables import namespace
 from harness.systems.postgres import client
 from harness.systems.postgres.tables import column_type
 from harness.transports.postgres.sql import identifier
-
-if TYPE_CHECKING:
-    from adbc_driver_manager.dbapi import Connection
 
 _ENUM = "hostile_labels"
 # The usual logical types that Postgres has a type for; unsigned ones go into the next larger, see OWN.

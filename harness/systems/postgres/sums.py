@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+
+from adbc_driver_manager.dbapi import Connection
 
 from harness.check.sums import Sums, require
 from harness.systems.postgres.client import query
 from harness.transports.postgres.sql import identifier
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from adbc_driver_manager.dbapi import Connection
 
 _BYTES = {
     "boolean": "boolsend({0})",

@@ -78,15 +78,11 @@ def _rows(path: str) -> Iterator[tuple[list[str], list[list[int]]]]:
         yield batch.schema.names, np.column_stack(columns).tolist()
 
 
-def _dicts(path: str) -> list[dict[str, int]]:
-    return [dict(zip(names, row, strict=True)) for names, rows in _rows(path) for row in rows]
-
-
-def _tuples(path: str) -> list[tuple[int, ...]]:
-    return [tuple(row) for _, rows in _rows(path) for row in rows]
-
-
-_LOAD: dict[str, Callable[[str], Frame]] = {"dicts": _dicts, "tuples": _tuples, "pyarrow": _arrow}
+_LOAD: dict[str, Callable[[str], Frame]] = {
+    "dicts": lambda path: [dict(zip(names, row, strict=True)) for names, rows in _rows(path) for row in rows],
+    "tuples": lambda path: [tuple(row) for _, rows in _rows(path) for row in rows],
+    "pyarrow": _arrow,
+}
 
 
 def _of_tuples(returned: Frame, names: list[str]) -> Frame:

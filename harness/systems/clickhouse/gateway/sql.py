@@ -226,13 +226,9 @@ def parse_query(text: bytes) -> Query:
         streams=first in _STREAMING_WORDS and not inserts,
         changes_settings=first == b"SET",
         changes_names=first == b"USE" or b"TEMPORARY" in words,
-        reads_only=(first in _READING_WORDS and not inserts) or _is_temporary(words),
+        reads_only=(first in _READING_WORDS and not inserts)
+        or (words[0] in (b"CREATE", b"DROP") and b"TEMPORARY" in words[1:4]),  # tables of the session
     )
-
-
-def _is_temporary(words: list[bytes]) -> bool:
-    """Return whether a statement creates or drops a temporary table, which belongs to the session."""
-    return words[:1] in ([b"CREATE"], [b"DROP"]) and b"TEMPORARY" in words[1:4]
 
 
 def without_outfile(text: bytes) -> bytes:

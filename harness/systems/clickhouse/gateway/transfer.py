@@ -174,11 +174,8 @@ def _with_zones(
     if revision < WITH_ZONES or all(column.type != "DateTime" for column in columns):
         return columns
     named = session.describe_running(query.body, params)
-    return named if [_without_zone(column) for column in named] == list(columns) else ()
-
-
-def _without_zone(column: BlockColumn) -> BlockColumn:
-    return BlockColumn(column.name, "DateTime") if column.type.startswith("DateTime(") else column
+    bare = [BlockColumn(one.name, "DateTime") if one.type.startswith("DateTime(") else one for one in named]
+    return named if bare == list(columns) else ()
 
 
 def _blocks_at_once(session: Session, query: Query, params: Mapping[str, str] | None) -> Iterator[Block]:
