@@ -1,9 +1,156 @@
-"""The application with all of its commands: each module adds its own."""
+"""The application with all of its commands: those of other modules, and list, show, doctor, serve, verify and docs."""
 
-from harness.cli import catalogue, labs, pages, recommend, reports, runs, verifying  # noqa: F401
-from harness.cli.app import app
+import signal
+import sys
+from pathlib import Path
+from textwrap import shorten
+from typing import Annotated
+
+import typer
+
+from harness import registry, settings
+from harness.cli import recommend, reports, runs  # noqa: F401
+from harness.cli.app import app, echo, explained, new_console, say
+from harness.model import Fate, LabError, Origin
 
 __all__ = ["app"]
+
+
+@app.command()
+@explained
+def verify(
+    pattern: Annotated[str, typer.Argument(help="Globs over ids of transports, comma-separated")] = "*",
+    kinds: Annotated[str, typer.Option(help="Only these kinds of values, comma-separated")] = "*",
+    external: Annotated[bool, typer.Option("--external", help="Use the servers named in the environment")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Declare the losses that are found")] = False,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for the matrix in three forms [default: results/<id>-verify/]")
+    ] = None,
+) -> None:
+    """Send hostile values through transports and print the changes.
+
+    Fails where a transport declares something else, unless --update changes the declaration.
+    """
+    from harness.fidelity import examination, snapshot, trials
+    from harness.report import fidelity as matrix
+
+    chosen, console = settings.load(), new_console()
+    with examination.opened(chosen, "external" if external else chosen.name, pattern, kinds, echo) as exam:
+        echo(exam.conditions)
+        folder = to or chosen.results_dir / exam.run_id
+        with matrix.appending(folder) as append:
+            findings = trials.examine(exam, append)
+    paths = matrix.write(folder, findings, exam.conditions)
+    wrong = [finding for finding in findings if not finding.as_wanted]
+    for line in (*matrix.grid(findings, console.width), *matrix.deviations(findings), *paths):
+        echo(line)
+    if update:
+        for file in snapshot.update(findings):
+            echo(f"updated: {file}")
+        wrong = [finding for finding in wrong if finding.fate is Fate.UNVERIFIABLE]
+    elif wrong:
+        echo("To declare what was found: the same command with --update.")
+    raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+@explained
+def docs(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a page is stale")] = False,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(help="First make this run the reference of its suite; repeat it for runs hours apart"),
+    ] = None,
+) -> None:
+    """Write the generated pages, .env.example and README's answers."""
+    if not settings.CHECKOUT:
+        raise LabError(
+            '"lab docs" writes docs/ and README.md of a checkout, and this lab is an installed package; '
+            "run it in a clone of the repository"
+        )
+    from harness import docs as pages
+    from harness.results import folder as folders
+
+    if reference:
+        results = settings.load().results_dir
+        echo(f"written: {pages.adopt(*(folders.find(results, run) for run in reference))}")
+    stale = pages.stale(app) if check else pages.write(app)
+    for path in stale:
+        echo(f"{'stale' if check else 'written'}: {path}")
+    if check and stale:
+        raise LabError('generated pages are stale; run "lab docs" and commit them')
+
+
+# The commands about a lab itself: doctor and serve.
+
+_MARKS = {True: "ok  ", None: "--  ", False: "FAIL"}
+
+
+@app.command()
+@explained
+def doctor(
+    external: Annotated[bool, typer.Option("--external", help="Look at the servers named in the environment")] = False,
+) -> None:
+    """Check the servers, and say what cannot run here and why."""
+    from harness.lab import doctor as examination
+    from harness.lab import labs
+
+    chosen = settings.load()
+    well = True
+    with labs.OPENED["external" if external else chosen.name](chosen) as lab:
+        console = new_console()
+        say(console, f"lab: {lab.name}")
+        for diagnosis in examination.examine(chosen, lab):
+            well = well and diagnosis.well is not False
+            say(console, f"{_MARKS[diagnosis.well]} {diagnosis.subject}: {diagnosis.found}")
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+@explained
+def serve() -> None:
+    """Keep the embedded lab up in the foreground and print its URIs."""
+    from harness.lab import labs
+
+    with labs.embedded(settings.load()) as lab:
+        for name, uri in lab.endpoints.items():
+            echo(f"{name}\t{uri}")
+        sys.stdout.flush()
+        while True:
+            signal.pause()
+
+
+@app.command("list")
+@explained
+def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*.write_polars_*'")] = "*") -> None:
+    """Print the catalogue of transports, or a part of it."""
+    if not sys.stdout.isatty():
+        for entry in registry.select(pattern):
+            echo(f"{entry.id}\t{entry.summary}")
+        return
+    console = new_console()
+    for entry in registry.select(pattern):
+        published = " (published)" if entry.origin is Origin.PUBLISHED else ""
+        say(console, f"{entry.id}{published}")
+        say(console, f"    {shorten(entry.summary, console.width - 4, placeholder=' ...')}")
+
+
+@app.command()
+@explained
+def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as lab list prints it")]) -> None:
+    """Print one transport as a complete Python script.
+
+    Standard error lists its known losses.
+    """
+    entry = registry.one(transport)
+    from harness.report.fidelity import loses
+    from harness.show import script
+
+    sys.stdout.write(script(entry))
+    if entry.lossy:
+        echo(f"known losses: {loses(entry.lossy)}", err=True)
+
 
 _FIRST = ("recommend", "example", "run", "report", "compare", "merge", "list", "show", "doctor", "serve")
 _names = [*_FIRST, "verify", "docs"]  # the last two are for the lab's developers

@@ -156,8 +156,7 @@ def _written(
     found: "Recommendation", scripts: Mapping[str, Path | None], user_data: "UserData", data: Path | None, table: str
 ) -> list[str]:
     """Write the programs that are asked for, and say which one is where."""
-    from harness.recommend.loading import Source
-    from harness.recommend.script import write
+    from harness.recommend.script import Source, write
 
     source, said = Source(data, user_data.query, user_data.program.pattern), []
     for option, figure in {"--script": found.from_pypi, "--script-fastest": found.fastest}.items():

@@ -33,7 +33,7 @@ from harness.report.intervals import (
 from harness.report.summary import Summary, observations
 from harness.report.table import Table
 from harness.results.row import Row
-from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
+from harness.suites.suite import AnyComparison, Comparison, Sweep, Versus
 
 
 @dataclass(frozen=True)

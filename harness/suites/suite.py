@@ -6,8 +6,61 @@ from typing import Annotated, Literal, get_args
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from harness.model import Experiment, unknown
-from harness.suites.comparisons import AnyComparison
+from harness.model import Experiment, Value, unknown
+
+# A suite's comparisons in its report: which points or transports of an experiment are compared.
+
+_ENTRIES = ConfigDict(extra="forbid")
+
+
+@checked_dataclass(frozen=True, config=_ENTRIES)
+class Comparison:
+    """Two points of an experiment whose times are compared: parameters with their values.
+
+    `title` reads as the beginning of "... took 7 % longer". `published` is the author's result, in a few words.
+    """
+
+    title: str
+    experiment: str
+    one: dict[str, Value]
+    other: dict[str, Value]
+    published: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.one or self.one.keys() != self.other.keys() or self.one == self.other:
+            raise ValueError("one and other need the same parameters, at least one with another value")
+
+
+@checked_dataclass(frozen=True, config=_ENTRIES)
+class Sweep:
+    """A parameter of an experiment whose fastest value is compared with each other value.
+
+    `figure` is `seconds`, or a name in the column `details`. For rates (`..._per_s`) the largest is the fastest.
+    """
+
+    experiment: str
+    parameter: str
+    figure: str = "seconds"
+
+
+@checked_dataclass(frozen=True, config=_ENTRIES)
+class Versus:
+    """Two transports (by id) of an experiment, compared at the same parameters.
+
+    `title` reads as the beginning of "... took 7 % longer". `figure` is the first one's, `against_figure` (if
+    different) the second one's; see `Sweep`.
+    """
+
+    title: str
+    experiment: str
+    transport: str
+    against: str
+    figure: str = "seconds"
+    against_figure: str = ""
+
+
+AnyComparison = Comparison | Sweep | Versus
+
 
 Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs
 SizeName = Literal["smoke", "default", "laptop", "full"]
@@ -40,7 +93,7 @@ class PublishedFigure:
     detail_value: float | None = None
 
 
-@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@checked_dataclass(frozen=True, config=_ENTRIES)
 class Picture:
     """One picture of a suite's report, made from the rows of runs.csv that `where` selects (column -> its values).
 
@@ -77,7 +130,7 @@ class Picture:
         return self.form not in ("grid", "winners")
 
 
-@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@checked_dataclass(frozen=True, config=_ENTRIES)
 class AnswersWanted:
     """The first part of a suite's reports: the fastest transport for each frame, next to the default one.
 
@@ -93,7 +146,7 @@ class AnswersWanted:
     existing: str = ""
 
 
-@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@checked_dataclass(frozen=True, config=_ENTRIES)
 class CrossingsWanted:
     """The experiments for which the report shows where the fastest transport changes with the rows, and costs of rows.
 

@@ -25,9 +25,9 @@ from pydantic import (
 
 from harness.machine.inventory import cores
 from harness.model import Experiment, Facts, LabError, Origin, Scalar, texts, unknown
-from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import (
     AnswersWanted,
+    Comparison,
     CrossingsWanted,
     Picture,
     PublishedFigure,
@@ -35,7 +35,9 @@ from harness.suites.suite import (
     Size,
     SizeName,
     Suite,
+    Sweep,
     Unasked,
+    Versus,
 )
 
 

@@ -22,7 +22,7 @@ from pyarrow import ipc, parquet
 from harness.datasets.user_data import arrow_types, columnar, compared, compared_cells, data, memory, reading
 from harness.datasets.user_data.columnar import OfFile
 from harness.model import LabError
-from harness.recommend import loading
+from harness.recommend import script
 
 FAR = dt.datetime(9999, 12, 31, 2)
 NEAR = dt.datetime(2024, 1, 1, 0, 0, 0, 5)
@@ -44,8 +44,8 @@ def program(path: Path, own: data.UserData) -> pl.DataFrame:
     """Return the frame that the program of a file reads."""
     folder = next(parent for parent in path.parents if parent.is_dir())  # a pattern has folders that do not exist
     made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(folder / "program.py")}
-    source = loading.Source(path, pattern=own.program.pattern, beside=folder)
-    exec(source.constant + "\n" + loading.load("polars", own, source, ""), made)
+    source = script.Source(path, pattern=own.program.pattern, beside=folder)
+    exec(source.constant + "\n" + script.load("polars", own, source, ""), made)
     found = made["load"]()
     assert isinstance(found, pl.DataFrame)
     return found

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import data
-from harness.recommend import loading
+from harness.recommend import script
 
 
 def written(table: pa.Table, path: Path) -> Path:
@@ -23,5 +23,5 @@ def written(table: pa.Table, path: Path) -> Path:
 def loaded(library: str, own: data.UserData, path: Path) -> Any:
     """Return the frame that the program of a file makes."""
     made: dict[str, Any] = {}
-    exec(loading.load(library, own, loading.Source(path), ""), {"DATA": str(path)}, made)
+    exec(script.load(library, own, script.Source(path), ""), {"DATA": str(path)}, made)
     return made["load"]()

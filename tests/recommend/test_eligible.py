@@ -17,7 +17,7 @@ from harness.datasets.user_data import data
 from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
 from harness.recommend.eligible import Asked, by_declaration, by_failure, nobody
-from harness.recommend.loading import Source
+from harness.recommend.script import Source
 from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
 

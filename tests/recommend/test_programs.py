@@ -25,7 +25,7 @@ from harness.machine.variables import namespace
 from harness.model import Operation, Transport
 from harness.recommend import eligible, script
 from harness.recommend.eligible import Asked
-from harness.recommend.loading import Source
+from harness.recommend.script import Source
 from harness.report.recommendation import Figure
 from harness.results import runs_csv
 from harness.systems import SYSTEMS

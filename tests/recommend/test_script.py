@@ -16,7 +16,7 @@ from harness import registry
 from harness.datasets.user_data import data
 from harness.model import LabError, Operation
 from harness.recommend import script
-from harness.recommend.loading import Source
+from harness.recommend.script import Source
 from harness.systems import SYSTEMS
 from tests.recommend.test_programs import rich
 from tests.report.test_recommendation import FASTEST, PGPQ

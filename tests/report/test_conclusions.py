@@ -12,7 +12,7 @@ from harness.report.conclusions import conclusions, control_sentences, ratio, ro
 from harness.report.intervals import UNKNOWN, RunSpread
 from harness.report.sections import sections
 from harness.report.summary import summarise
-from harness.suites.comparisons import Comparison, Sweep, Versus
+from harness.suites.suite import Comparison, Sweep, Versus
 from tests.report import cases
 from tests.report.cases import changed, environment, row, suite
 

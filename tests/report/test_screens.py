@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from harness import registry
-from harness.cli import catalogue, labs, newest
+from harness.cli import commands, newest
 from harness.cli.app import echo, end, say
 from harness.cli.commands import app
 from harness.lab import doctor
@@ -93,9 +93,9 @@ def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) 
 @WIDTHS
 def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     console = terminal(width)
-    monkeypatch.setattr(catalogue, "new_console", lambda: console)
-    monkeypatch.setattr(catalogue, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
-    catalogue.list_("*.write_*")
+    monkeypatch.setattr(commands, "new_console", lambda: console)
+    monkeypatch.setattr(commands, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    commands.list_("*.write_*")
     entries = registry.select("*.write_*")
     shown = read(console, width, [entry.id for entry in entries]).splitlines()
     assert len(shown) == 2 * len(entries)
@@ -110,11 +110,11 @@ def test_the_catalogue_and_the_doctor_break_lines_at_spaces_alone(width: int, mo
     def lab(chosen: Settings):
         yield SimpleNamespace(name="embedded")
 
-    monkeypatch.setattr(labs, "new_console", lambda: console)
+    monkeypatch.setattr(commands, "new_console", lambda: console)
     monkeypatch.setattr(doctor, "examine", lambda chosen, lab: found)
     monkeypatch.setattr(opened, "OPENED", {"embedded": lab})
     with pytest.raises(typer.Exit):
-        labs.doctor()
+        commands.doctor()
     assert LONG in read(console, width, [f"FAIL s3: {found[0].found}", "ok x: 18.4"])
 
 

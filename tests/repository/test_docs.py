@@ -16,7 +16,7 @@ from harness.docs import readme, tables
 from harness.model import LabError
 from harness.registry import catalogue
 from harness.settings import ROOT
-from harness.suites.comparisons import Comparison
+from harness.suites.suite import Comparison
 from tests.every import every
 from tests.report.cases import row, suite
 

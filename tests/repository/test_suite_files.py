@@ -20,8 +20,7 @@ from harness.run import plan
 from harness.run.rigs import databases, parquet, server_parameters
 from harness.settings import ROOT
 from harness.suites import suite_files
-from harness.suites.comparisons import Sweep, Versus
-from harness.suites.suite import SIZES
+from harness.suites.suite import SIZES, Sweep, Versus
 from harness.systems import SYSTEMS
 
 BORROWERS = {"crossings": "matrix"}  # suites that run some transports of another one again, at other points

@@ -11,8 +11,7 @@ from harness.model import Experiment, LabError
 from harness.run import plan as plans
 from harness.settings import ROOT
 from harness.suites import suite_files
-from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import PublishedFigure, Rig, Size, Suite
+from harness.suites.suite import Comparison, PublishedFigure, Rig, Size, Suite, Sweep, Versus
 from tests.commands import one_line
 
 GOOD = """
