@@ -15,7 +15,7 @@ from harness.lab.packages import not_installed
 from harness.lab.reference import answered
 from harness.machine.stopping import on_signals
 from harness.model import ENGINES, HERE, LabError, Server, SharedFolder, Transport
-from harness.settings import CHECKOUT, Settings
+from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.systems.system import System
 
@@ -193,9 +193,9 @@ def reason_unavailable(
     elsewhere = ("shared_io", "s3", *ENGINES)
     missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
-        version = servers[entry.system].version
-        remedy = "; make up starts one that does" if lab.name == "embedded" and CHECKOUT else ""
-        return f"the {entry.system} {version} server does not offer {', '.join(missing)}{remedy}"
+        lacks = f"the {entry.system} {servers[entry.system].version} server does not offer {', '.join(missing)}"
+        fixes = SYSTEMS[entry.system].fixes
+        return "; ".join([lacks, *(fixes[need][lab.name] for need in missing if need in fixes)])
     if "shared_io" in entry.needs and lab.io is None:
         return "no folder is shared with the server; set LAB_IO_DIR"
     if "s3" not in entry.needs:
