@@ -7,11 +7,224 @@ empty strings. A transport that confuses the two then fails only at the one that
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from harness.datasets.hostile import casts, ranges, types
 from harness.datasets.hostile.kind import ORDINARY, PLAIN, Kind, Rows, column, one_column
 from harness.datasets.hostile.names import NAMES
+from harness.model import Scalar
+
+# Column types beyond the default ones: unsigned, 32-bit floats, fixed strings, enums, JSON, server-set columns.
+
+_ORDINARY = "the table is an ordinary one"
+_TINY = 2.0**-149  # the smallest positive 32-bit float
+_UNSIGNED = (
+    one_column("uint32", "unsigned 32-bit integers up to 2^32-1", "uint32", (0, 2**31, 2**32 - 1)),
+    one_column("uint64", "unsigned 64-bit integers up to 2^64-1", "uint64", (0, 2**53 + 1, 2**63, 2**64 - 1)),
+)
+
+
+def _float32(name: str, meaning: str, *values: float) -> Kind:
+    return one_column(name, meaning, "float32", values)
+
+
+_FLOATS = (
+    _float32(
+        "float32",
+        "32-bit floats: digits that need 9 places, and the largest",
+        0.5,
+        0.10000000149011612,  # 0.1 in 32 bits
+        16777217 / 3,
+        3.4028234663852886e38,
+    ),
+    _float32("float32_nan", "32-bit floats that are not numbers", 0.5, float("nan")),
+    _float32("float32_infinity", "positive and negative infinity in 32 bits", 0.5, float("inf"), float("-inf")),
+    _float32("float32_negative_zero", "the 32-bit float -0.0", 0.5, -0.0, 0.0),
+    _float32("float32_denormals", "32-bit floats below the smallest normal one", 0.5, _TINY, -_TINY, 2.0**-127),
+)
+_TEXT_TYPES = (
+    Kind(
+        "padded_text",
+        "short strings in a column of fixed length, which fills them up",
+        column("text_value", "ab", "abcd"),
+        {"text_value": "text"},
+        into={"text_value": "padded_text"},
+    ),
+    Kind(
+        "enum",
+        "strings in an enum whose labels are in no alphabetical order",
+        column("text_value", "green", "red", "blue"),
+        {"text_value": "text"},
+        into={"text_value": "label"},
+    ),
+    one_column(
+        "categories",
+        "a frame's categories (Categorical, category) into a column of strings",
+        "category",
+        ("red", "green", "red"),
+        into={"category_value": "text"},
+        no_read=_ORDINARY,
+    ),
+)
+_DOCUMENTS = (
+    '{"a":1,"b":"x"}',
+    """{"a":2,"b":"é \\"it's\\" \\\\ \\n"}""",
+    '{"c":[1,2],"d":{"e":1.5}}',
+)
+_JSON = (
+    one_column(
+        "json",
+        "JSON documents, not all with the same keys, as strings into a column of documents",
+        "json",
+        _DOCUMENTS,
+        into={"json_value": "json"},
+    ),
+    one_column(
+        "jsonb",
+        "the same JSON documents in a column of the other type for them, where there are two",
+        "json",
+        _DOCUMENTS,
+        into={"json_value": "jsonb"},
+    ),
+)
+_OF_THE_SERVER = (
+    Kind(
+        "generated",
+        "a column that the server computes",
+        column("int_value", 7, -8, 0),
+        {"int_value": "int32"},
+        into={"double_value": "computed"},
+        made={"double_value": [14, -16, 0]},
+    ),
+    Kind(
+        "column_default",
+        "a column with a default that the frame does not have",
+        column("int_value", 7, -8, 0),
+        {"int_value": "int32"},
+        into={"double_value": "defaulted"},
+        made={"double_value": [5, 5, 5]},
+        no_read=_ORDINARY,
+    ),
+)
+OF_TYPES = (*_UNSIGNED, *_FLOATS, *_TEXT_TYPES, *_JSON, *_OF_THE_SERVER)
+
+
+# Values that their column cannot hold: a write must be refused, whatever the server does.
+
+
+def _beyond(name: str, meaning: str, logical: str, narrow: str, values: Iterable[object] | None) -> Kind:
+    """Return a kind whose table column, of the type `narrow`, cannot hold all of the values."""
+    return one_column(name, meaning, logical, values, beyond={f"{logical}_value": narrow})
+
+
+RANGES = (
+    _beyond(
+        "int64_beyond_int32",
+        "64-bit integers beyond 32 bits (2^31, 2^40) into a column of 32 bits",
+        "int64",
+        "int32",
+        (7, 2**31, 2**40),
+    ),
+    _beyond(
+        "uint32_beyond_int32",
+        "unsigned 32-bit integers from 2^31 into a signed column of 32 bits",
+        "uint32",
+        "int32",
+        (7, 2**31, 2**32 - 1),
+    ),
+    _beyond(
+        "uint64_beyond_int64",
+        "unsigned 64-bit integers from 2^63 into a signed column of 64 bits",
+        "uint64",
+        "int64",
+        (7, 2**63, 2**64 - 1),
+    ),
+    _beyond(
+        "negative_into_unsigned",
+        "negative integers into an unsigned column",
+        "int32",
+        "uint32",
+        (7, -1, -(2**31)),
+    ),
+    _beyond(
+        "fraction_into_int32",
+        "floats with a fraction into a column of integers",
+        "float64",
+        "int32",
+        (1.0, 0.5, -2.5),
+    ),
+    _beyond(
+        "float64_beyond_float32",
+        "floats too large for 32 bits into a column of 32-bit floats",
+        "float64",
+        "float32",
+        (0.5, 1e300),
+    ),
+    _beyond("dates_beyond", "dates before the first and after the last that their column holds", "date", "date", None),
+    _beyond("text_too_long", "a text that is longer than its column", "text", "short_text", ("abcd", "abcdef")),
+    Kind(
+        "unknown_label",
+        "a string that is not a label of its enum",
+        column("text_value", "red", "purple"),
+        {"text_value": "text"},
+        beyond={"text_value": "label"},
+        reason="an enum has its labels only",
+    ),
+)
+
+
+# Frame columns that go into a table column of another type, as often happens by accident.
+#
+# The right result is the server's own cast of such a column (INSERT ... SELECT). If the server cannot cast it, a
+# refusal is right, and so is a client-side cast that gives another server's result. Every value here survives its
+# cast; `ranges` has values that do not.
+
+
+def _cast(logical: str, into: str, values: Sequence[Scalar], made: Sequence[Scalar], meaning: str = "") -> Kind:
+    """Return the cast of a column from one logical type into another: the values, and the expected table values."""
+    return one_column(
+        f"{logical}_into_{into}",
+        meaning or f"{logical} of the frame into a column of {into}",
+        logical,
+        values,
+        into={f"{logical}_value": into},
+        made={f"{logical}_value": list(made)},
+        no_read="the table is an ordinary one",
+    )
+
+
+_DAYS = [dt.date(2025, 3, 4), dt.date(1970, 1, 1)]
+_MIDNIGHTS = [dt.datetime(2025, 3, 4), dt.datetime(1970, 1, 1)]
+_TENTH = 0.10000000149011612  # 0.1 in 32 bits
+CASTS = (
+    _cast("int64", "int32", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),
+    _cast("int32", "int64", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),
+    _cast("float64", "int32", [7.0, -8.0, 0.0], [7, -8, 0]),
+    _cast("int32", "float64", [7, -8, 0], [7.0, -8.0, 0.0]),
+    _cast(
+        "float32",
+        "float64",
+        [0.5, _TENTH],
+        [0.5, _TENTH],
+        "32-bit floats into a column of 64 bits: the same value, not the same digits",
+    ),
+    _cast("float64", "decimal", [0.5, 0.1, -3.0], [Decimal("0.5"), Decimal("0.1"), Decimal(-3)]),
+    _cast("int32", "text", [7, -8], ["7", "-8"]),
+    _cast("text", "int32", ["7", "-8"], [7, -8]),
+    _cast("text", "date", ["2025-03-04", "1970-01-01"], _DAYS),
+    _cast("date", "timestamp", _DAYS, _MIDNIGHTS),
+    _cast("timestamp", "date", _MIDNIGHTS, _DAYS),
+    _cast("boolean", "int32", [True, False], [1, 0]),
+    _cast("int32", "date", [20151, 0], _DAYS, "32-bit integers into a column of dates: days since 1970"),
+    _cast(
+        "timestamp",
+        "int64",
+        [dt.datetime(2025, 3, 4, 5, 6, 7), dt.datetime(1970, 1, 1)],
+        [1741064767, 0],
+        "timestamps into a column of 64-bit integers: seconds since 1970",
+    ),
+)
+
 
 _NO_VALUES = dict.fromkeys(PLAIN)
 _INSTANT = dt.datetime(2025, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
@@ -191,5 +404,5 @@ _NAMES = tuple(
     )
     for name, names in NAMES.items()
 )
-_ALL = (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *ranges.KINDS, *types.KINDS, *casts.KINDS, *_NAMES)
+_ALL = (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *RANGES, *OF_TYPES, *CASTS, *_NAMES)
 KINDS = {kind.name: kind for kind in _ALL}

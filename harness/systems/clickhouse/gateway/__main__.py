@@ -11,13 +11,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .engine import Engine
 from .errors import ClickHouseError
 from .http import HttpConnection
 from .native import NativeConnection
-from .server import ClientWatch, Common, LoopbackServer, NamedSessions, UsersFileError, read_users
+from .server import ClientWatch, LoopbackServer, NamedSessions, UsersFileError, read_users
 
 _EXIT_CANNOT_START = 2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -42,11 +43,16 @@ def _arguments() -> argparse.Namespace:
 def _start(arguments: argparse.Namespace) -> tuple[LoopbackServer, LoopbackServer, Engine]:
     """Bind both ports before the engine starts, so that a port in use is reported at once."""
     users = read_users(arguments.users_file)
-    common = Common(
-        users, ClientWatch(), NamedSessions(), arguments.max_connections, arguments.greeting_seconds, arguments.listen
+    listening = partial(
+        LoopbackServer,
+        users=users,
+        watch=ClientWatch(),
+        sessions=NamedSessions(),
+        max_connections=arguments.max_connections,
+        greeting_seconds=arguments.greeting_seconds,
+        address=arguments.listen,
     )
-    http = LoopbackServer(HttpConnection, arguments.http_port, common)
-    native = LoopbackServer(NativeConnection, arguments.native_port, common)
+    http, native = listening(HttpConnection, arguments.http_port), listening(NativeConnection, arguments.native_port)
     engine = Engine(arguments.path)
     http.engine = native.engine = engine
     return http, native, engine

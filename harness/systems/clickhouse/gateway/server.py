@@ -208,18 +208,6 @@ def read_users(path: Path) -> Users:
     return Users(content)
 
 
-@dataclass(frozen=True)
-class Common:
-    """State that the servers of both protocols share."""
-
-    users: Users
-    watch: ClientWatch
-    sessions: NamedSessions
-    max_connections: int  # per protocol; further connections are closed at once
-    greeting_seconds: float  # total time for a native greeting or the head of an HTTP request
-    address: str  # address to listen on
-
-
 class LoopbackServer(socketserver.ThreadingTCPServer):
     """Listens on one address, with a thread for each connection and a limit on their number."""
 
@@ -229,15 +217,30 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
 
     engine: Engine  # set before serve_forever
 
-    def __init__(self, handler: type[socketserver.BaseRequestHandler], port: int, common: Common) -> None:
-        """Bind the port (0: any free one). Raises OSError that names the port if it is not available."""
-        self.users, self.watch, self.sessions = common.users, common.watch, common.sessions
-        self.greeting_seconds = common.greeting_seconds
-        self._free_connections = threading.BoundedSemaphore(common.max_connections)
+    def __init__(
+        self,
+        handler: type[socketserver.BaseRequestHandler],
+        port: int,
+        *,
+        users: Users,
+        watch: ClientWatch,
+        sessions: NamedSessions,
+        max_connections: int,
+        greeting_seconds: float,
+        address: str,
+    ) -> None:
+        """Bind the port of an address (0: any free one). Raises OSError that names the port if it is not available.
+
+        Both protocols share users, watch and sessions. More than `max_connections` are closed at once. A native greeting
+        or the head of an HTTP request may take `greeting_seconds` in all.
+        """
+        self.users, self.watch, self.sessions = users, watch, sessions
+        self.greeting_seconds = greeting_seconds
+        self._free_connections = threading.BoundedSemaphore(max_connections)
         try:
-            super().__init__((common.address, port), handler)
+            super().__init__((address, port), handler)
         except (OSError, OverflowError) as error:
-            raise OSError(f"port {port} of {common.address} cannot be used: {error}; choose another or 0") from error
+            raise OSError(f"port {port} of {address} cannot be used: {error}; choose another or 0") from error
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a separate thread, or close it if there are too many."""

@@ -13,7 +13,6 @@ import pytest
 from harness.systems.clickhouse.gateway import __main__ as program
 from harness.systems.clickhouse.gateway.server import (
     ClientWatch,
-    Common,
     LoopbackServer,
     NamedSessions,
     Users,
@@ -197,8 +196,8 @@ def test_a_fault_of_ours_is_reported_by_its_place_and_not_by_its_words(capfd):
         def handle(self):
             raise ValueError("a value of somebody's table")
 
-    common = Common(Users({}), ClientWatch(), NamedSessions(), 8, 1.0, "127.0.0.1")
-    with LoopbackServer(Broken, 0, common) as server:
+    shared = {"users": Users({}), "watch": ClientWatch(), "sessions": NamedSessions(), "address": "127.0.0.1"}
+    with LoopbackServer(Broken, 0, max_connections=8, greeting_seconds=1.0, **shared) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         socket.create_connection(server.server_address).close()
