@@ -231,8 +231,8 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
     ) -> None:
         """Bind the port of an address (0: any free one). Raises OSError that names the port if it is not available.
 
-        Both protocols share users, watch and sessions. More than `max_connections` are closed at once. A native greeting
-        or the head of an HTTP request may take `greeting_seconds` in all.
+        Both protocols share users, watch and sessions. More than `max_connections` are closed at once. A native
+        greeting or the head of an HTTP request may take `greeting_seconds`.
         """
         self.users, self.watch, self.sessions = users, watch, sessions
         self.greeting_seconds = greeting_seconds
