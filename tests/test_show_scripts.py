@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.check import stores, sums, unloaded
+from harness.check import sums, unloaded
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.lineitem import Layout
@@ -23,6 +23,7 @@ from harness.lab.packages import not_installed
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
+from harness.run.rigs import stores
 from harness.show import TYPE, ZONE, script
 from harness.systems import SYSTEMS
 from tests.commands import succeeded

@@ -96,7 +96,7 @@ def test_what_a_system_lacks_is_found(room, found):
 
 # The strings that name a system -> its name: its name itself, and features of its server.
 NAMES = {name: of.name for of in SYSTEMS.values() for name in (of.name, *of.fixes)}
-OF_STORES = {"check/stores.py", "run/rigs/stores.py", "lab/packages.py", "lab/interpreters.py"}
+OF_STORES = {"run/rigs/stores.py", "lab/packages.py", "lab/interpreters.py"}
 
 
 def named(source: str, own: str = "") -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.fidelity import pair, trials
+from harness.fidelity import trials, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.lab import labs
 from harness.lab.labs import Lab
@@ -60,7 +60,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
     entry = registry.one(way)
     for name, may in ONCE_CHANGED[way].items():
         assert KINDS[name] in pairs(entry)
-        wanted = pair.wanted(entry, KINDS[name])
+        wanted = witness.wanted(entry, KINDS[name])
         assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
 
 
