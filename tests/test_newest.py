@@ -255,13 +255,13 @@ def test_the_newest_run_with_this_network_answers(
     said: str, expected: str, chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave(chosen)
-    newest.show(chosen, Console(width=220), said, None, "", "", "polars")
+    newest.over_network(chosen, Console(width=220), said, None, "", "", "polars")
     text = capsys.readouterr().out
     assert "The fastest transport for the most rows that were run over 10 ms rtt and " in text
     assert expected in text
     assert "from run 20260101T000000Z-run, the newest of this machine" in text
     assert "on 20,000 rows of the table analytics_metrics of the lab" in text
-    newest.show(chosen, Console(width=220), said, 500, "postgres", "", "polars")
+    newest.over_network(chosen, Console(width=220), said, 500, "postgres", "", "polars")
     assert "20,000 rows, the fewest" in capsys.readouterr().out
 
 
@@ -277,7 +277,7 @@ def test_a_network_that_no_run_has_is_run_alone_and_then_answers(
         return True
 
     monkeypatch.setattr(runs, "perform", perform)
-    newest.show(chosen, Console(width=220), said, 700, "", "", "polars")
+    newest.over_network(chosen, Console(width=220), said, 700, "", "", "polars")
     assert f"no run has the network {said} yet: it is run now" in capsys.readouterr().out
     (request,) = asked
     (part,) = request.plan.experiments
