@@ -235,7 +235,8 @@ def title(found: Recommendation) -> str:
 
 def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with the remaining notes below it."""
-    return replace(table(found), title="What to take", notes=(*opening(found), *sentences(found), *details(found)))
+    said = (one.replace(": see the report.", ".") for one in sentences(found))  # which has it below
+    return replace(table(found), title="What to take", notes=(*opening(found), *said, *details(found)))
 
 
 def picture(found: Recommendation) -> Lane:
@@ -432,7 +433,8 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
         reasons.setdefault(one.reason, []).append(one)
     of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for reason, those in of_most[:_MOST_OTHERS]:
-        yield f"{_many(len(those))} out, such as {those[0].transport}: {reason}"
+        such = ", such as" if len(those) > 1 else ":"
+        yield f"{_many(len(those))} out{such} {those[0].transport}: {reason}"
     if rest := of_most[_MOST_OTHERS:]:
         others = numbered(len(rest), "other reason")
         yield f"{_many(sum(len(those) for _, those in rest))} out for {others}: see {FILE}"

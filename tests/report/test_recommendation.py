@@ -266,7 +266,7 @@ def test_other_reasons_are_reported_by_how_many_they_concern() -> None:
     out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
     assert detailed(ruled_out=tuple(out)) == [
         "2 transports are out, such as b: its style is sync",
-        "1 transport is out, such as a: without numba",
+        "1 transport is out: a: without numba",
     ]
     more = [RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4)]
     assert detailed(ruled_out=(*out, *more))[-1] == "3 transports are out for 3 other reasons: see recommendation.json"
