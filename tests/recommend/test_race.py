@@ -8,7 +8,7 @@ import pytest
 from numpy.random import default_rng
 
 from harness.recommend.budget import FEWEST, Prices
-from harness.recommend.race import LAST_PASSES, MOST_PASSES, USUAL_SPREAD, Race
+from harness.recommend.race import DEFAULT_SPREAD, LAST_PASSES, MOST_PASSES, Race
 
 
 def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 1) -> list[tuple[str, int, int]]:
@@ -96,7 +96,7 @@ def raced(transports: int, rows: int, seed: int) -> tuple[float, bool]:
     names = [f"t{place:02d}" for place in range(transports)]
     seconds = {name: math.exp(abs(drawn.gauss(0, 0.9))) for name in names}  # many near the best, as among real ones
     spread = {
-        name: USUAL_SPREAD.usual * math.sqrt(USUAL_SPREAD.freedom / spreads.chisquare(USUAL_SPREAD.freedom))
+        name: DEFAULT_SPREAD.prior * math.sqrt(DEFAULT_SPREAD.freedom / spreads.chisquare(DEFAULT_SPREAD.freedom))
         for name in names
     }
     of_slice = {name: math.exp(drawn.gauss(0, 0.2)) for name in names}

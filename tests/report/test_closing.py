@@ -17,7 +17,7 @@ from tests.report.cases import suite
 from tests.report.test_answers import every
 
 NAMES = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
-ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))
 
 
 def printed(tables, width):

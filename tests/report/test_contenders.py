@@ -13,7 +13,7 @@ from tests.report.test_answers import runs
 
 FASTEST = runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2), lossy="nulls=changed", peak_rss_bytes=5)
 WHOLE = runs("postgres.whole.write_pandas", (1.8, 1.9, 2.0), peak_rss_bytes=6)
-WANTED = AnswersWanted(experiment="matrix", usual=["postgres.usual.write_pandas", "postgres.other_usual.*"])
+WANTED = AnswersWanted(experiment="matrix", defaults=["postgres.usual.write_pandas", "postgres.other_usual.*"])
 
 
 def of(*rows):

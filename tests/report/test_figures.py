@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.model import texts
+from harness.model import strings
 from harness.report.figures import (
     as_printed,
     described,
@@ -73,7 +73,7 @@ def test_megabytes_and_gigabytes_are_decimal_and_missing_ones_are_empty():
 
 
 def case(label, rows=None, size=None):
-    return Summary(parameters=texts(label), rows=rows, bytes=size)
+    return Summary(parameters=strings(label), rows=rows, bytes=size)
 
 
 def names(*cases):
@@ -102,8 +102,8 @@ def test_a_parameter_is_said_as_people_do(name, value, text):
 
 
 def test_a_label_is_read_back_into_its_parameters():
-    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
-    assert texts("") == {}
+    assert strings("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert strings("") == {}
 
 
 def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs():

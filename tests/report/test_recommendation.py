@@ -77,7 +77,7 @@ FOUND = Recommendation(
     built_in=SLOWER,
     ties=(),
     default=SLOWER.transport,
-    usual=(SLOWER,),
+    defaults=(SLOWER,),
     bound=None,
     ruled_out=(),
     ended="",
@@ -148,18 +148,18 @@ def test_without_a_figure_of_the_default_it_is_set_against_what_is_built_in_and_
     None
 ):
     adbc = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
-    assert "4.0 times faster than adbc write_database." in opened(usual=(), built_in=adbc)[0]
-    assert opened(usual=(), built_in=None)[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
+    assert "4.0 times faster than adbc write_database." in opened(defaults=(), built_in=adbc)[0]
+    assert opened(defaults=(), built_in=None)[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
     assert "against" not in opened(from_pypi=SLOWER, built_in=SLOWER)[0]
 
 
 def test_a_default_that_was_measured_at_fewer_rows_is_the_baseline_there() -> None:
     few, there = replace(SLOWER, rows=100), replace(PGPQ, rows=100, seconds=0.02)
-    assert opened(usual=(few,), taken_there=there)[0] == (
+    assert opened(defaults=(few,), taken_there=there)[0] == (
         "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 45 times faster than write_database (the default) at "
         "100 rows."
     )
-    assert opened(usual=(few,))[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
+    assert opened(defaults=(few,))[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
 
 
 def test_a_default_whose_call_has_the_same_name_is_named_with_its_client() -> None:
@@ -182,10 +182,10 @@ def test_there_is_a_row_a_choice_at_most_six_and_one_for_a_transport_that_is_sev
     ]
     four = [replace(PGPQ, transport=f"postgres.a.write_polars_{name}") for name in ("b", "c", "d", "e")]
     most = replace(FOUND, from_pypi=four[0], least_code=four[1], built_in=four[2], default=four[3].transport)
-    assert [choice for choice, _ in rows(replace(most, usual=(four[3], SLOWER), bound=BOUND))] == [
+    assert [choice for choice, _ in rows(replace(most, defaults=(four[3], SLOWER), bound=BOUND))] == [
         *("fastest", "from PyPI", "least code", "built in", "default", "server alone")
     ]
-    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
+    assert rows(replace(FOUND, defaults=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
 
 
 def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None:
@@ -201,11 +201,11 @@ def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None
 def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why(
     out: tuple[RuledOut, ...], cell: str
 ) -> None:
-    found = replace(FOUND, usual=(), built_in=None, ruled_out=out)
+    found = replace(FOUND, defaults=(), built_in=None, ruled_out=out)
     assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
     assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
     assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
-    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", usual=True),))
+    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", is_default=True),))
     assert recommendation.table(unwanted).rows[-1][2] == "left out"
     assert "sqlalchemy write_database, the default, is left out: its style is sync" in recommendation.sentences(
         unwanted
@@ -221,7 +221,7 @@ def test_a_server_alone_that_is_slower_than_the_fastest_is_explained_and_one_tha
 def test_marks_are_explained_where_a_row_has_one() -> None:
     assert "† silently changes, ‡ refuses some kinds of values: your data have none." in said()
     plain = replace(PGPQ, lossy={})
-    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, usual=()))
+    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, defaults=()))
 
 
 def test_what_the_budget_did_not_do_for_is_counted_with_how_much_of_it_was_used() -> None:
@@ -248,8 +248,8 @@ def test_the_values_that_rule_transports_out_are_named_with_their_columns_those_
 
 def test_a_usual_transport_that_is_ruled_out_is_named_with_its_reason():
     out = [
-        RuledOut("to_sql", "its style is sync", usual=True),
-        RuledOut("write_database", "refused: digits are lost", "decimals", usual=True),
+        RuledOut("to_sql", "its style is sync", is_default=True),
+        RuledOut("write_database", "refused: digits are lost", "decimals", is_default=True),
         RuledOut("x", "refused: digits are lost", "decimals"),
     ]
     assert detailed(ruled_out=tuple(out)) == [
@@ -326,7 +326,7 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
         least_code=figures[1],
         built_in=figures[2],
         default=figures[3].transport,
-        usual=tuple(figures[3:5]),
+        defaults=tuple(figures[3:5]),
         bound=figures[5],
         ties=tuple(figure.transport for figure in figures) * 5,
         values=dict.fromkeys(KINDS, columns),
@@ -345,5 +345,5 @@ def test_the_picture_has_the_default_the_one_from_pypi_the_fastest_and_the_serve
     lane = recommendation.picture(replace(FOUND, bound=BOUND))
     assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 0.9), ("from PyPI", 0.125), ("fastest", 0.1)]
     assert (lane.name, lane.alone, lane.factors) == ("polars to Postgres", 0.2, "7.2× · 9.0×")
-    lane = recommendation.picture(replace(FOUND, usual=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
+    lane = recommendation.picture(replace(FOUND, defaults=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
     assert ([dot.role for dot in lane.dots], lane.factors) == (["from PyPI", "fastest"], "")

@@ -30,12 +30,12 @@ def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and
 
 
 def test_a_default_that_was_timed_on_fewer_rows_has_its_time_and_says_on_how_many() -> None:
-    small = replace(FOUND, usual=(replace(SLOWER, rows=500),), built_in=None)
+    small = replace(FOUND, defaults=(replace(SLOWER, rows=500),), built_in=None)
     assert lines(small)[3].startswith("| sqlalchemy write_database | 0.900 s (500 rows) | 50.0 MB |")
 
 
 def test_a_default_that_cannot_is_in_the_table_and_so_is_the_fastest_where_nothing_else_is_known() -> None:
     out = (RuledOut(SLOWER.transport, "refused: decimals", "decimals", True),)
-    alone = replace(FOUND, fastest=PGPQ, usual=(), built_in=None, ruled_out=out)
+    alone = replace(FOUND, fastest=PGPQ, defaults=(), built_in=None, ruled_out=out)
     assert lines(alone)[3] == "| sqlalchemy write_database | cannot |  |  |"
-    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, usual=(), built_in=None))[3]
+    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, defaults=(), built_in=None))[3]
