@@ -148,10 +148,10 @@ def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     asked = asking.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
     bounds = bounds_of(record.asked)
     names = sorted({name for name, _ in record.runs})
-    usual = frozenset(asked.usual) & set(names)
+    defaults = frozenset(asked.defaults) & set(names)
     entries = {entry.id: entry for entry in (*map(registry.one, names), *bounds)}
     track = Track("drawn", "recorded", Path(), replay.perform, now=lambda: replay.clock)
-    racing = Racing(asked, Race(names, record.rows, seed, usual, after=len(bounds)), entries, [], bounds, track)
+    racing = Racing(asked, Race(names, record.rows, seed, defaults, after=len(bounds)), entries, [], bounds, track)
     racing.perform(lambda row: None)
     truth = replay.of_all_rows
     best, winner = min(truth, key=truth.__getitem__), racing.race.fastest(record.rows) or "nobody"
