@@ -194,7 +194,7 @@ def _values(array: pa.Array) -> Any:
 
     arrow_type = array.type
     if pa.types.is_large_string(arrow_type):
-        return pd.array(pa.chunked_array([array]), dtype="str")
+        return frames.pandas_strings(pa.chunked_array([array]))
     if pa.types.is_date32(arrow_type):
         return array.to_numpy(zero_copy_only=False).astype("M8[us]")
     if pa.types.is_temporal(arrow_type):
