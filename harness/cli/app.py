@@ -98,6 +98,15 @@ def command_line() -> str:
     return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"
 
 
+def called(transport: str) -> str:
+    """Return a transport's client and its call, in the spelling of its summary: a run may know some that are gone."""
+    from harness import registry
+    from harness.report.figures import short_name
+
+    known = registry.catalogue().get(transport)
+    return short_name(transport, known.summary if known else "")
+
+
 def short_path(path: Path) -> Path:
     """Return a path relative to the working folder if it is below it."""
     here = Path.cwd()

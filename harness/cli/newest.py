@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 
 from harness import settings
-from harness.cli.app import command_line, put, say
+from harness.cli.app import called, command_line, put, say
 from harness.model import LabError, Operation
 from harness.systems import SYSTEMS
 
@@ -41,7 +41,7 @@ def show(chosen: settings.Settings, console: Console) -> None:
     run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = LINES - lines_of(last, console.width)
-    put(console, *closing(suite, run.rows, summaries, console.width, room, short=True).tables)
+    put(console, *closing(suite, run.rows, summaries, console.width, room, short=True, named=called).tables)
     say(console, *last)
 
 
@@ -76,7 +76,7 @@ def show_at(
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
     run, _, found = _found(chosen, suite, answered)
-    shapes = [at_rows_table(found, rows, network or {}, ids) for ids in (True, False)]
+    shapes = [at_rows_table(found, rows, network or {}, named) for named in (str, called)]
     put(console, printable(next((one for one in shapes if fits(one, console.width)), shapes[-1]), console.width))
     say(console, *_said(chosen, suite, run, experiments), _your_own())
 

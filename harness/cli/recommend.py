@@ -16,7 +16,7 @@ from rich.console import Console
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, echo, end, explained, new_console, say, short_path
+from harness.cli.app import app, called, command_line, echo, end, explained, new_console, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import LabError, printable
 from harness.recommend import direction, require_known, transports
@@ -223,9 +223,7 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
         task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
 
         def bar(row: "Row") -> None:
-            from harness.report.figures import short_name
-
-            spent, name = time.monotonic() - asked.started, short_name(row.transport)
+            spent, name = time.monotonic() - asked.started, called(row.transport)
             whole = told(row, name)
             description = whole if len(whole) <= console.width - _FIGURES else name
             progress.update(task, completed=spent, description=description, eta=clock(racing.eta))

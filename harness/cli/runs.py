@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import registry, settings
 from harness.cli import user_data as user_data_options
-from harness.cli.app import app, command_line, end, explained, new_console, put, say, short_path
+from harness.cli.app import app, called, command_line, end, explained, new_console, put, say, short_path
 from harness.machine.shortage import require_threads
 from harness.model import FINE, LabError, Status
 from harness.systems import SYSTEMS
@@ -251,7 +251,7 @@ def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -
     summaries = summarise(run.rows, suite.published)
     if any(one.n for one in summaries):
         room = LINES - lines_of([said], console.width)
-        ending = closing(suite, run.rows, summaries, console.width, room)
+        ending = closing(suite, run.rows, summaries, console.width, room, named=called)
         end(console, ending, said)
 
 
@@ -272,7 +272,7 @@ def report(console: Console, folder: Path, suite: "Suite", pictures: bool, every
     room = LINES - lines_of(last, console.width)
     of_published = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     more = [*report.machine, *of_published]
-    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table, more)
+    ending = closing(suite, report.rows, report.summaries, console.width, room, every_table, more, called)
     end(console, ending, *last)
     return not bad and not report.again
 

@@ -5,7 +5,6 @@ from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
 from harness.model import ENGINES, HERE, Server, Transport
-from harness.settings import CHECKOUT
 from harness.systems import SYSTEMS
 
 KEYS = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_S3_SECRET_KEY")
@@ -35,9 +34,9 @@ def reason_unavailable(
     elsewhere = ("shared_io", "s3", *ENGINES)
     missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
-        version = servers[entry.system].version
-        remedy = "; make up starts one that does" if lab.name == "embedded" and CHECKOUT else ""
-        return f"the {entry.system} {version} server does not offer {', '.join(missing)}{remedy}"
+        lacks = f"the {entry.system} {servers[entry.system].version} server does not offer {', '.join(missing)}"
+        fixes = SYSTEMS[entry.system].fixes
+        return "; ".join([lacks, *(fixes[need][lab.name] for need in missing if need in fixes)])
     if "shared_io" in entry.needs and lab.io is None:
         return "no folder is shared with the server; set LAB_IO_DIR"
     if "s3" not in entry.needs:

@@ -127,9 +127,4 @@ def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None, named:
     yield Diagnosis("transports", True, f"{can_run} of {len(all_of_databases)} can run here")
     for reason, names in missing.items():
         clients = ", ".join(dict.fromkeys(name.rpartition(".")[0] for name in names))
-        yield Diagnosis(f"{len(names)} transports of {clients}", None, f"{reason}{_fix(reason)}")
-
-
-def _fix(reason: str) -> str:
-    fixes = (fix for system in SYSTEMS.values() for missing, fix in system.fixes.items() if missing in reason)
-    return "".join(f"; fix: {fix}" for fix in fixes)
+        yield Diagnosis(f"{len(names)} transports of {clients}", None, reason)

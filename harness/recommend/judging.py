@@ -93,6 +93,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         compared=data.compared,
         source=asked.source,
         server=racing.track.server,
+        rows_of_data=race.rows,
+        summaries={name: registry.one(name).summary for name in (default, *ties) if name},
     )
 
 

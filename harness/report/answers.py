@@ -8,7 +8,7 @@ are corrected for the number of candidates. `ties` counts the transports that ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -186,21 +186,22 @@ _CONVERTED = "{}: values came back in other dtypes, which is work left to you"
 _FEW_ROLES = (FASTEST, PYPI, DEFAULT)
 
 
-def shapes(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
+def shapes(suite: Suite, summaries: Sequence[Summary], named: Callable[[str], str] = short_name) -> list[Table]:
     """Return the answers in ever smaller shapes, for one screen: fewer columns first, then fewer roles and directions.
 
-    The smallest shape has three roles in writes to empty tables and in reads.
+    `named` names a transport where its id does not fit. The smallest shape has three roles in writes to empty tables
+    and in reads.
     """
     found = answers(suite.answers, summaries) if suite.answers else []
     if not found:
         return []
     empty = [one for one in found if not one.existing] or found
     sizes = ((found, ROLES), (found, _FEW_ROLES), (empty, _FEW_ROLES))
-    tables = [in_one(those, roles, ids) for those, roles in sizes for ids in (True, False)]
-    return [one for table in (*tables, _stacked(found), _stacked(empty)) for one in ever_smaller(table)]
+    tables = [in_one(those, roles, of) for those, roles in sizes for of in (str, named)]
+    return [one for table in (*tables, _stacked(found, named), _stacked(empty, named)) for one in ever_smaller(table)]
 
 
-def _stacked(found: Sequence[Leaders]) -> Table:
+def _stacked(found: Sequence[Leaders], named: Callable[[str], str]) -> Table:
     """Return a narrow table with three lines a direction: the default, the fastest from PyPI and the fastest of all."""
     rows, shown = [], []
     for one in found:
@@ -215,7 +216,7 @@ def _stacked(found: Sequence[Leaders]) -> Table:
             rows.append(
                 (
                     one.name if DEFAULT in names else f"  {', '.join(names)}",
-                    marked(short_name(case.transport), case.lossy),
+                    marked(named(case.transport), case.lossy),
                     significant(case.median_seconds) + "*" * (case.fidelity not in ("", EXACT)),
                     "" if case is one.fastest else factor(rival)[0],
                 )
@@ -245,9 +246,9 @@ def by_frame(found: Sequence[Leaders]) -> list[Table]:
     ]
 
 
-def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, ids: bool = True) -> Table:
-    """Return one table of all answers, of transports in these roles only; without `ids` by their short names."""
-    return _answer_table(found, _titled(found), roles, ids=ids)
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, named: Callable[[str], str] = str) -> Table:
+    """Return one table of all answers, of transports in these roles only; `named` names them."""
+    return _answer_table(found, _titled(found), roles, named=named)
 
 
 def _titled(found: Sequence[Leaders], title: str = f"{_TITLE[:1].upper()}{_TITLE[1:]}") -> str:
@@ -260,10 +261,10 @@ def _answer_table(
     title: str,
     roles: Collection[str] = ROLES,
     explained: bool = True,
-    ids: bool = True,
+    named: Callable[[str], str] = str,
 ) -> Table:
     """Return a table of answers with a row for each transport; a transport in two roles has both in its row."""
-    rows = [row for one in found for row in _answer_rows(one, roles, ids)]
+    rows = [row for one in found for row in _answer_rows(one, roles, named)]
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
     notes = [*_answer_notes(shown, roles)]
     if explained:
@@ -303,7 +304,7 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
     return found
 
 
-def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tuple[str, ...]]:
+def _answer_rows(one: Leaders, roles: Collection[str], named: Callable[[str], str]) -> Iterator[tuple[str, ...]]:
     if one.fastest is None:
         yield one.name, FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
     for rival, names in _in_roles(one, roles).values():
@@ -313,7 +314,7 @@ def _answer_rows(one: Leaders, roles: Collection[str], ids: bool) -> Iterator[tu
         yield (
             one.name,
             ", ".join(names),
-            marked(case.transport if ids else short_name(case.transport), case.lossy),  # `lab show` prints its id
+            marked(named(case.transport), case.lossy),
             significant(case.median_seconds),
             span(case.interval),
             *(("", ties) if case is one.fastest else factor(rival)),

@@ -20,7 +20,7 @@ import math
 import statistics
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -35,7 +35,6 @@ from harness.report.figures import (
     legend,
     marked,
     route,
-    short_name,
     significant,
     span,
     times,
@@ -449,13 +448,13 @@ def _fastest(found: Curves) -> Table:
     return Table(_TITLE, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
 
 
-def narrow(found: Curves) -> Table:
-    """Return a table of the fastest transports with a line for each, which fits a narrow terminal."""
+def narrow(found: Curves, named: Callable[[str], str]) -> Table:
+    """Return a table of the fastest transports with a line for each, by these names, which fits a narrow terminal."""
     rows = [
         (
             subject(one.direction, found.directions),
             f"from {_sizes(one.sizes[:1])}" if crossing is None else _from(crossing, one),
-            short_name(part.transport) + (" ?" if part.unsure else ""),
+            named(part.transport) + (" ?" if part.unsure else ""),
         )
         for one in found.winners
         for part, crossing in zip(one.spans, [None, *one.crossings], strict=True)
@@ -542,12 +541,13 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, runs, tuple(alike), unsure)
 
 
-def at_rows_table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str], ids: bool = True) -> Table:
+def at_rows_table(
+    found: Iterable[AtRows], rows: int | None, network: Mapping[str, str], named: Callable[[str], str] = str
+) -> Table:
     """Return the answers as one table: for a number of rows (None: the most of the run), and over a network, if any.
 
-    Without `ids` it names transports by their clients and calls.
+    `named` names transports.
     """
-    named = str if ids else short_name
     lines, losses = [], []
     for one in found:
         every = [case.lossy for case in one.direction.curves[one.transport].values()]

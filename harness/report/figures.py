@@ -46,9 +46,10 @@ def apart(transport: str) -> str:
 def spelled(transport: str, summary: str) -> str:
     """Return the call that people write, in the spelling of its transport's summary: `insert_df` of `write_pandas_df`.
 
-    The function's name ends like the call. If its summary has no such word, that end is the name.
+    The function's name ends like the call. If its summary has no such word, that end is the name. A summary may name
+    another transport, too, which is no call.
     """
-    found = re.search(rf"\b\w*{apart(transport)}\b", summary)
+    found = re.search(rf"\b(?!(?:read|write)_(?:pandas|polars)_)\w*{apart(transport)}\b", summary)
     return found[0] if found else apart(transport)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -125,7 +125,8 @@ class Recommendation:
     behind, so that nothing is shown of them. `ended` says why the race ended before its finalists had their passes, and
     is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much of the data
     was compared before the race, and how; empty for a polars frame, which is its own source. `source` is the name of
-    its file, if it has one, and `server` is the version of the database.
+    its file, if it has one, and `server` is the version of the database. `rows_of_data` are more than `rows` if the
+    race ended before it came to all of them. `summaries` are those of the default and of the ties.
     """
 
     system: str
@@ -153,11 +154,17 @@ class Recommendation:
     compared: str = ""
     source: str = ""
     server: str = ""
+    rows_of_data: int = 0
+    summaries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def taken(self) -> Figure:
         """The transport to use: the fastest that pip can install, or else the fastest."""
         return self.from_pypi or self.fastest
+
+    def name(self, transport: str) -> str:
+        """Return the client and the call of the default or of a tie."""
+        return short_name(transport, self.summaries.get(transport, ""))
 
     @property
     def beside(self) -> Figure | None:
@@ -221,13 +228,15 @@ def title(found: Recommendation) -> str:
     """Describe the request: its direction with the server, the file, and its size."""
     system = TITLES[found.system]
     ends = route(found).replace(system, f"{' '.join(filter(None, (system, found.server)))} ({found.lab})")
-    size = f"{found.rows:,} rows × {len(found.columns)} columns"
+    whole = f" of {found.rows_of_data:,}" if found.rows_of_data > found.rows else ""
+    size = f"{found.rows:,}{whole} rows × {len(found.columns)} columns"
     return f"{ends}: {', '.join(filter(None, (found.source, size)))}"
 
 
 def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with the remaining notes below it."""
-    return replace(table(found), title="What to take", notes=(*opening(found), *sentences(found), *details(found)))
+    said = (one.replace(": see the report.", ".") for one in sentences(found))  # which has it below
+    return replace(table(found), title="What to take", notes=(*opening(found), *said, *details(found)))
 
 
 def picture(found: Recommendation) -> Lane:
@@ -253,7 +262,7 @@ def opening(found: Recommendation) -> list[str]:
     if fastest.transport != one.transport:
         with_ = f", with {' and '.join(fastest.beyond)}" if fastest.beyond else ""
         share = 1 - fastest.seconds / one.seconds
-        alike = one.transport in found.ties or share < 0.005
+        alike = one.transport in found.ties or not one.differs or share < 0.005
         more = "Not shown to be faster: " if alike else f"Need the last {share:.0%}? "
         lines.append(f"{more}{fastest.name}: {significant(fastest.seconds)} s{with_}.")
     return lines
@@ -293,7 +302,8 @@ def installs(found: Recommendation) -> Iterator[str]:
     """Yield what each transport but the recommended one needs, for a terminal too narrow for that column."""
     for figure, names in choices(found):
         if figure.transport != found.taken.transport:
-            yield f"{names}: {', and '.join((pip(figure), *_beyond(figure)))}"
+            commands = [pip(figure)] if figure.installs or not figure.beyond else []
+            yield f"{names}: {', and '.join((*commands, *_beyond(figure)))}"
 
 
 def _beyond(figure: Figure) -> Iterator[str]:
@@ -305,7 +315,7 @@ def table(found: Recommendation) -> Table:
     """Return the screen's table: a row for each choice; one transport may have several roles."""
     rows = [_row(found, figure, names) for figure, names in choices(found)]
     if found.default and not found.of_default:
-        rows.append((DEFAULT, short_name(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
+        rows.append((DEFAULT, found.name(found.default), without_time(found), *[""] * (len(_HEAD) - 3)))
     if found.bound:
         rows.append(_row(found, found.bound, BOUND))
     return Table(
@@ -356,7 +366,7 @@ def sentences(found: Recommendation) -> Iterator[str]:
         yield f"Not final: {found.ended}; figures are of {runs}. A larger --budget tells more."
     for one in [one for one in found.ruled_out if one.transport == found.default]:
         why = without_time(found).replace("left", "is left")
-        yield f"{short_name(one.transport)}, the default, {why}: {one.reason}"
+        yield f"{found.name(one.transport)}, the default, {why}: {one.reason}"
     if found.bound and found.bound.seconds > found.fastest.seconds:
         takes = "taking in" if found.operation == Operation.WRITE else "sending"
         yield f"The server alone is slower: its own statement costs more than {takes} these rows."
@@ -369,7 +379,7 @@ def sentences(found: Recommendation) -> Iterator[str]:
         yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
         more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
-        names = ", ".join(map(short_name, ties[:_MOST_NAMES]))
+        names = ", ".join(map(found.name, ties[:_MOST_NAMES]))
         yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}{more}."
     if many := len(found.left_behind):
         yield (
@@ -423,7 +433,8 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
         reasons.setdefault(one.reason, []).append(one)
     of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for reason, those in of_most[:_MOST_OTHERS]:
-        yield f"{_many(len(those))} out, such as {those[0].transport}: {reason}"
+        such = ", such as" if len(those) > 1 else ":"
+        yield f"{_many(len(those))} out{such} {those[0].transport}: {reason}"
     if rest := of_most[_MOST_OTHERS:]:
         others = numbered(len(rest), "other reason")
         yield f"{_many(sum(len(those) for _, those in rest))} out for {others}: see {FILE}"
@@ -443,7 +454,7 @@ def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     elif one.transport != found.fastest.transport:
         rows.append(_share_row(found, found.fastest, versions))
     elif found.default and found.default != one.transport:
-        rows.append((short_name(found.default), without_time(found), "", ""))
+        rows.append((found.name(found.default), without_time(found), "", ""))
     head = (f"{route(found)}, {found.rows:,} rows × {len(found.columns)} columns", "median", "peak", "pip install")
     command = f"lab recommend --data FILE --{'to' if found.operation == Operation.WRITE else 'from'} {found.system}"
     machine, server = environment["machine"], environment.get("servers", {}).get(found.system)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from harness.report import machine, markdown, recommendation
 from harness.report.answers import HERO, NO_DIFFERENCE, lanes, opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
 from harness.report.crossings import crossing_tables, curves, narrow
-from harness.report.figures import numbered
+from harness.report.figures import numbered, short_name
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
 from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
 from harness.report.summary import Summary, summarise, write_summaries
@@ -68,13 +68,15 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
     counts = Counter(str(row.status) for row in rows)
     endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     size = f" of size {plan['size']}" if "size" in plan else ""
-    cases = f"{numbered(len(summaries), 'case')} in {numbered(passes, 'pass', 'passes')}{size}"
+    runs = Counter(row.case for row in rows).values()
+    in_passes = f" in {numbered(passes, 'pass', 'passes')}{size}" if max(runs, default=0) <= passes else ""  # no race
+    cases = f"{numbered(len(summaries), 'case')}{in_passes}"
     found = [f"{cases}: {numbered(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
     if compared := environment.get("compared"):
         found.append(f"The data were compared before the run: {compared}.")
     if any(status != Status.OK for status in counts):
         found.append("Only ok runs have figures; why the others have none is listed below.")
-    if short := sum(count < passes for count in Counter(row.case for row in rows).values()):
+    if short := sum(count < passes for count in runs):
         few = f"{numbered(short, 'case')} of those below have fewer than {numbered(passes, 'run')}"
         found.append(f"This run is not complete: {few}.")
     return [*found, *machine.said(environment, rows, summaries)]
@@ -94,16 +96,19 @@ def closing(
     room: int = LINES,
     short: bool = False,
     more: Sequence[str] = (),
+    named: Callable[[str], str] = short_name,
 ) -> Closing:
     """Return a run's last screen: its answers, and all tables of a few transports unless it is `short`.
 
     A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions. `more`
-    are sentences below these, as far as there is room.
+    are sentences below these, as far as there is room. `named` names a transport where its id does not fit.
     """
     of_rows = curves(suite, summaries)
     fastest, _ = crossing_tables(of_rows)
-    first = [*fastest, narrow(of_rows)] if fastest else opening(suite, summaries)[:1]
-    found = shapes(suite, summaries) if suite.answers else [one for table in first for one in ever_smaller(table)]
+    first = [*fastest, narrow(of_rows, named)] if fastest else opening(suite, summaries)[:1]
+    found = (
+        shapes(suite, summaries, named) if suite.answers else [one for table in first for one in ever_smaller(table)]
+    )
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
     said = [*sentences(suite, rows, summaries), *more]
     return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or fastest))

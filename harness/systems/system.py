@@ -63,13 +63,13 @@ class Place:
 class System:
     """A database: its name (of its package and its transports), title, position in reports, and addresses.
 
-    `source_profile` is the table profile that the server reads fastest. `fixes` tell the user what to do if the server
-    lacks something that some transports need. `shares_folder`: the server can read and write files in a folder that it
-    shares with this machine. `variables` are prefixes of environment variables that its clients read. `no_space` are
-    words with which it reports a full disk. `plain` are patterns of its errors that cannot contain a value of a row.
-    `interrupted` are words with which it reports that a session was ended or restarted. `killed` is a regular
-    expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of the
-    embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
+    `source_profile` is the table profile that the server reads fastest. `fixes` tell the user of each lab what to do if
+    the server lacks a feature that some transports need. `shares_folder`: the server can read and write files in a
+    folder that it shares with this machine. `variables` are prefixes of environment variables that its clients read.
+    `no_space` are words with which it reports a full disk. `plain` are patterns of its errors that cannot contain a
+    value of a row. `interrupted` are words with which it reports that a session was ended or restarted. `killed` is a
+    regular expression for a log line after one of its processes was killed. `embedded` is a sentence about figures of
+    the embedded server. `installed_at` names the user's installed server, which the embedded lab can start instead.
     `keys_in_environment`: it reads the keys of an S3 server from its process environment, not from a query.
     Its modules are imported on first use, so code that needs only the description loads no client. Those of OPTIONAL
     raise LabError if the package has no such module.
@@ -80,7 +80,7 @@ class System:
     place: int
     addresses: tuple[Address, ...]
     source_profile: str
-    fixes: Mapping[str, str] = field(default_factory=dict)
+    fixes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     shares_folder: bool = False
     variables: tuple[str, ...] = ()
     no_space: tuple[str, ...] = ()

@@ -121,6 +121,7 @@ def test_the_first_sentences_say_what_to_take_from_where_how_fast_and_what_the_f
 def test_the_title_names_the_file_its_size_and_the_server_of_either_end() -> None:
     found = replace(FOUND, source="orders.parquet", server="18.4")
     assert recommendation.title(found) == "polars to Postgres 18.4 (embedded): orders.parquet, 1,000 rows × 2 columns"
+    assert "orders.parquet, 1,000 of 20,000 rows × 2" in recommendation.title(replace(found, rows_of_data=20_000))
     read = replace(FOUND, operation="read")  # of a query, by an older lab
     assert recommendation.title(read) == "Postgres (embedded) to polars: 1,000 rows × 2 columns"
 
@@ -171,6 +172,8 @@ def test_a_default_whose_call_has_the_same_name_is_named_with_its_client() -> No
 
 def test_a_fastest_that_is_not_shown_to_be_faster_is_not_said_to_be() -> None:
     assert opened(ties=(PGPQ.transport,))[2].startswith("Not shown to be faster: psycopg tuned")
+    once = replace(PGPQ, runs=1, factor_interval=None)
+    assert opened(from_pypi=once)[2].startswith("Not shown to be faster: psycopg tuned")
     assert not [line for line in said(ties=(PGPQ.transport,)) if "No difference" in line]
 
 
@@ -263,7 +266,7 @@ def test_other_reasons_are_reported_by_how_many_they_concern() -> None:
     out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
     assert detailed(ruled_out=tuple(out)) == [
         "2 transports are out, such as b: its style is sync",
-        "1 transport is out, such as a: without numba",
+        "1 transport is out: a: without numba",
     ]
     more = [RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4)]
     assert detailed(ruled_out=(*out, *more))[-1] == "3 transports are out for 3 other reasons: see recommendation.json"

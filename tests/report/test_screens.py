@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness import registry
 from harness.cli import catalogue, labs, newest
-from harness.cli.app import echo, end, say
+from harness.cli.app import called, echo, end, say
 from harness.cli.commands import app
 from harness.lab import doctor
 from harness.lab import labs as opened
@@ -69,6 +69,19 @@ def test_no_table_of_a_reference_run_is_wider_and_none_has_a_broken_word(name: s
         console = terminal(width)
         console.print(printable(table, width), crop=False)
         assert parts(table, width) <= set(re.findall(r"[^\s._]+", read(console, width)))
+
+
+@pytest.mark.parametrize(
+    ("transport", "name"),
+    [
+        ("clickhouse.clickhouse_connect.write_pandas_df", "clickhouse_connect insert_df"),
+        ("clickhouse.clickhousedb.write_polars_database", "clickhousedb write_database"),
+        ("clickhouse.http_client.write_pandas_tuned", "http_client tuned"),  # its summary names that of polars
+        ("clickhouse.gone.read_polars_rows", "gone rows"),
+    ],
+)
+def test_a_transport_is_called_as_people_write_its_call(transport: str, name: str) -> None:
+    assert called(transport) == name
 
 
 @WIDTHS

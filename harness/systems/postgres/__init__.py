@@ -23,7 +23,11 @@ SYSTEM = System(
     ),
     source_profile="unlogged",
     fixes={
-        "pg_parquet": "make up again, CREATE EXTENSION pg_parquet, or set LAB_POSTGRES_BIN to a Postgres that has it"
+        "pg_parquet": {
+            "embedded": "make up starts one that does (in a clone), or set LAB_POSTGRES_BIN to one",
+            "compose": "run make up again",
+            "external": "run CREATE EXTENSION pg_parquet",
+        }
     },
     shares_folder=True,
     variables=("PG",),
