@@ -263,7 +263,7 @@ class _Text:
 
     def insert_head(self) -> sql.InsertHead | None:
         """Read until it is clear whether this is an INSERT with inline data; return its head or None."""
-        while not (word := sql.first_word(self._data)) and self._more():
+        while not (word := sql.first_word(self._data)) and len(self._data) < sql.HEAD_BYTES and self._more():
             pass
         if word not in sql.WORDS_BEFORE_INSERT:
             return None

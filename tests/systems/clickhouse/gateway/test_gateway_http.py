@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import threading
 import uuid
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.systems.clickhouse.gateway.http import _Text
 from tests.waiting import until
 
 
@@ -330,3 +332,11 @@ def test_a_body_whose_end_is_not_plain_is_refused_and_the_connection_ends(gatewa
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
     assert answer.count(b"HTTP/1.1 ") == 1
     assert gateway.query("SELECT 1") == b"1\n"
+
+
+@pytest.mark.parametrize("endless", [b" ", b"-- no statement\n"])
+def test_a_body_without_a_word_is_not_read_to_its_end_to_find_one(endless):
+    """A compressed body of blanks is a thousand times as large."""
+    pieces = itertools.repeat(endless * (1 << 16), 1_000)
+    assert _Text("", pieces, print).insert_head() is None
+    assert len(list(pieces)) > 900
