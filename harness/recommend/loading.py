@@ -92,14 +92,18 @@ def _read(source: Source, data: UserData) -> list[str]:
         return [*_one_file(data, "DATA"), *_columns(data)]
     hive = data.program.hive
     in_folders = [
-        'parts = dict(part.split("=", 1) for part in path.split(os.sep) if "=" in part)',
+        "named = (part.partition('=') for part in os.path.dirname(path).split(os.sep))",
+        "parts = {unquote(name): value for name, _, value in named}",
         f"frame = frame.with_columns([folder_value(parts[name]).alias(name) for name in {list(hive)!r}])",
     ]
     lines = [*_one_file(data, "path"), *(in_folders if hive else []), "frames.append(frame)"]
     return [
-        *(["import os", "from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
+        *(["from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
         "frames = []",
         "for path in sorted(glob.glob(DATA, recursive=True)):",
+        f"    names = path.split(os.sep)[DATA.count(os.sep) - {data.program.below - 1} :]",
+        "    if any(name.startswith('_') and '=' not in name for name in names):",
+        "        continue  # hidden, as Spark's",
         *(f"    {line}" for line in lines),
         "frame = polars.concat(frames)",
         *_columns(data),

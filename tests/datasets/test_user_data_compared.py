@@ -23,6 +23,7 @@ from harness.datasets.user_data import arrow_types, columnar, compared, compared
 from harness.datasets.user_data.columnar import OfFile
 from harness.model import LabError
 from harness.recommend import loading
+from tests.commands import one_line
 
 FAR = dt.datetime(9999, 12, 31, 2)
 NEAR = dt.datetime(2024, 1, 1, 0, 0, 0, 5)
@@ -347,6 +348,75 @@ def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix:
         assert own.frame.rows() == expected
         assert own.frame.columns == ["id", "s", "year", "code"]
         assert program(place, own).rows() == expected
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.csv", "_b.csv", "_temporary/c.csv", ".d.csv"],
+        ["my%20key=1/k=9.csv", "my%20key=2/k=8.csv"],
+        ["a.csv", "a/b.csv", "a-b/c.csv", "a.d/c.csv"],
+        ["id=7/a.csv", "id=8/b.csv"],
+    ],
+)
+def test_a_program_reads_the_files_of_a_folder_that_were_read(tmp_path: Path, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"id,x\n{number},x\n")
+    own = data.from_file(tmp_path)
+    assert own.rows == sum(not name.startswith(("_", ".")) for name in names)
+    assert program(tmp_path, own).rows() == own.frame.rows()
+
+
+def test_files_whose_tables_begin_at_different_lines_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\nid,x\n1,2\n")
+    (tmp_path / "b.csv").write_text("id,x\n1,2\n")
+    with pytest.raises(LabError, match=r"b\.csv: other columns, encoding or separators"):
+        reading.read(tmp_path)
+
+
+def _broken() -> Any:
+    yield pa.record_batch({"a": [1]})
+    raise OSError("the network is gone")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda: pl.scan_parquet("nowhere.parquet"), "the LazyFrame cannot be collected: .*nowhere.parquet"),
+        (lambda: pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), _broken()), "the network is gone"),
+        (lambda: duckdb.sql("SELECT error('boom') AS a"), "the relation cannot be read: .*boom"),
+        (lambda: pa.table({"": [1]}), "a column has no name; name it"),
+        (
+            lambda: pa.table({"a": pa.Array.from_buffers(pa.string(), 1, [None, OFFSETS, pa.py_buffer(b"\xff\xfe")])}),
+            'column "a": .*UTF8.*; make it anew',
+        ),
+        (
+            lambda: pa.table({"a": pa.array([[(MOMENT, 1)]], pa.map_(pa.timestamp("ns"), pa.int32()))}),
+            'column "a": cannot cast Map key',
+        ),
+        (lambda: _objects(1.5, True), 'column "a": numbers and Booleans are mixed'),
+        (
+            lambda: _objects([AWARE], [MOMENT]),
+            'column "a", row 5000: timestamps with a time zone',
+        ),
+        (
+            lambda: _objects({"t": MOMENT}, {"t": AWARE}),
+            "row 5000: timestamps with a time zone",
+        ),
+    ],
+)
+def test_a_frame_that_cannot_be_read_or_would_change_beyond_the_sample_is_one_line(given: Any, said: str) -> None:
+    with one_line(said):
+        data.from_memory(given())
+
+
+MOMENT, AWARE = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+OFFSETS = pa.py_buffer(np.array([0, 2], "int32"))
+
+
+def _objects(usual: Any, odd: Any) -> pd.DataFrame:
+    return pd.DataFrame({"a": pd.Series([usual] * 5_000 + [odd] + [usual] * 300_000, dtype=object)})
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows", "csv", "ndjson"])

@@ -50,7 +50,8 @@ def _strings(series: pl.Series) -> pl.DataFrame | None:
     found = pl.DataFrame({"row": pl.int_range(len(series), eager=True), "string": series})
     while isinstance(found.schema["string"], pl.List):
         found = found.explode("string")
-    return found if found.schema["string"] in (pl.String, pl.Categorical, pl.Enum) else None
+    is_string = found.schema["string"] in (pl.String, pl.Categorical, pl.Enum)
+    return found.cast({"string": pl.String}) if is_string else None
 
 
 def _first_missing(ask: _Ask, characters: Sequence[str]) -> str:

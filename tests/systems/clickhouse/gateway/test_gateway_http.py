@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import threading
 import uuid
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.systems.clickhouse.gateway.http import _Text
 from tests.waiting import until
 
 
@@ -314,6 +316,7 @@ AMBIGUOUS = {
     "a signed chunk with 0x": CHUNKED + b"\r\n-0x8\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk with an underscore": CHUNKED + b"\r\n0_8\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk of 40 digits": CHUNKED + b"\r\n" + b"0" * 39 + b"8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a head of 5000 bytes": CHUNKED + b"\r\n8;" + b"a" * 5000 + b"\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk that is longer than its size": CHUNKED + b"\r\n8\r\nSELECT 1 + 1\r\n0\r\n\r\n",
     "trailers without an end": CHUNKED + b"\r\n8\r\nSELECT 1\r\n0\r\n" + b"a: b\r\n" * 1000 + b"\r\n",
 }
@@ -330,3 +333,11 @@ def test_a_body_whose_end_is_not_plain_is_refused_and_the_connection_ends(gatewa
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
     assert answer.count(b"HTTP/1.1 ") == 1
     assert gateway.query("SELECT 1") == b"1\n"
+
+
+@pytest.mark.parametrize("endless", [b" ", b"-- no statement\n"])
+def test_a_body_without_a_word_is_not_read_to_its_end_to_find_one(endless):
+    """A compressed body of blanks is a thousand times as large."""
+    pieces = itertools.repeat(endless * (1 << 16), 1_000)
+    assert _Text("", pieces, print).insert_head() is None
+    assert len(list(pieces)) > 900
