@@ -1,4 +1,4 @@
-"""Programs that tests put in place of real ones."""
+"""Substitutes of programs, for tests."""
 
 from pathlib import Path
 
