@@ -278,7 +278,7 @@ def read(
 
 
 MAPPED = ("parquet.chdb.scan", "parquet.pyarrow.scan_dataset_memory_map")
-# How many bytes ways read, in multiples of those of the three columns; 1.0 to 1.2 by default. A way that maps files
+# How many bytes transports read, in multiples of those of the three columns; 1.0 to 1.2 by default. One that maps files
 # hardly reads any. Polars obeys force_async though it was imported before: the reader for object stores merges ranges
 # and so reads columns in between, the default reader does not.
 READ = dict.fromkeys((entry.id for entry in ENTRIES), (1.0, 1.2))
