@@ -5,17 +5,15 @@ import importlib.util
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from harness.settings import ROOT
 from tests.commands import succeeded
+from tests.serving import served
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -114,11 +112,8 @@ def index(tmp_path: Path) -> Iterator[str]:
         )
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (folder / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>')
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/simple"
-        server.shutdown()
+    with served(tmp_path / "served") as address:
+        yield f"{address}/simple"
 
 
 def run(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

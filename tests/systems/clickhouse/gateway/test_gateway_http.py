@@ -74,12 +74,9 @@ def test_each_way_to_give_a_password_works(gateway):
     basic = {"Authorization": "Basic dGVzdGVyOnRlc3QtcGFzc3dvcmQ="}
     assert gateway.ask("SELECT 1", user=None, headers=basic).status == 200
     assert gateway.ask("SELECT 1").status == 200
-    params = {"user": None, "path": "/"}
     target = f"/?user={gateway.user}&password={gateway.password}&query=SELECT+1"
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port)) as connection:
-        connection.request("GET", target)
-        assert connection.getresponse().read() == b"1\n"
-    assert gateway.ask("SELECT 1", **params).status == 200  # the default user has no password
+    assert gateway.ask(method="GET", path=target, user=None).body == b"1\n"
+    assert gateway.ask("SELECT 1", user=None).status == 200  # the default user has no password
 
 
 @pytest.mark.parametrize(
@@ -290,10 +287,7 @@ def test_a_get_in_a_session_leaves_it_writable(gateway):
     ],
 )
 def test_what_is_no_request_is_closed_and_harms_no_other(gateway, request_bytes):
-    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
-        connection.sendall(request_bytes)
-        while connection.recv(1 << 16):
-            pass
+    gateway.said(gateway.http_port, request_bytes, ends=False)
     assert gateway.query("SELECT 1") == b"1\n"
 
 
@@ -325,11 +319,8 @@ AMBIGUOUS = {
 @pytest.mark.parametrize("how", AMBIGUOUS)
 def test_a_body_whose_end_is_not_plain_is_refused_and_the_connection_ends(gateway, how):
     credentials = f"X-ClickHouse-User: {gateway.user}\r\nX-ClickHouse-Key: {gateway.password}\r\n".encode()
-    answer = b""
-    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
-        connection.sendall(b"POST / HTTP/1.1\r\n" + credentials + AMBIGUOUS[how])
-        while piece := connection.recv(1 << 16):
-            answer += piece
+    request = b"POST / HTTP/1.1\r\n" + credentials + AMBIGUOUS[how]
+    answer = gateway.said(gateway.http_port, request, ends=False)
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
     assert answer.count(b"HTTP/1.1 ") == 1
     assert gateway.query("SELECT 1") == b"1\n"
