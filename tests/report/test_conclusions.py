@@ -47,29 +47,35 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     )
 
 
-def test_of_several_runs_of_the_lab_each_counts_once():
-    calls = [
-        changed(one, run_id=run, seconds=pace * one.seconds, **{"pass": number})
-        for number, (run, pace) in enumerate((("a", 1.0), ("b", 1.3), ("c", 0.8)), start=1)
-        for one in runs("s3", [1.08, 1.06]) + runs("local", [0.99, 1.01])
-    ]
-    (line,) = conclusions(calls, [S3])
-    assert line.endswith("S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 runs)")
-
-
-def test_what_the_author_found_is_behind_it():
-    (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
-    assert line.endswith("how sure that is; published: 7 % longer")
+@pytest.mark.parametrize(
+    ("calls", "published", "said"),
+    [
+        (
+            [
+                changed(one, run_id=run, seconds=pace * one.seconds, **{"pass": number})
+                for number, (run, pace) in enumerate((("a", 1.0), ("b", 1.3), ("c", 0.8)), start=1)
+                for one in runs("s3", [1.08, 1.06]) + runs("local", [0.99, 1.01])
+            ],
+            "",
+            "S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 runs)",
+        ),
+        (
+            runs("s3", [1.5]) + runs("local", [1.0]),
+            "",
+            "S3 took 1.50 times as long; 1 pass cannot say how sure that is",
+        ),
+        (runs("s3", [2.0]) + runs("local", [1.0]), "7 % longer", "how sure that is; published: 7 % longer"),
+    ],
+    ids=["each run of the lab counts once", "a single pass", "published"],
+)
+def test_a_comparison_ends_with_how_sure_it_is_and_what_the_author_found(calls, published, said):
+    (line,) = conclusions(calls, [replace(S3, published=published)])
+    assert line.endswith(said)
 
 
 def test_what_the_interval_does_not_show_is_no_difference():
     (line,) = conclusions(runs("s3", [1.0, 1.2, 0.9]) + runs("local", [1.1, 1.0, 1.0]), [S3])
     assert "no difference shown: S3 took" in line
-
-
-def test_a_single_pass_says_that_it_cannot_say():
-    (line,) = conclusions(runs("s3", [1.5]) + runs("local", [1.0]), [S3])
-    assert line.endswith("S3 took 1.50 times as long; 1 pass cannot say how sure that is")
 
 
 def test_only_runs_that_are_ok_count_and_each_way_and_size_has_its_own_sentence():
@@ -228,10 +234,6 @@ def test_too_few_runs_or_none_are_not_judged():
     bad = row(WAY, Status.ERROR)
     assert "not judged, the two do not both have an ok run" in said([bad, *pair([], [1.0] * 3)])[0]
     assert "not judged, the two do not both have an ok run" in said(pair([], [1.0] * 3))[0]
-
-
-def test_without_a_control_nothing_is_said():
-    assert said([row(WAY, seconds=1.0)]) == []
 
 
 def test_the_report_has_the_line():

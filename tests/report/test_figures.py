@@ -101,11 +101,6 @@ def test_a_parameter_is_said_as_people_do(name, value, text):
     assert described(name, value) == text
 
 
-def test_a_label_is_read_back_into_its_parameters():
-    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
-    assert texts("") == {}
-
-
 def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs():
     assert names(case("scale=2; files=1", 5, 2_100_000), case("scale=2; files=8", 40, 1_680_000_000)) == [
         "1 file, 2.10 MB",
