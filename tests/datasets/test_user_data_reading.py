@@ -20,21 +20,6 @@ from harness.systems import SYSTEMS
 from tests.datasets.user_files import loaded, written
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "arrows"])
-def test_a_file_is_read_whatever_its_form(tmp_path: Path, suffix: str) -> None:
-    frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "day": [dt.date(2025, 1, 1), None]})
-    path = tmp_path / f"data.{suffix}"
-    write = {
-        "parquet": frame.write_parquet,
-        "csv": frame.write_csv,
-        "tsv": lambda file: frame.write_csv(file, separator="\t"),
-        "arrow": frame.write_ipc,
-        "arrows": frame.write_ipc_stream,
-    }
-    write[suffix](path)
-    assert reading.read(path).frame.equals(frame)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
