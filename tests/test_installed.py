@@ -154,11 +154,6 @@ def test_an_editable_install_has_the_suites_of_the_checkout_alone(tmp_path: Path
     assert ".toml" not in listed.stdout
 
 
-def test_what_extras_bring_is_hidden_here_and_nothing_else() -> None:
-    assert {"duckdb", "numba", "boto3", "botocore", "connectorx", "lance", "asynch"} <= set(hidden())
-    assert not {"polars", "pandas", "pyarrow", "chdb", "psycopg", "scipy", "harness"} & set(hidden())
-
-
 @pytest.mark.process
 def test_no_module_of_the_lab_needs_an_extra_to_be_imported(here: Path, site: Path) -> None:
     code = """

@@ -140,12 +140,6 @@ def test_figures_of_emulated_images_are_marked_with_their_machine_in_every_repor
 
 
 @pytest.mark.long
-def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
-    first, second = (environment.describe(request(), rig, []) for _ in range(2))
-    assert first["fingerprint"] == second["fingerprint"]
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("built_from", "code"),
     [
