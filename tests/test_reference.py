@@ -10,13 +10,13 @@ from harness.suites import suite_files
 
 FOLDER = ROOT / "results" / "reference"
 NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
-SMALL = "elt"  # the one whose report takes least
 
 
 # The largest takes a minute of a core while other tests run.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == SMALL else [pytest.mark.long]) for name in NAMES]
+    "name",  # the report of elt takes least
+    [pytest.param(name, marks=[] if name == "elt" else [pytest.mark.long]) for name in NAMES],
 )
 def test_its_report_made_again_is_the_committed_one(name, tmp_path):
     for file in ("runs.csv", "environment.json"):

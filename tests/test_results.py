@@ -209,19 +209,14 @@ EDITED = [
 
 @pytest.mark.parametrize(("column", "text", "said"), EDITED)
 def test_a_value_that_no_run_gives_is_one_line_with_its_line_number(path, column, text, said):
-    _edited(path, column, text)
-    with one_line(rf"line 3: {said}"):
-        runs_csv.load(path)
-
-
-def _edited(path, column, text):
-    """Write a row, and a second one that is edited in one column."""
     runs_csv.append(path, replace(FULL, pass_number=9))
     runs_csv.append(path, FULL)
     names, first, second = csv.reader(path.open(newline=""))
     changed = [text if name == column else cell for name, cell in zip(names, second, strict=True)]
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([names, first, changed])
+    with one_line(rf"line 3: {said}"):
+        runs_csv.load(path)
 
 
 def test_a_run_that_is_there_twice_is_one_line_and_one_that_was_run_again_is_read(path):

@@ -45,9 +45,7 @@ DATABASES = [
 ]
 # Transports of one process, in this environment; those of engines have separate tests (tests/transports).
 STREAMS = [entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and entry.client != "daft"]
-BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
-TRANSFORMS = registry.select("elt.*")
 TABLE = "the table"
 JOBS = {
     "tuning.duckdb.group_by": (TABLE, "2"),
@@ -59,7 +57,6 @@ JOBS = {
     "tuning.posix.sequential_write": ("written", "100"),
     "tuning.numexpr.triad": ("1000", "1"),
 }  # the rest need an S3 server, or counters
-CREATES = registry.select("stores_*.create")
 ROWS = 500
 STORED_ROWS = 5_000  # about 5 of them pass the filter
 
@@ -108,11 +105,15 @@ def tables_for(entry: Transport, lab: EmbeddedLab, folder: Path) -> Iterator[tup
     made.references.close(made.drop)
 
 
-OF_BOUNDS = [pytest.param(entry, id=entry.id) for entry in BOUNDS]
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("entry", [*first_of_each(DATABASES), *first_of_each(STREAMS), *OF_BOUNDS])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *first_of_each(DATABASES),
+        *first_of_each(STREAMS),
+        *(pytest.param(one, id=one.id) for one in IN_DATABASES if one.origin is Origin.LIMIT),
+    ],
+)
 def test_the_script_of_a_database_moves_the_table(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path, output: Output
 ) -> None:
@@ -171,7 +172,7 @@ def test_the_script_of_a_scan_counts_the_rows_of_all_files(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("entry", TRANSFORMS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", registry.select("elt.*"), ids=lambda entry: entry.id)
 def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, tmp_path: Path, output: Output) -> None:
     tree, result = raw_csv.ensure(tmp_path, ROWS, 1, print), tmp_path / "result.parquet"
     (tmp_path / "scratch").mkdir()
@@ -196,7 +197,7 @@ def test_the_script_of_a_job_prints_its_answer(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("create", registry.select("stores_*.create"), ids=lambda entry: entry.id)
 def test_the_scripts_of_a_store_create_read_and_query_it(
     create: Transport, dataset_folder: Path, tmp_path: Path, output: Output
 ) -> None:

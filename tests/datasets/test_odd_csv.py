@@ -142,12 +142,6 @@ def kept(cells: Sequence[str | None], column: pl.Series, decimal: str = ".") -> 
     return ""
 
 
-def _either_way(cells: Sequence[str | None]) -> bool:
-    """Say whether swapping day and month is possible in every cell, and changes the date of one."""
-    found = [[one.value for one in meanings(cell) if one.kind.partition(" at")[0] in _ORDERS] for cell in cells if cell]
-    return all(len(values) == 2 for values in found) and any(len({*values}) == 2 for values in found)
-
-
 def _is(one: Meaning, value: Any, dtype: Any) -> bool:
     """Say whether a value of a column is a meaning of its cell."""
     if value is None:

@@ -67,8 +67,10 @@ def test_two_columns_of_one_name_are_refused_by_their_name_whatever_the_form(tmp
 
 def test_frames_in_memory_are_taken_as_they_are() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    for given in (frame, frame.to_pandas(), frame.to_arrow()):
+    for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
         assert reading.of_memory(given).to_dicts() == frame.to_dicts()
+    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
+        reading.of_memory(frame.lazy().select("nowhere"))
     with pytest.raises(LabError, match=r"builtins\.list is not a frame"):
         reading.of_memory([1, 2])
     with pytest.raises(LabError, match='two columns are named "a"'):

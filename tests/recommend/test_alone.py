@@ -20,6 +20,7 @@ from harness.recommend.race import Race
 from harness.recommend.racing import Racing, Track
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.networks import Networks
+from harness.systems.postgres import client
 
 ALL, NO_TIME, NO_BYTES = (
     registry.one(f"postgres.{name}")
@@ -41,14 +42,6 @@ def rig(lab_of_tests: Lab, tmp_path: Path) -> DatabaseRig:
     return DatabaseRig(lab_of_tests, {}, references, {}, "no S3 in this test", "", tmp_path, Networks("no links"))
 
 
-def tables_of(rig: DatabaseRig) -> list[tuple[object, ...]]:
-    from harness.systems.postgres import client
-
-    question = f"SELECT tablename FROM pg_tables WHERE schemaname = '{namespace()}' AND tablename LIKE 'own_9%'"
-    found: list[tuple[object, ...]] = rig.references.ask("postgres", client.query, question)
-    return found
-
-
 @pytest.mark.long
 def test_each_transport_is_found_to_fail_at_the_columns_that_it_does_not_bring_through_and_nothing_is_left(
     rig: DatabaseRig,
@@ -56,7 +49,8 @@ def test_each_transport_is_found_to_fail_at_the_columns_that_it_does_not_bring_t
     later = time.monotonic() + 60
     found = failing(rig, OWN, [ALL, NO_TIME, NO_BYTES, READS], ["raw", "opens"], later)
     assert found == {NO_TIME.id: {"opens"}, NO_BYTES.id: {"raw"}}
-    assert tables_of(rig) == []
+    question = f"SELECT tablename FROM pg_tables WHERE schemaname = '{namespace()}' AND tablename LIKE 'own_9%'"
+    assert rig.references.ask("postgres", client.query, question) == []
 
 
 def test_where_there_is_no_time_left_nothing_is_tried(rig: DatabaseRig) -> None:

@@ -24,11 +24,6 @@ def is_table(node: ast.stmt) -> bool:
     return not isinstance(node.value, ast.Constant) or len(ast.unparse(node)) > 100
 
 
-def only_yields(body: list[ast.stmt]) -> bool:
-    """Whether a function is one `yield`: then its docstring is its only other content."""
-    return [isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) for node in body] == [True]
-
-
 def definitions(tree: ast.Module) -> list[tuple[str, str]]:
     """Return name and source of the functions, classes and tables of a module, functions without docstrings."""
     found = []
@@ -36,7 +31,8 @@ def definitions(tree: ast.Module) -> list[tuple[str, str]]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             if ast.get_docstring(node):
                 node.body = node.body[1:]
-            if not only_yields(node.body):
+            # A function that is one `yield` has no other content than its docstring.
+            if [isinstance(one, ast.Expr) and isinstance(one.value, ast.Yield) for one in node.body] != [True]:
                 found.append((node.name, ast.unparse(node)))
         elif is_table(node):
             found.append((ast.unparse(node).partition(" =")[0], ast.unparse(node)))
