@@ -62,24 +62,29 @@ def test_the_first_pattern_that_a_run_has_is_the_usual_one():
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "others",
     [
-        {"fidelity": "converted: a (object)"},
-        {"origin": Origin.LIMIT},
-        {"origin": Origin.CONTROL},
-        {"frame": "table"},
-        {"experiment": "profiles"},
+        *(
+            runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)
+            for changed in (
+                {"fidelity": "converted: a (object)"},
+                {"origin": Origin.LIMIT},
+                {"origin": Origin.CONTROL},
+                {"frame": "table"},
+                {"experiment": "profiles"},
+            )
+        ),
+        *(
+            [
+                *runs("postgres.none.write_pandas", (0.1, 0.1)),
+                row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND),
+            ]
+            for status in (Status.MISMATCH, Status.ERROR)
+        ),
     ],
 )
-def test_what_is_converted_a_bound_a_control_or_of_another_experiment_is_not_the_fastest(changed):
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)])
-    assert one.fastest.transport == "postgres.quick.write_pandas"
-
-
-@pytest.mark.parametrize("status", [Status.MISMATCH, Status.ERROR])
-def test_what_was_not_ok_in_every_pass_is_not_the_fastest(status):
-    once = row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1)), once])
+def test_only_what_is_exact_in_every_pass_of_the_experiment_and_no_bound_or_control_is_the_fastest(others):
+    (one,) = answered([*every(), *others])
     assert one.fastest.transport == "postgres.quick.write_pandas"
 
 
