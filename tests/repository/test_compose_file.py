@@ -115,12 +115,15 @@ def test_folders_are_mounted_in_the_form_that_carries_the_label_of_selinux(flavo
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_without_s3_there_is_no_server_of_it_and_nothing_compiled_from_go(flavour):
+def test_without_s3_and_a_cluster_there_is_no_server_of_them_no_engine_and_nothing_compiled_from_go(flavour):
     services = configuration(flavour, REQUIRED)["services"]
+    harness = services["harness"]
     assert services["s3"]["profiles"] == ["s3"]
-    assert services["harness"]["depends_on"]["s3"]["required"] is False
-    assert services["harness"]["build"]["target"] == "harness"
-    assert not any(services["harness"]["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY"))
+    assert all(services[name]["profiles"] == ["cluster"] for name in WORKING)
+    assert not any(harness["depends_on"][name]["required"] for name in {"s3", *WORKING})
+    assert (harness["build"]["target"], harness["build"]["args"]["ENGINE"]) == ("harness", "")
+    variables = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_CLUSTER_ADDRESS")
+    assert [harness["environment"][name] for name in variables] == ["", "", ""]
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -210,15 +213,6 @@ def test_the_debian_flavour_names_no_image_of_a_registry():
         bases = [value for argument, value in services[name]["build"]["args"].items() if argument.endswith("_IMAGE")]
         assert bases
         assert all(image.startswith("localhost/dataframe-io-lab/debian-") for image in bases)
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_without_a_cluster_the_harness_is_built_without_an_engine_and_knows_no_scheduler(flavour):
-    services = configuration(flavour, REQUIRED)["services"]
-    assert all(services[name]["profiles"] == ["cluster"] for name in WORKING)
-    assert not any(services["harness"]["depends_on"][name]["required"] for name in WORKING)
-    assert services["harness"]["build"]["args"]["ENGINE"] == ""
-    assert services["harness"]["environment"]["LAB_CLUSTER_ADDRESS"] == ""
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
