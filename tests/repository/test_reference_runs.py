@@ -7,11 +7,7 @@ import re
 import pytest
 
 from harness import registry
-from harness.docs import reference
 from harness.model import Origin
-from harness.report import markdown
-from harness.report.sections import sections
-from harness.report.summary import summarise
 from harness.results import runs_csv
 from harness.run import plan
 from harness.settings import ROOT
@@ -67,20 +63,6 @@ def test_it_is_small_and_names_no_path_of_the_machine(name):
     for path in files:
         if path.suffix != ".png":
             assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|usr|mnt|Users)/\S*", path.read_text()) == []
-
-
-@pytest.mark.parametrize("name", ["crossings", "matrix"])
-def test_every_sentence_and_table_of_its_report_is_made_from_its_rows(name):
-    """Apart from pictures and their captions, which take long to draw."""
-    suite, run, _ = reference.of(name)
-    order = [part["name"] for part in run.environment["plan"]["experiments"]]
-    summaries = summarise(run.rows, suite.published, order)
-    made = markdown.report(suite, run.environment, sections(suite, run.environment, run.rows, summaries))
-    there = (FOLDER / name / "report.md").read_text(encoding="utf-8")
-    first, _, rest = there.partition("\n**")
-    without = re.sub(r"^## Pictures\n.*?(?=^## )", "", rest, flags=re.DOTALL | re.MULTILINE)
-    assert set(f"**{without}".splitlines()) - set(made.splitlines()) == set()
-    assert len(first.splitlines()) < 8
 
 
 def test_the_committed_fidelity_matrix_is_what_the_transports_declare():
