@@ -193,13 +193,8 @@ def _published_of_the_reference(folder: Path) -> Path:
     run, reference = folder / "run", Path(REFERENCE.format("matrix"))
     run.mkdir()
     shutil.copy(reference / "environment.json", run)
-    with (reference / "runs.csv").open(newline="") as file:
-        rows = csv.DictReader(file)
-        kept = [row for row in rows if row["origin"] == "published"]
-    with (run / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, kept[0])
-        writer.writeheader()
-        writer.writerows(kept)
+    rows = pl.read_csv(reference / "runs.csv", infer_schema=False)
+    rows.filter(pl.col("origin") == "published").write_csv(run / "runs.csv")
     return run
 
 

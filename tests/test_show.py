@@ -222,19 +222,13 @@ def test_a_summary_with_backslashes_and_quotes_does_not_break_the_script(made_up
 
 
 @pytest.mark.process
-def test_all_that_a_function_refers_to_comes_along_and_nothing_else(made_up, tmp_path):
+def test_all_that_a_function_refers_to_comes_along_and_nothing_else_also_where_it_raises_unsupported(made_up, tmp_path):
     text = script(made_up["write_polars_made_up"])
     assert "NOTHING" not in text
     assert "ENDPOINT" not in text
     assert "@cache\ndef _twice" in text
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "made_up.py").write_text(text)
-    assert faults(tmp_path / "scripts") == ""
-
-
-@pytest.mark.process
-def test_a_transport_that_raises_unsupported_still_makes_a_script_that_is_whole(made_up, tmp_path):
-    (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "refused.py").write_text(script(made_up["write_polars_refused"]))
     assert faults(tmp_path / "scripts") == ""
 
