@@ -3,9 +3,9 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 
 from harness.settings import ROOT
@@ -65,26 +65,15 @@ def test_imports_at_run_time_are_found(path, source, found):
     assert imported(f"harness/{path}", source) == found
 
 
-def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
+def arrows() -> dict[str, set[str]]:
     """Return the imports of each folder or file of the package from other ones, anywhere in its code."""
-    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    found: dict[str, set[str]] = defaultdict(set)
-    for path, tree in trees.items():
-        room = path.relative_to(package).parts[0].removesuffix(".py")
-        for name in _imported(tree):
-            whole, _, rest = name.partition(".")
-            other = rest.partition(".")[0]
-            if whole == package.name and other in rooms - {room, "__init__"}:
-                found[room].add(other)
+    graph, found = grimp.build_graph("harness", cache_dir=None), {}
+    for room in graph.find_children("harness"):
+        graph.squash_module(room)
+    for room in graph.find_children("harness"):
+        others = graph.find_modules_directly_imported_by(room) - {"harness"}
+        found[room.removeprefix("harness.")] = {other.removeprefix("harness.") for other in others}
     return found
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
@@ -102,8 +91,7 @@ def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
     boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
     of = dict.fromkeys(boxes["ground"].split(", "), "ground")
     leads: dict[str, set[str]] = defaultdict(set)
-    trees = {ROOT / path: parsed(text) for path, text in FILES.items()}
-    for room, others in arrows(ROOT / "harness", trees).items():
+    for room, others in arrows().items():
         leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
     found = {
         room: {one for one in others if not any(one in beyond(other, leads) for other in others)}
