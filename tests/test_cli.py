@@ -251,7 +251,6 @@ def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[
 def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[str, str]) -> None:
     command = (sys.executable, "-m", "harness.cli", "serve")
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as serving:
-        assert serving.stdout is not None
         printed = dict(serving.stdout.readline().rstrip("\n").split("\t") for _ in range(3))
         assert set(printed) == {"postgres", "clickhouse_http", "clickhouse_native"}
         with psycopg.connect(printed["postgres"]) as direct:

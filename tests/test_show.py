@@ -78,8 +78,6 @@ def made_up(tmp_path, monkeypatch):
     path.write_text(MADE_UP)
     name = "harness.transports.postgres.made_up"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)

@@ -142,7 +142,6 @@ def test_effort_is_what_pip_cannot_install_then_lines_then_packages_then_seconds
 
 def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection() -> None:
     found = recommended(TUNED=1.0, INGEST=2.0, USUAL=9.0, BUILT_IN=3.0)
-    assert found.built_in is not None
     assert found.built_in.transport == BUILT_IN
     assert recommended(TUNED=1.0, INGEST=2.0).built_in is None
     known = {entry.id for entry in registry.select("*") if entry.moves_a_frame and judging.built_in(entry)}

@@ -121,7 +121,6 @@ def run_with(
     plan, rows = Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), list[dict[str, Any]]()
     with open_run(RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
-        assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
             runner.perform(suite_run, suite_run.todo, rows.append)
     assert len(injured) == 1

@@ -58,7 +58,6 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
     of_others = marked()
     with open_run(RunRequest(settings=settings, plan=PLAN, rig="cluster", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
-        assert isinstance(rig, ClusterRig)
         uri = rig.lab.endpoints["postgres"]
         with injuring(lambda _: kill(victim(uri)), words, urlsplit(uri).port) as killed:
             runner.perform(suite_run, suite_run.todo, rows.append)
