@@ -2,12 +2,16 @@
 
 import math
 import random
+from collections import defaultdict
 from itertools import chain, pairwise
 
 import pytest
 
 from harness.recommend.budget import FEWEST, Prices
-from harness.recommend.race import LAST_PASSES, MOST_PASSES, Race
+from harness.recommend.race import ENOUGH, LAST_PASSES, MOST_PASSES, USUAL_SPREAD, Race
+from harness.report.intervals import spread_of
+from harness.results import runs_csv
+from harness.settings import ROOT
 
 
 def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 1) -> list[tuple[str, int, int]]:
@@ -211,3 +215,25 @@ def test_one_that_fails_where_it_runs_at_last_is_out_and_is_not_asked_again() ->
     race, left = after_finalists(20, 140.0, fails=True)
     assert left >= 0
     assert not race.behind & race.out.keys()
+
+
+SHORTEST = 0.003  # seconds: below, the scatter is that of the machine's clock
+
+
+def test_the_usual_spread_is_near_that_of_the_reference_run() -> None:
+    cases: dict[object, list[float]] = defaultdict(list)
+    for row in runs_csv.load(ROOT / "results/reference/matrix/runs.csv"):
+        if row.ok and row.took > SHORTEST:
+            cases[row.case].append(row.took)
+    found = spread_of(cases.values())
+    assert len(cases) > 300
+    assert USUAL_SPREAD.usual / 3 < found.usual < USUAL_SPREAD.usual * 2  # too large costs passes, too small errs
+    assert USUAL_SPREAD.freedom / 2 < found.freedom < USUAL_SPREAD.freedom * 2
+
+
+def test_a_race_goes_by_its_own_scatter_once_there_are_enough_runs() -> None:
+    race = Race([str(number) for number in range(ENOUGH)], 5_000, 1)
+    assert race.spread == USUAL_SPREAD
+    race.told = {5_000: {name: [1.0, 1.01 + int(name) / 1e4] for name in race.transports}}
+    assert race.spread != USUAL_SPREAD
+    assert race.spread.usual < 0.02

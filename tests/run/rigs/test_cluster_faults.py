@@ -18,7 +18,6 @@ from harness.model import Experiment, Status
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.rigs.cluster import ClusterRig
 from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
