@@ -1,4 +1,4 @@
-"""Every screen at 80 and at 200 columns, read back: no line is wider, no word is broken, and a run ends on one screen."""
+"""Every screen at 80 and at 200 columns, read back: no line is wider, no word is broken, and a run ends on one."""
 
 import io
 import re

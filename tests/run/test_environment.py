@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
+from harness import registry, show
 from harness.datasets import store
 from harness.lab import interpreters
 from harness.model import Case, Dataset, Experiment
 from harness.report import markdown
 from harness.results import environment as identity
-from harness.run import environment
+from harness.run import environment, sources
 from harness.run.plan import Plan
 from harness.run.rigs.rig import RunRequest
 from harness.run.rigs.stores import StoreRig
@@ -174,3 +174,43 @@ def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorde
             continue
         modules = {part.partition(".")[0] for part in entry.requires} - sys.stdlib_module_names
         assert bool(used) == any(find_spec(name) for name in modules)  # of an engine that is not installed none
+
+
+ID = "postgres.psycopg.write_polars_copy_text"
+TUNED = registry.one("postgres.psycopg.write_polars_tuned")
+
+
+def test_a_transport_whose_program_changed_is_named_and_one_whose_docstring_or_comment_did_is_not(monkeypatch):
+    ran = {"sources": sources.digests([registry.one(ID)])}
+    assert sources.changed([ID], ran) == []
+    script = show.body(registry.one(ID))
+    for other in (script.replace('"""Send', '"""Other words. Send'), script.replace("\n\n\n", "  # why\n\n\n\n")):
+        assert other != script
+        monkeypatch.setattr(show, "body", lambda entry, other=other: other)
+        assert sources.changed([ID], ran) == []
+    for more in ("print(1)", 'print("# 1")'):
+        monkeypatch.setattr(show, "body", lambda entry, more=more: f"{script}\n{more}\n")
+        assert sources.changed([ID], ran) == [ID]
+
+
+def test_a_run_that_says_nothing_of_a_transport_has_no_figure_of_its_code():
+    assert sources.changed([ID], {}) == [ID]
+    assert sources.changed([ID], {"sources": {ID: "another"}}) == [ID]
+
+
+def test_what_uses_arrow_wire_has_its_sources_in_its_digest_without_their_tests_and_comments(monkeypatch, tmp_path):
+    as_it_is = sources.digest(TUNED)
+    monkeypatch.setattr(sources, "_WIRE_SOURCES", ())
+    assert sources.digest(TUNED) != as_it_is
+    zig = tmp_path / "arrow-wire" / "zig"
+    zig.mkdir(parents=True)
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    monkeypatch.setattr(sources, "_WIRE_SOURCES", ("zig/*.zig",))
+    found = []
+    for text, test in (("a();", "b();"), ("    // why\na();", "c();"), ("d();", "b();")):
+        (zig / "builders.zig").write_text(text)
+        (zig / "builders_test.zig").write_text(test)
+        sources._wire.cache_clear()
+        found.append(sources.digest(TUNED))
+    sources._wire.cache_clear()
+    assert found[0] == found[1] != found[2]
