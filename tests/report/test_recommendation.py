@@ -291,7 +291,7 @@ STYLES = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), Ru
         ),
     ],
 )
-def test_the_reasons_that_rule_transports_out_are_told_with_columns_and_how_many_they_concern(
+def test_the_reasons_that_rule_transports_out_have_columns_and_how_many_they_concern(
     values: dict[str, tuple[str, ...]], out: list[RuledOut], told: list[str]
 ) -> None:
     assert detailed(values=values, ruled_out=tuple(out)) == told
