@@ -402,8 +402,9 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
 
     A contender returned every value, exact or converted, and it is not shown to take more than FACTOR times as long as
     the fastest exact one. A transport without declared losses is compared only with the fastest such one. These are
-    contenders too: the default transport, the fastest one that converts, the one with the lowest memory, exact ones
-    from PyPI whose median is at most FACTOR times that of the fastest from PyPI, and those that the lab could not run.
+    contenders too: the default transport, the fastest one that converts, and the one with the lowest memory. So are
+    exact ones from PyPI whose median is at most FACTOR times that of the fastest from PyPI, and those that the lab
+    could not run.
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
