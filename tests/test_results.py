@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from harness.model import LabError, Status, texts
+from harness.model import LabError, Status, strings
 from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers
 from tests.commands import one_line
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
-EXAMPLES |= {texts: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
+EXAMPLES |= {strings: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
 COUNT = len(COLUMNS)
 FULL = Row(**{column.field: EXAMPLES[column.parse] for column in COLUMNS})
 
@@ -245,8 +245,8 @@ def test_a_trace_comes_back_as_it_was_written(tmp_path):
 
 def test_mappings_are_strings_in_files_alone():
     assert numbers("ctas_seconds=0.25; output_bytes=12") == {"ctas_seconds": 0.25, "output_bytes": 12}
-    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
-    assert (numbers(""), texts("")) == ({}, {})
+    assert strings("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert (numbers(""), strings("")) == ({}, {})
     assert FULL.label == FULL.text("parameters") == "files=8; page_cache=as found"
 
 

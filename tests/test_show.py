@@ -223,13 +223,13 @@ def test_the_check_for_faults_finds_a_name_that_is_not_defined(tmp_path):
 )
 def test_scripts_are_the_same_in_every_process(step, seeds):
     code = f"from harness import registry, show; print(*map(show.script, registry.select()[::{step}]))"
-    texts = {
+    strings = {
         subprocess.run(
             (sys.executable, "-c", code), env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         ).stdout
         for seed in seeds
     }
-    assert texts == {" ".join(text_of(entry.id) for entry in CATALOGUE[::step]) + "\n"}
+    assert strings == {" ".join(text_of(entry.id) for entry in CATALOGUE[::step]) + "\n"}
 
 
 def test_a_summary_with_backslashes_and_quotes_does_not_break_the_script(made_up):

@@ -12,8 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
-from harness.check.canonical_values import canonical_value, texts_of
+from harness.check.canonical_lists import of_lists, shape, uuid_strings, with_dashes, without_items
+from harness.check.canonical_values import canonical_value, strings_of
 from harness.check.logical_types import (
     FLOATS,
     INTEGERS,
@@ -138,7 +138,7 @@ def _without_wide(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal256(field.type):
-            table = table.set_column(place, field.name, texts_of(table.column(place)))
+            table = table.set_column(place, field.name, strings_of(table.column(place)))
     return table
 
 
@@ -188,8 +188,8 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
         elif isinstance(series.dtype, pl.Categorical | pl.Enum):
             series = series.cast(pl.String)
         if logical == "uuid" and series.dtype not in (pl.String, pl.Null):
-            return uuid_texts(series)
-        if series.dtype == pl.String and (made := _of_texts(series, logical)) is not None:
+            return uuid_strings(series)
+        if series.dtype == pl.String and (made := _of_strings(series, logical)) is not None:
             return made
         if logical == "json" or is_wide(logical) or (logical not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), logical)
@@ -236,7 +236,7 @@ def _from_values(name: str, values: list[Scalar], logical: str) -> pl.Series:
     return series
 
 
-def _of_texts(series: pl.Series, logical: str) -> pl.Series | None:
+def _of_strings(series: pl.Series, logical: str) -> pl.Series | None:
     """Return dates, timestamps with nanoseconds and bytes that arrived as strings; None for other logical types."""
     if logical == "date":
         return series.str.to_date("%Y-%m-%d", strict=True)

@@ -70,7 +70,7 @@ def _uuids_in(values: pl.Expr, dtype: Dtype) -> pl.Expr:
     return values.bin.encode("hex").str.replace(*_GROUPS)
 
 
-def uuid_texts(series: pl.Series) -> pl.Series:
+def uuid_strings(series: pl.Series) -> pl.Series:
     """Turn 16-byte binary UUIDs (network byte order) into their 36-character strings."""
     import polars as pl
 
@@ -83,6 +83,6 @@ def uuid_texts(series: pl.Series) -> pl.Series:
     return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
 
 
-def with_dashes(texts: pl.Series) -> pl.Series:
+def with_dashes(strings: pl.Series) -> pl.Series:
     """Return UUIDs with dashes, also those that arrived without."""
-    return texts.str.replace(*_GROUPS)
+    return strings.str.replace(*_GROUPS)

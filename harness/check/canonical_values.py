@@ -42,12 +42,12 @@ def decimal_text(value: Scalar, logical: str) -> str:
     return format(made, "f")
 
 
-def texts_of(decimals: Scalar) -> Scalar:
+def strings_of(decimals: Scalar) -> Scalar:
     """Return an Arrow column of decimals as one of strings, with all their digits."""
     import pyarrow as pa
 
-    texts = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
-    return pa.array(texts, pa.large_string())
+    strings = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
+    return pa.array(strings, pa.large_string())
 
 
 def _uuid(value: Scalar, logical: str) -> str:

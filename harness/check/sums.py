@@ -160,8 +160,8 @@ def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:
         column = batch.column(name)
         nulls[name] = column.null_count
         if logical == "text":
-            columns[name] = _crc_of_texts(column)
-            pieces.append(_piece_of_texts(column))
+            columns[name] = _crc_of_strings(column)
+            pieces.append(_piece_of_strings(column))
         else:
             octets = _octets(column, logical)
             columns[name] = _crc(octets[~_missing(column)])
@@ -193,8 +193,8 @@ def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
         octets = (bytes(16) if value is None else value for value in column.to_pylist())
         return np.frombuffer(b"".join(octets), np.uint8).reshape(rows, 16)
     if logical == "uuid":
-        texts = ("0" * 32 if text is None else text for text in column.to_pylist())
-        return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in texts), np.uint8).reshape(rows, 16)
+        strings = ("0" * 32 if text is None else text for text in column.to_pylist())
+        return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in strings), np.uint8).reshape(rows, 16)
     types = {"date": pa.date32(), "timestamp": pa.timestamp("us"), "timestamp_tz": pa.timestamp("us", "UTC")}
     if logical in types:
         column = column.cast(types[logical]).view(pa.int32() if logical == "date" else pa.int64())
@@ -228,7 +228,7 @@ def _crc(octets: npt.NDArray[np.uint8]) -> int:
     return int((state ^ np.uint32(0xFFFFFFFF)).sum(dtype=np.uint64))
 
 
-def _crc_of_texts(column: pa.Array) -> int:
+def _crc_of_strings(column: pa.Array) -> int:
     import numpy as np
 
     found = column.drop_null().dictionary_encode()
@@ -248,7 +248,7 @@ def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
     return pc.if_else(column.is_valid(), fixed.cast(pa.large_binary()), pa.scalar(b"\0", pa.large_binary()))
 
 
-def _piece_of_texts(column: pa.Array) -> pa.Array:
+def _piece_of_strings(column: pa.Array) -> pa.Array:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

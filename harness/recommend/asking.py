@@ -37,7 +37,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
     """
     require_possible(asked.budget)
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
-    asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
+    asked = replace(asked, defaults=tuple(wanted.defaults) if wanted else ())
     if resume is None:
         return asked
     folder = folders.find(settings.results_dir, resume)

@@ -36,7 +36,7 @@ USUAL = "postgres.sqlalchemy.write_polars_write_database"
 OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 
 
-def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
+def race_of(names: list[str], max_memory: int | None = None, defaults: tuple[str, ...] = ()) -> Racing:
     """A race of these transports before its first run."""
     asked = Asked(
         data=OWN,
@@ -45,11 +45,11 @@ def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, .
         frame="polars",
         budget=60.0,
         max_memory=max_memory,
-        usual=usual,
+        defaults=defaults,
     )
     entries = {name: registry.one(name) for name in names}
     track = Track("an-id", "embedded", Path(), lambda runs, on_row: None)
-    race = Race(names, OWN.rows, 1, frozenset(usual))
+    race = Race(names, OWN.rows, 1, frozenset(defaults))
     return Racing(asked, race, entries, [], [], track, begun=True)
 
 
@@ -158,12 +158,12 @@ def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection(
 
 
 def test_the_default_is_the_first_that_the_suite_names_for_the_direction_also_where_it_cannot() -> None:
-    under_way = race_of([TUNED, TEXT], usual=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
+    under_way = race_of([TUNED, TEXT], defaults=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
     under_way.left_out.append(LeftOut(registry.one(USUAL), "refused: decimals", "decimals"))
     ran(under_way, TUNED, *[1.0] * 7)
     ran(under_way, TEXT, *[2.0] * 7)
     found = judging.recommendation(under_way, 1.0)
-    assert (found.default, found.of_default, [one.transport for one in found.usual]) == (USUAL, None, [TEXT])
+    assert (found.default, found.of_default, [one.transport for one in found.defaults]) == (USUAL, None, [TEXT])
 
 
 def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many() -> None:
@@ -183,15 +183,15 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     ],
 )
 def test_a_usual_one_is_compared_with_the_fastest(times: dict[str, list[float]], factor: float) -> None:
-    under_way = race_of([*times], usual=(USUAL,))
+    under_way = race_of([*times], defaults=(USUAL,))
     for name, seconds in times.items():
         ran(under_way, name, *seconds)
-    (usual,) = judging.recommendation(under_way, 1.0).usual
+    (usual,) = judging.recommendation(under_way, 1.0).defaults
     assert (usual.transport, usual.factor, usual.differs) == (USUAL, pytest.approx(factor), True)
 
 
 def test_a_default_that_was_too_slow_for_all_rows_is_compared_with_the_recommended_one_at_its_rows() -> None:
-    under_way = race_of([TEXT, USUAL], usual=(USUAL,))
+    under_way = race_of([TEXT, USUAL], defaults=(USUAL,))
     under_way.race.rows = 100_000
     for name, took, rows in ((TEXT, 0.1, 10_000), (USUAL, 4.0, 10_000), (TEXT, 0.8, 100_000)):
         under_way._take_in(Turn(name, rows, 1), row(name, seconds=took, parameters=f"rows={rows}"))

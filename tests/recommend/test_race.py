@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import pytest
 
 from harness.recommend.budget import FEWEST, Prices
-from harness.recommend.race import ENOUGH, LAST_PASSES, MOST_PASSES, USUAL_SPREAD, Race
+from harness.recommend.race import DEFAULT_SPREAD, ENOUGH, LAST_PASSES, MOST_PASSES, Race
 from harness.report.intervals import spread_of
 from harness.results import runs_csv
 from harness.settings import ROOT
@@ -227,13 +227,13 @@ def test_the_usual_spread_is_near_that_of_the_reference_run() -> None:
             cases[row.case].append(row.took)
     found = spread_of(cases.values())
     assert len(cases) > 300
-    assert USUAL_SPREAD.usual / 3 < found.usual < USUAL_SPREAD.usual * 2  # too large costs passes, too small errs
-    assert USUAL_SPREAD.freedom / 2 < found.freedom < USUAL_SPREAD.freedom * 2
+    assert DEFAULT_SPREAD.prior / 3 < found.prior < DEFAULT_SPREAD.prior * 2  # too large costs passes, too small errs
+    assert DEFAULT_SPREAD.freedom / 2 < found.freedom < DEFAULT_SPREAD.freedom * 2
 
 
 def test_a_race_goes_by_its_own_scatter_once_there_are_enough_runs() -> None:
     race = Race([str(number) for number in range(ENOUGH)], 5_000, 1)
-    assert race.spread == USUAL_SPREAD
+    assert race.spread == DEFAULT_SPREAD
     race.told = {5_000: {name: [1.0, 1.01 + int(name) / 1e4] for name in race.transports}}
-    assert race.spread != USUAL_SPREAD
-    assert race.spread.usual < 0.02
+    assert race.spread != DEFAULT_SPREAD
+    assert race.spread.prior < 0.02

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.model import texts
+from harness.model import strings
 from harness.report.figures import (
     as_printed,
     described,
@@ -53,7 +53,7 @@ def test_a_figure_is_written_with_its_digits_and_unit_and_a_missing_one_is_empty
 
 
 def case(label, rows=None, size=None):
-    return Summary(parameters=texts(label), rows=rows, bytes=size)
+    return Summary(parameters=strings(label), rows=rows, bytes=size)
 
 
 def names(*cases):

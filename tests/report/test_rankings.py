@@ -210,10 +210,10 @@ def rows(*summaries, width=400):
     (group,) = printed_tables(list(summaries), width)
     table = group.renderables[1]
     heads = [str(column.header) for column in table.columns]
-    texts = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
+    strings = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
     output = printed(*summaries)
-    assert all(text in output for line in texts for text in line)
-    return [dict(zip(heads, line, strict=True)) for line in texts]
+    assert all(text in output for line in strings for text in line)
+    return [dict(zip(heads, line, strict=True)) for line in strings]
 
 
 def grid(*points, width):
@@ -331,8 +331,8 @@ def test_the_best_figure_of_a_point_is_bold():
     group, *_ = printed_tables(
         summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ())
     )
-    texts = list(group.renderables[1].columns[2].cells)
-    assert [(str(text), text.style) for text in texts] == [("5.00", "bold"), ("9.00", "")]
+    strings = list(group.renderables[1].columns[2].cells)
+    assert [(str(text), text.style) for text in strings] == [("5.00", "bold"), ("9.00", "")]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ FOUND = Recommendation(
     built_in=SLOWER,
     ties=(),
     default=SLOWER.transport,
-    usual=(SLOWER,),
+    defaults=(SLOWER,),
     bound=None,
     ruled_out=(),
     ended="",
@@ -156,13 +156,13 @@ TAKE_PGPQ = "Take pgpq copy_binary_sorted: 0.125 s, from PyPI"
             "Take adbc write_database: 0.500 s, from PyPI, 1.8 times faster than sqlalchemy write_database (the "
             "default).",
         ),
-        ({"usual": (), "built_in": ADBC}, f"{TAKE_PGPQ}, 4.0 times faster than adbc write_database."),
-        ({"usual": (), "built_in": None}, f"{TAKE_PGPQ}."),
+        ({"defaults": (), "built_in": ADBC}, f"{TAKE_PGPQ}, 4.0 times faster than adbc write_database."),
+        ({"defaults": (), "built_in": None}, f"{TAKE_PGPQ}."),
         (
-            {"usual": (replace(SLOWER, rows=100),), "taken_there": replace(PGPQ, rows=100, seconds=0.02)},
+            {"defaults": (replace(SLOWER, rows=100),), "taken_there": replace(PGPQ, rows=100, seconds=0.02)},
             f"{TAKE_PGPQ}, 45 times faster than write_database (the default) at 100 rows.",
         ),
-        ({"usual": (replace(SLOWER, rows=100),)}, f"{TAKE_PGPQ}."),
+        ({"defaults": (replace(SLOWER, rows=100),)}, f"{TAKE_PGPQ}."),
     ],
 )
 def test_the_first_sentence_sets_what_to_take_against_the_default_or_what_is_built_in(
@@ -184,10 +184,10 @@ def test_there_is_a_row_a_choice_at_most_six_and_one_for_a_transport_that_is_sev
     ]
     four = [replace(PGPQ, transport=f"postgres.a.write_polars_{name}") for name in ("b", "c", "d", "e")]
     most = replace(FOUND, from_pypi=four[0], least_code=four[1], built_in=four[2], default=four[3].transport)
-    assert [choice for choice, _ in rows(replace(most, usual=(four[3], SLOWER), bound=BOUND))] == [
+    assert [choice for choice, _ in rows(replace(most, defaults=(four[3], SLOWER), bound=BOUND))] == [
         *("fastest", "from PyPI", "least code", "built in", "default", "server alone")
     ]
-    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
+    assert rows(replace(FOUND, defaults=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
 
 
 def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None:
@@ -203,11 +203,11 @@ def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None
 def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why(
     out: tuple[RuledOut, ...], cell: str
 ) -> None:
-    found = replace(FOUND, usual=(), built_in=None, ruled_out=out)
+    found = replace(FOUND, defaults=(), built_in=None, ruled_out=out)
     assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
     assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
     assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
-    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", usual=True),))
+    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", is_default=True),))
     assert recommendation.table(unwanted).rows[-1][2] == "left out"
     assert "sqlalchemy write_database, the default, is left out: its style is sync" in recommendation.sentences(
         unwanted
@@ -223,7 +223,7 @@ def test_a_server_alone_that_is_slower_than_the_fastest_is_explained_and_one_tha
 def test_marks_are_explained_where_a_row_has_one() -> None:
     assert "† silently changes, ‡ refuses some kinds of values: your data have none." in said()
     plain = replace(PGPQ, lossy={})
-    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, usual=()))
+    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, defaults=()))
 
 
 TIES = tuple(f"postgres.{name}.write_polars_copy" for name in "abcdefg")
@@ -264,8 +264,8 @@ STYLES = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), Ru
         (
             {},
             [
-                RuledOut("to_sql", "its style is sync", usual=True),
-                RuledOut("write_database", "refused: digits are lost", "decimals", usual=True),
+                RuledOut("to_sql", "its style is sync", is_default=True),
+                RuledOut("write_database", "refused: digits are lost", "decimals", is_default=True),
                 RuledOut("x", "refused: digits are lost", "decimals"),
             ],
             [
@@ -354,7 +354,7 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
         least_code=figures[1],
         built_in=figures[2],
         default=figures[3].transport,
-        usual=tuple(figures[3:5]),
+        defaults=tuple(figures[3:5]),
         bound=figures[5],
         ties=tuple(figure.transport for figure in figures) * 5,
         values=dict.fromkeys(KINDS, columns),
@@ -373,7 +373,7 @@ def test_the_picture_has_the_default_the_one_from_pypi_the_fastest_and_the_serve
     lane = recommendation.picture(replace(FOUND, bound=BOUND))
     assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 0.9), ("from PyPI", 0.125), ("fastest", 0.1)]
     assert (lane.name, lane.alone, lane.factors) == ("polars to Postgres", 0.2, "7.2× · 9.0×")
-    lane = recommendation.picture(replace(FOUND, usual=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
+    lane = recommendation.picture(replace(FOUND, defaults=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
     assert ([dot.role for dot in lane.dots], lane.factors) == (["from PyPI", "fastest"], "")
 
 
@@ -401,12 +401,12 @@ def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and
 
 
 def test_a_default_that_was_timed_on_fewer_rows_has_its_time_and_says_on_how_many() -> None:
-    small = replace(FOUND, usual=(replace(SLOWER, rows=500),), built_in=None)
+    small = replace(FOUND, defaults=(replace(SLOWER, rows=500),), built_in=None)
     assert lines(small)[3].startswith("| sqlalchemy write_database | 0.900 s (500 rows) | 50.0 MB |")
 
 
 def test_a_default_that_cannot_is_in_the_table_and_so_is_the_fastest_where_nothing_else_is_known() -> None:
     out = (RuledOut(SLOWER.transport, "refused: decimals", "decimals", True),)
-    alone = replace(FOUND, fastest=PGPQ, usual=(), built_in=None, ruled_out=out)
+    alone = replace(FOUND, fastest=PGPQ, defaults=(), built_in=None, ruled_out=out)
     assert lines(alone)[3] == "| sqlalchemy write_database | cannot |  |  |"
-    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, usual=(), built_in=None))[3]
+    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, defaults=(), built_in=None))[3]

@@ -157,7 +157,7 @@ def test_the_answers_without_data_are_no_wider(width: int, monkeypatch: pytest.M
     read(console, width, [said])
 
 
-ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))
 
 
 def printed(tables, width):

@@ -282,10 +282,10 @@ def made_up(**seconds):
     return found
 
 
-def cells(seconds, usual=(USUAL,)):
+def cells(seconds, defaults=(USUAL,)):
     """The cells of the one direction of made-up runs, with ordinary spaces for non-breaking ones."""
     rows = made_up(**{name.replace(".", "__"): given for name, given in seconds.items()})
-    wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, usual=list(usual))
+    wanted = replace(suite_files.load(ROOT / "suites", readme.SUITE).answers, defaults=list(defaults))
     (one,) = answers(wanted, summarise(rows, ()))
     return tuple(cell.replace(JOINED, " ") for cell in readme.row(one))
 
@@ -359,11 +359,11 @@ def test_a_factor_of_several_runs_is_their_range(screen):
 
 def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
     converted = {"fidelity": "converted: key (object)"}
-    name, usual, from_pypi, fastest = cells(
+    name, default, from_pypi, fastest = cells(
         {TUNED: 0.1, EXTENSION: 0.2, ADBC: (0.25, converted), PGPQ: 0.5, USUAL: 2.0}
     )
     assert name == "polars to Postgres"
-    assert usual == "`write_database` 2.00 s"
+    assert default == "`write_database` 2.00 s"
     page = "docs/catalogue/postgres-pgpq.md#write_polars_copy_binary"
     beside = "[adbc `ingest`](docs/catalogue/postgres-adbc.md#write_polars_ingest) 0.250 s, converted, **8.0×**"
     assert from_pypi == f"[pgpq `copy_binary`]({page}) 0.500 s, **4.0×**; {beside}"
@@ -382,16 +382,16 @@ def test_what_converts_is_named_only_where_it_is_faster_than_the_exact_one():
 
 def test_without_an_exact_one_from_pypi_the_fastest_that_converts_is_named_as_such():
     converted = {"fidelity": "converted: key (object)"}
-    _, usual, from_pypi, _ = cells({TUNED: 0.1, ADBC: (0.25, converted), USUAL: (2.0, converted)})
-    assert usual == "`write_database` 2.00 s, converted"
+    _, default, from_pypi, _ = cells({TUNED: 0.1, ADBC: (0.25, converted), USUAL: (2.0, converted)})
+    assert default == "`write_database` 2.00 s, converted"
     assert from_pypi.startswith("none kept every type; [adbc `ingest`](")
     assert from_pypi.endswith(" 0.250 s, converted, **8.0×**")
 
 
 def test_where_none_from_pypi_ran_the_cell_says_so():
     failed = {"status": Status.ERROR}
-    _, usual, from_pypi, fastest = cells({TUNED: 0.1, PGPQ: (None, failed), USUAL: (None, failed)})
-    assert usual == "`write_database` error"
+    _, default, from_pypi, fastest = cells({TUNED: 0.1, PGPQ: (None, failed), USUAL: (None, failed)})
+    assert default == "`write_database` error"
     assert from_pypi == readme.NONE_EXACT
     assert fastest.endswith(" 0.100 s")
 

@@ -41,7 +41,7 @@ NO_PAGES = ("*Makefile", "*.yml", "*.toml", "*.zig", ".ci", "compose", "environm
 LONGEST = 35
 
 
-def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
+def found(strings: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
     """Return the findings of Harper by the rules, each as path, rule and words. It reads all from one file."""
     pack = page.with_name("words.weirpack")
     with zipfile.ZipFile(pack, "w") as archive:
@@ -49,7 +49,7 @@ def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
             archive.write(rule, rule.name)
     lines: list[str] = []
     begins: list[int] = []
-    for text in texts.values():
+    for text in strings.values():
         begins.append(len(lines) + 1)
         lines += [*text.splitlines(), ""]
     page.write_text("\n".join(lines), "utf-8")
@@ -57,7 +57,7 @@ def found(texts: Mapping[str, str], page: Path) -> list[tuple[str, str, str]]:
     words += ["--format", "json", "--weirpacks", str(pack), "--only", ",".join(EXAMPLES), str(page)]
     done = subprocess.run(words, capture_output=True, text=True)
     (report,) = json.loads(done.stdout)
-    paths = list(texts)
+    paths = list(strings)
     where = (paths[bisect_right(begins, lint["line"]) - 1] for lint in report["lints"])
     return sorted((path, lint["rule"], lint["matched_text"]) for path, lint in zip(where, report["lints"], strict=True))
 
@@ -91,8 +91,8 @@ def test_no_comment_of_a_script_says_a_word_that_has_a_better_one(tmp_path):
 
 
 def test_comments_are_read_behind_their_marks():
-    assert remarks('# It stands\n# here.\nfoo: 1  # beside\n  "a#b" // texts\n//! on\nhttps://x') == (
-        "It stands\nhere.\nbeside\ntexts\non\n"
+    assert remarks('# It stands\n# here.\nfoo: 1  # beside\n  "a#b" // strings\n//! on\nhttps://x') == (
+        "It stands\nhere.\nbeside\nstrings\non\n"
     )
 
 
@@ -107,7 +107,7 @@ def test_each_rule_finds_its_examples_and_nothing_else(tmp_path):
 
 def test_the_words_of_source_are_those_of_docstrings_comments_and_messages():
     code = (
-        'def test_one():\n    """Return `texts`.\n\n    Of two."""\n    # rows,\n    # all\n    print("it is long")\n'
+        'def test_one():\n    """Return `strings`.\n\n    Of two."""\n    # rows,\n    # all\n    print("it is long")\n'
     )
     assert said("harness/a.py", code) == "Return x.\n\nOf two.\n\nrows,\nall\n\nit is long"
     assert said("tests/a.py", code) == "Return x.\n\nOf two.\n\nrows,\nall\n\ntest one"

@@ -34,16 +34,16 @@ def database(request: pytest.FixtureRequest, embedded_lab) -> Iterator[str]:
 
 def test_strings_of_a_database_in_another_encoding_come_through(database, monkeypatch):
     monkeypatch.setenv("PGCLIENTENCODING", "latin1")
-    texts = TEXTS[urlsplit(database).path.removeprefix("/in_").upper()]
-    numbers = pl.Series(range(len(texts)), dtype=pl.Int32)
-    frame = pl.DataFrame({"number": numbers, "größe": texts, "words": [[text, text] for text in texts]})
+    strings = TEXTS[urlsplit(database).path.removeprefix("/in_").upper()]
+    numbers = pl.Series(range(len(strings)), dtype=pl.Int32)
+    frame = pl.DataFrame({"number": numbers, "größe": strings, "words": [[text, text] for text in strings]})
     with tuned.connect(database) as connections:
         tuned.write_polars_tuned(connections, frame, "spoken")
     with psycopg.connect(database, client_encoding="utf8") as witness:
         assert witness.execute("SELECT * FROM spoken").fetchall() == frame.rows()
     with tuned.connect(database) as connections:
         assert tuned.read_polars_tuned(connections, "spoken").equals(frame)
-        assert tuned.read_pandas_tuned(connections, "spoken")["größe"].to_list() == texts
+        assert tuned.read_pandas_tuned(connections, "spoken")["größe"].to_list() == strings
 
 
 def test_neither_address_nor_role_nor_database_makes_it_another_encoding(embedded_lab, monkeypatch):

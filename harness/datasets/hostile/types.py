@@ -30,7 +30,7 @@ _FLOATS = (
     _float32("float32_negative_zero", "the 32-bit float -0.0", 0.5, -0.0, 0.0),
     _float32("float32_denormals", "32-bit floats below the smallest normal one", 0.5, _TINY, -_TINY, 2.0**-127),
 )
-_TEXTS = (
+_STRINGS = (
     Kind(
         "padded_text",
         "short strings in a column of fixed length, which fills them up",
@@ -94,4 +94,4 @@ _OF_THE_SERVER = (
         no_read=_ORDINARY,
     ),
 )
-KINDS = (*_UNSIGNED, *_FLOATS, *_TEXTS, *_JSON, *_OF_THE_SERVER)
+KINDS = (*_UNSIGNED, *_FLOATS, *_STRINGS, *_JSON, *_OF_THE_SERVER)

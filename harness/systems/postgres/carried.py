@@ -53,7 +53,7 @@ _ITEMS: dict[str, Callable[[Scalar], Scalar]] = {
     "time without time zone[]": dt.time.fromisoformat,
     "bytea[]": lambda found: bytes.fromhex(found.removeprefix("\\x")),
 }
-_AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # list items that ADBC does not ingest
+_AS_STRINGS = {"decimal", "timestamp", "timestamp_tz"}  # list items that ADBC does not ingest
 
 
 def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence[str]) -> pa.Table:
@@ -89,8 +89,8 @@ def _ingestible(series: pl.Series, logical: str) -> pl.Series:
     if logical == "array(uuid)":
         return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
     if _goes_as_text(logical):
-        texts = [None if lists is None else _array(lists) for lists in series.to_list()]
-        return pl.Series(series.name, texts, pl.String)
+        strings = [None if lists is None else _array(lists) for lists in series.to_list()]
+        return pl.Series(series.name, strings, pl.String)
     in_table = stored(logical, STORED)
     return series if in_table == logical else series.cast(polars_dtype(in_table))
 
@@ -106,7 +106,7 @@ def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
 
 
 def _goes_as_text(logical: str) -> bool:
-    return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_TEXTS)
+    return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_STRINGS)
 
 
 def _array(value: Scalar) -> str:
@@ -120,24 +120,24 @@ def _array(value: Scalar) -> str:
     return f'"{text}"'
 
 
-def by_texts(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
+def by_strings(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
     """Return a temporary table for columns that ADBC ingests as strings, and the statements before and after.
 
     Returns an empty name and no statements if ADBC ingests all columns directly. The table is in the schema `pg_temp`.
     """
-    texts = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
-    if not texts:
+    strings = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
+    if not strings:
         return "", [], []
-    beside = f"{table}_texts"[-60:]
+    beside = f"{table}_strings"[-60:]
     full, into = f"pg_temp.{identifier(beside)}", identifier(table)
     cast = (
-        f"{identifier(name)}::{column_type(logical_types[name])}" if name in texts else identifier(name)
+        f"{identifier(name)}::{column_type(logical_types[name])}" if name in strings else identifier(name)
         for name in logical_types
     )
     before = [
         f"DROP TABLE IF EXISTS {full}",
         f"CREATE TEMPORARY TABLE {identifier(beside)} (LIKE {into})",
-        f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in texts)}",
+        f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in strings)}",
     ]
     insertion = f"INSERT INTO {into} ({identifiers(logical_types)}) SELECT {', '.join(cast)} FROM {full}"
     return beside, before, [insertion, f"DROP TABLE {full}"]
@@ -202,7 +202,7 @@ def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
         raise NotConvertible(f"{name}: {of} does not convert to strings, its bytes are not UTF-8") from None
 
 
-def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
+def _lists(name: str, strings: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
     import pyarrow as pa
 
     item = _ITEMS.get(of, lambda found: found)
@@ -221,7 +221,7 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
         arrow_type = pa.large_list(arrow_type)
     try:
         return pa.array(
-            [None if text is None else made(decoder.decode(text)) for text in texts.to_pylist()], arrow_type
+            [None if text is None else made(decoder.decode(text)) for text in strings.to_pylist()], arrow_type
         )
     except (TypeError, ValueError):
         raise NotConvertible(f"{name}: {of} does not convert to lists of {dimensions} levels") from None

@@ -134,7 +134,7 @@ def load(
     """Fill a table from a dataset's Parquet file, sorted if requested, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
         rows = carried.in_order(parquet, logical_types, order) if order else carried.streamed(parquet, logical_types)
-        beside, before, after = carried.by_texts(table, logical_types)
+        beside, before, after = carried.by_strings(table, logical_types)
         _execute(connection, *before)
         cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else namespace())
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
