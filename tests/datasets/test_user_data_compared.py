@@ -20,7 +20,6 @@ import pytest
 from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, columnar, compared, compared_cells, data, memory, reading
-from harness.datasets.user_data.columnar import OfFile
 from harness.model import LabError
 from harness.recommend import loading
 from tests.commands import one_line
@@ -244,12 +243,6 @@ def test_values_that_differ_are_distinguished_and_equal_ones_are_not(one: Any, o
     assert compared.different(left, left.to_arrow()) is None
 
 
-def with_metadata(path: Path) -> Path:
-    """Write documents, UUIDs and intervals as DuckDB does."""
-    duckdb.sql("SELECT 1 AS id, '{\"a\": 1}'::JSON AS doc").write_parquet(str(path))
-    return path
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
 def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suffix: str) -> None:
     some = [pl.Series("of", ["b", "a", None, "b"], dtype) for dtype in (pl.Categorical, pl.Enum(["a", "b"]))]
@@ -262,7 +255,8 @@ def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suff
 
 
 def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
-    path = with_metadata(tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
+    duckdb.sql("SELECT 1 AS id, '{\"a\": 1}'::JSON AS doc").write_parquet(str(path))
     own = data.from_file(path)
     assert own.logical_types == {"id": "int32", "doc": "text"}
     assert own.frame["doc"].to_list() == ['{"a": 1}']
@@ -487,16 +481,6 @@ def test_other_values_of_a_relation_of_duckdb_arrive() -> None:
     assert reading.of_memory(duckdb.sql(asked)).rows() == [(Decimal(5), {"t": [at]}, dt.date(9999, 12, 31))]
 
 
-def test_a_lazy_frame_a_reader_of_batches_and_a_relation_of_duckdb_are_taken() -> None:
-    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    table = frame.to_arrow()
-    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
-    for given in (frame.lazy(), reader, duckdb.sql("SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS t(a, b)")):
-        assert reading.of_memory(given).rows() == frame.rows()
-    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
-        reading.of_memory(frame.lazy().select("nowhere"))
-
-
 def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused() -> None:
     frame = pd.DataFrame({"a": [1, 2]})
     assert reading.of_memory(frame.set_axis(["x", "y"]).rename_axis("who")).columns == ["who", "a"]
@@ -577,11 +561,3 @@ def test_what_polars_itself_makes_wrong_of_arrow_is_found(
     monkeypatch.setattr(arrow_types, "require_known", lambda schema: None)
     with pytest.raises(LabError, match='column "a", row 0: two readers make different values'):
         reading.read(path) if suffix else reading.of_memory(table)
-
-
-def test_a_file_says_how_much_of_it_was_compared(tmp_path: Path) -> None:
-    FRAME.write_parquet(tmp_path / "a.parquet")
-    found = columnar.read(tmp_path / "a.parquet", "parquet", "a.parquet")
-    assert isinstance(found, OfFile)
-    assert found.compared == "every value"
-    assert data.from_file(tmp_path / "a.parquet").compared == "every value, with a second reading"

@@ -109,16 +109,12 @@ def sorts_by(press):
     return check
 
 
-def by_click(head):
-    head.locator("button").click(timeout=2_000)
-
-
 def by_key(head):
     head.locator("button").focus(timeout=2_000)
     head.page.keyboard.press("Enter")
 
 
-sorts_by_click, sorts_by_key = sorts_by(by_click), sorts_by(by_key)
+sorts_by_click, sorts_by_key = sorts_by(lambda head: head.locator("button").click(timeout=2_000)), sorts_by(by_key)
 
 
 def tables_are_complete(page, seen):

@@ -6,7 +6,20 @@ import pytest
 
 from harness.model import Origin, Status
 from harness.report import markdown
-from harness.report.answers import DEFAULT, FASTEST, HERO, answers, by_frame, factor, in_one, lanes, shapes
+from harness.report.answers import (
+    DEFAULT,
+    FACTOR,
+    FASTEST,
+    HERO,
+    NoContender,
+    answers,
+    by_frame,
+    factor,
+    in_one,
+    lanes,
+    no_contenders,
+    shapes,
+)
 from harness.report.charts import directions_chart, on_its_own
 from harness.report.page import page
 from harness.report.sections import sections
@@ -65,24 +78,29 @@ def test_the_first_pattern_that_a_run_has_is_the_usual_one():
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "others",
     [
-        {"fidelity": "converted: a (object)"},
-        {"origin": Origin.LIMIT},
-        {"origin": Origin.CONTROL},
-        {"frame": "table"},
-        {"experiment": "profiles"},
+        *(
+            runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)
+            for changed in (
+                {"fidelity": "converted: a (object)"},
+                {"origin": Origin.LIMIT},
+                {"origin": Origin.CONTROL},
+                {"frame": "table"},
+                {"experiment": "profiles"},
+            )
+        ),
+        *(
+            [
+                *runs("postgres.none.write_pandas", (0.1, 0.1)),
+                row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND),
+            ]
+            for status in (Status.MISMATCH, Status.ERROR)
+        ),
     ],
 )
-def test_what_is_converted_a_bound_a_control_or_of_another_experiment_is_not_the_fastest(changed):
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)])
-    assert one.fastest.transport == "postgres.quick.write_pandas"
-
-
-@pytest.mark.parametrize("status", [Status.MISMATCH, Status.ERROR])
-def test_what_was_not_ok_in_every_pass_is_not_the_fastest(status):
-    once = row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1)), once])
+def test_only_what_is_exact_in_every_pass_of_the_experiment_and_no_bound_or_control_is_the_fastest(others):
+    (one,) = answered([*every(), *others])
     assert one.fastest.transport == "postgres.quick.write_pandas"
 
 
@@ -245,3 +263,76 @@ def test_a_report_opens_with_the_picture_and_what_did_not_run_comes_last():
     text = markdown.report(asked, environment(), found)
     assert text.startswith(f"# An example\n\n![How long each direction takes](pictures/{HERO}.svg)\n\n")
     assert "(#what-did-not-run-and-why)" in text
+
+
+QUICKEST = runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2), lossy="nulls=changed", peak_rss_bytes=5)
+WHOLE = runs("postgres.whole.write_pandas", (1.8, 1.9, 2.0), peak_rss_bytes=6)
+CONTENDING = AnswersWanted(experiment="matrix", defaults=["postgres.usual.write_pandas", "postgres.other_usual.*"])
+
+
+def left_out_of(*rows):
+    every = [*QUICKEST, *WHOLE, *rows]
+    return no_contenders(CONTENDING, summarise(every, ()))
+
+
+def ids(*rows):
+    return [one.transport for one in left_out_of(*rows)]
+
+
+@pytest.mark.parametrize(
+    ("took", "lossy", "left_out"),
+    [
+        (1.5, "nulls=changed", False),
+        (3.0, "nulls=changed", True),
+        (2.6, "", False),  # a lossless transport is compared with the fastest lossless one
+        (5.0, "", True),
+    ],
+)
+def test_a_transport_shown_to_take_so_many_times_as_long_is_left_out(took, lossy, left_out):
+    one = "postgres.one.write_pandas"
+    assert ids(*runs(one, (took, 1.02 * took, took), lossy=lossy)) == [one] * left_out
+
+
+def test_what_is_left_out_says_why():
+    (one,) = left_out_of(*runs("postgres.one.write_pandas", (8.0, 9.0, 9.5), lossy="nulls=changed"))
+    assert (one.transport, one.values) == ("postgres.one.write_pandas", "exact")
+    assert FACTOR < one.at_least < 9.0 / 1.1
+    (one,) = left_out_of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity=""))
+    assert one == NoContender("postgres.one.write_pandas", "", None)
+
+
+def test_what_converts_is_judged_by_the_same_factor_and_the_fastest_of_these_is_a_contender():
+    converted = {"fidelity": "converted: a (object)", "lossy": "nulls=changed"}
+    near = runs("postgres.near.write_pandas", (1.1, 1.2, 1.2), **converted)
+    slow = runs("postgres.slow.write_pandas", (8.0, 9.0, 9.5), **converted)
+    assert ids(*slow) == []
+    (one,) = left_out_of(*near, *slow)
+    assert (one.transport, one.values) == ("postgres.slow.write_pandas", "converted")
+    assert FACTOR < one.at_least < 9.0 / 1.1
+
+
+@pytest.mark.parametrize(("status", "expected"), [(Status.UNAVAILABLE, 0), (Status.UNSUPPORTED, 1), (Status.ERROR, 1)])
+def test_what_the_lab_had_no_means_for_is_a_contender_and_what_failed_is_not(status, expected):
+    failed = row("postgres.one.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
+    assert len(ids(failed)) == expected
+
+
+def test_the_usual_one_the_leanest_and_the_published_ones_are_contenders_however_slow():
+    slow = (90.0, 91.0, 92.0)
+    usual = runs("postgres.usual.write_pandas", slow)
+    lean = runs("postgres.lean.write_pandas", slow, peak_rss_bytes=1)
+    published = runs("postgres.published.write_pandas", slow, origin=Origin.PUBLISHED)
+    assert ids(*usual, *lean, *published) == []
+    assert ids(*usual, *runs("postgres.other_usual.write_pandas", slow)) == ["postgres.other_usual.write_pandas"]
+
+
+def test_the_fastest_from_pypi_and_those_near_it_are_contenders_however_slow():
+    wanted = replace(CONTENDING, beyond_pypi=["postgres.quick.*"])
+    times = {"installs": 90.0, "near": 110.0, "far": 120.0}
+    slow = [
+        run
+        for name, took in times.items()
+        for run in runs(f"postgres.{name}.write_pandas", (took,) * 3, lossy="nulls=changed")
+    ]
+    found = no_contenders(wanted, summarise([*QUICKEST, *slow], ()))
+    assert [one.transport for one in found] == ["postgres.far.write_pandas"]

@@ -30,15 +30,10 @@ USUAL = RunSpread(0.1, 4.0)
 few_examples = settings(max_examples=25)
 
 
-def scattered(freedom, usual, cases, runs, seed=1):
-    """Seconds of cases that scatter like Smyth's model."""
-    chance = np.random.default_rng(seed)
-    spreads = usual * np.sqrt(freedom / chance.chisquare(freedom, cases))
-    return np.exp(chance.normal(0, spreads[:, None], (cases, runs)))
-
-
 def test_the_scatter_of_a_run_and_how_much_its_cases_agree_are_found():
-    found = spread_of(scattered(4.0, 0.1, 2_000, 3))
+    chance = np.random.default_rng(1)
+    spreads = 0.1 * np.sqrt(4.0 / chance.chisquare(4.0, 2_000))  # Smyth's model
+    found = spread_of(np.exp(chance.normal(0, spreads[:, None], (2_000, 3))))
     assert found.prior == pytest.approx(0.1, rel=0.1)
     assert found.freedom == pytest.approx(4.0, rel=0.25)
 

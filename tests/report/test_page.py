@@ -45,11 +45,8 @@ class Elements(HTMLParser):
         if tag not in VOID:
             self._open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-
     def handle_endtag(self, tag):
-        if not self._open or self._open.pop() != tag:
+        if tag not in VOID and (not self._open or self._open.pop() != tag):
             self.unbalanced.append(tag)
 
     def handle_data(self, text):

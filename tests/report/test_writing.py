@@ -49,11 +49,6 @@ def test_everything_is_written_and_named(written):
     assert all(strings(written.folder).values())
 
 
-def test_the_report_holds_the_rows_and_the_summaries(written):
-    assert [one.transport for one in written.rows] == [one.transport for one in ROWS]
-    assert len(written.summaries) == 3
-
-
 def test_every_format_has_the_figures_the_reason_and_the_authors_figure(written):
     markdown, html = (strings(written.folder)[name].decode() for name in ("report.md", "report.html"))
     for text in (markdown, html):
