@@ -48,8 +48,8 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
 def answers(connection: Connection[Any], statements: bytes) -> list[PGresult]:
     """Send statements, with semicolons between them, as one message, and return the result of each.
 
-    They are one transaction if none is open. That takes half the time of a cursor. The caller holds the connection's
-    lock. Raises the server's error.
+    They are one transaction if none is open. A cursor takes longer. The caller holds the connection's lock. Raises the
+    server's error.
     """
     connection.pgconn.send_query(statements)
     results = connection.wait(generators.execute(connection.pgconn))
