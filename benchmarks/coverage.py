@@ -72,7 +72,7 @@ def lognormal(runs: Sequence[Run], number: int, chance: np.random.Generator) -> 
     spread = spread_of(runs[number % len(runs)])
 
     def drawn() -> Scatter:
-        usual = min(spread.usual * math.sqrt(spread.freedom / chance.chisquare(spread.freedom)), WIDEST)
+        usual = min(spread.prior * math.sqrt(spread.freedom / chance.chisquare(spread.freedom)), WIDEST)
         return lambda many: chance.normal(0, usual, many)
 
     return drawn

@@ -25,7 +25,7 @@ from harness.model import Operation, Run
 from harness.recommend import judging
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Asked, bounds_of
-from harness.recommend.race import USUAL_SPREAD, Race
+from harness.recommend.race import DEFAULT_SPREAD, Race
 from harness.recommend.racing import Racing, Track
 from harness.report.summary import EXACT
 from harness.results import folder as folders
@@ -105,8 +105,8 @@ class Replay:
 
     def _draw(self, case: Case, logs: Sequence[float]) -> None:
         """Draw a transport's true time and its scatter from the logarithms of recorded times."""
-        middle, freedom = fmean(logs), USUAL_SPREAD.freedom + len(logs) - 1
-        squares = USUAL_SPREAD.freedom * USUAL_SPREAD.usual**2 + sum((one - middle) ** 2 for one in logs)
+        middle, freedom = fmean(logs), DEFAULT_SPREAD.freedom + len(logs) - 1
+        squares = DEFAULT_SPREAD.freedom * DEFAULT_SPREAD.prior**2 + sum((one - middle) ** 2 for one in logs)
         spread = math.sqrt(squares / self.chance.gammavariate(freedom / 2, 2))  # a chi-square
         self.spread[case] = min(spread, WIDEST)
         self.truth[case] = math.exp(self.chance.gauss(middle, self.spread[case] / math.sqrt(len(logs))))
@@ -148,10 +148,10 @@ def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     asked = judging.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
     bounds = bounds_of(record.asked)
     names = sorted({name for name, _ in record.runs})
-    usual = frozenset(asked.usual) & set(names)
+    defaults = frozenset(asked.defaults) & set(names)
     entries = {entry.id: entry for entry in (*map(registry.one, names), *bounds)}
     track = Track("drawn", "recorded", Path(), replay.perform, now=lambda: replay.clock)
-    racing = Racing(asked, Race(names, record.rows, seed, usual, after=len(bounds)), entries, [], bounds, track)
+    racing = Racing(asked, Race(names, record.rows, seed, defaults, after=len(bounds)), entries, [], bounds, track)
     racing.perform(lambda row: None)
     truth = replay.of_all_rows
     best, winner = min(truth, key=truth.__getitem__), racing.race.fastest(record.rows) or "nobody"

@@ -112,10 +112,10 @@ def whole_call(lab: Lab, name: str, passes: int) -> None:
 def of_polars(frame: pl.DataFrame, passes: int) -> None:
     """The cost of passing between polars and Arrow, and the bytes of uuids."""
     newest = pl.CompatLevel.newest()
-    texts, views = frame.to_arrow(), frame.to_arrow(compat_level=newest)
+    strings, views = frame.to_arrow(), frame.to_arrow(compat_level=newest)
     measured("polars to_arrow(): every text is copied", frame.to_arrow, passes)
     measured("polars to_arrow(compat_level=newest)", lambda: frame.to_arrow(compat_level=newest), passes)
-    measured("polars from_arrow, of large_string", lambda: pl.from_arrow(texts), passes)
+    measured("polars from_arrow, of large_string", lambda: pl.from_arrow(strings), passes)
     measured("polars from_arrow, of string_view", lambda: pl.from_arrow(views), passes)
     digits = pl.col("entity_key").str.replace_all("-", "", literal=True)
     measured("polars, uuids of strings into 16 bytes", lambda: frame.select(digits.str.decode("hex")), passes)

@@ -218,7 +218,7 @@ def label(mapping: Mapping[str, object]) -> str:
     return BETWEEN.join(f"{name}={value}" for name, value in mapping.items())
 
 
-def texts(label: str) -> dict[str, str]:
+def strings(label: str) -> dict[str, str]:
     """Return the mapping of a label in a file, its values as strings. Raises ValueError for other strings."""
     return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
 

@@ -107,8 +107,6 @@ class Scripts:
             "out": str(out),
             "err": str(err),
         }
-        assert self._process.stdin
-        assert self._process.stdout
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         status = int(self._process.stdout.readline())

@@ -17,16 +17,8 @@ from harness.model import Operation
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-_ELSEWHERE = (
-    "clickhouse.daft",
-    "postgres.daft",
-    "clickhouse.http_client",
-)  # clients whose streams have their own tests
-_OURS = [
-    entry
-    for entry in registry.select("*.*load_*")
-    if not entry.engine and f"{entry.system}.{entry.client}" not in _ELSEWHERE
-]
+# Those of Daft have their own tests.
+_OURS = [entry for entry in registry.select("*.*load_*") if not entry.engine and entry.client != "daft"]
 LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
 UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]
 SPEC = store.specification("analytics_metrics")

@@ -104,10 +104,3 @@ def test_the_steps_leave_a_report_and_the_answers_in_the_summary(
     assert f"### Compared with {first}" in again[1]
     assert "(ended with status" not in again[1]
     assert runner.run(only="no.such.*") == (2, "", Path())
-
-
-@pytest.mark.long
-@pytest.mark.process
-def test_the_status_of_a_run_that_does_not_begin_is_the_actions(tmp_path: Path, dataset_folder: Path) -> None:
-    status, summary, _ = Runner(tmp_path, dataset_folder).run(only="no.such.*")
-    assert (status, summary) == (2, "")

@@ -15,6 +15,7 @@ CHOSEN = [
     "kill parent in call (postgres, embedded)",
     "kill keeper in prepare (clickhouse, embedded)",
     "cut link in verify (postgres, external)",
+    "remove logs in call (postgres, embedded)",
 ]
 
 

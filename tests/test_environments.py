@@ -1,21 +1,20 @@
 """A user's settings of pip hold for the uv that installs the lab's environments, and a failure has its reason."""
 
 import hashlib
-import importlib.util
 import os
+import runpy
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.settings import ROOT
 from tests.commands import succeeded
+from tests.serving import served
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -23,16 +22,7 @@ SCRIPT = ROOT / "environments/uv.py"
 NOBODY = "http://127.0.0.1:9/simple"  # the port of discard
 
 
-def _read() -> object:
-    found = importlib.util.spec_from_file_location("environments_uv", SCRIPT)
-    assert found
-    assert found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-UV = _read()
+UV = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
 def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
@@ -114,11 +104,8 @@ def index(tmp_path: Path) -> Iterator[str]:
         )
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (folder / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>')
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/simple"
-        server.shutdown()
+    with served(tmp_path / "served") as address:
+        yield f"{address}/simple"
 
 
 def run(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -180,14 +167,16 @@ def installed_with(tmp_path: Path, version: str, system: str, machine: str) -> s
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-WHEELS = "expected Python >= 3.11 and < 3.15, found Python {}.0"
-
-
 @pytest.mark.parametrize(
     ("version", "system", "said", "fix"),
     [
         *(
-            (version, "linux", WHEELS.format(version), "run: make install PYTHON=python3.13\n")
+            (
+                version,
+                "linux",
+                f"expected Python >= 3.11 and < 3.15, found Python {version}.0",
+                "run: make install PYTHON=python3.13\n",
+            )
             for version in ("3.10", "3.15")
         ),
         ("3.13", "darwin", "expected macOS on Apple silicon, and a Python for it, found x86_64: numba", "make up\n"),

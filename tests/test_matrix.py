@@ -39,7 +39,7 @@ def run_folder(lab_process: Command, tmp_path_factory: pytest.TempPathFactory) -
     home = tmp_path_factory.mktemp("matrix")
     if output := os.environ.get("LAB_MATRIX_OUTPUT"):
         said = Path(output).read_text()
-        (run_id,) = set(re.findall(r"/results/(\S+)/ \(report\.html", said))
+        (run_id,) = set(re.findall(r"^Report: results/(\S+)/report\.html$", said, re.MULTILINE))
         folder = home / run_id
         shutil.copytree(ROOT / "results" / run_id, folder)
     else:

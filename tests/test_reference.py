@@ -1,6 +1,5 @@
 """Reports of the committed reference runs, made again from their rows."""
 
-import csv
 import shutil
 
 import pytest
@@ -11,13 +10,13 @@ from harness.suites import suite_files
 
 FOLDER = ROOT / "results" / "reference"
 NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
-SMALL = "elt"  # the one whose report takes least
 
 
 # The largest takes a minute of a core while other tests run.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == SMALL else [pytest.mark.long]) for name in NAMES]
+    "name",  # the report of elt takes least
+    [pytest.param(name, marks=[] if name == "elt" else [pytest.mark.long]) for name in NAMES],
 )
 def test_its_report_made_again_is_the_committed_one(name, tmp_path):
     for file in ("runs.csv", "environment.json"):
@@ -29,19 +28,3 @@ def test_its_report_made_again_is_the_committed_one(name, tmp_path):
         assert (tmp_path / file).read_bytes() == (FOLDER / name / file).read_bytes()
     pictures = sorted(path.name for path in (FOLDER / name / "pictures").iterdir())
     assert pictures == sorted(path.name for path in (tmp_path / "pictures").iterdir())
-
-
-@pytest.mark.long
-def test_a_figure_changed_by_hand_is_found(tmp_path):
-    folder = tmp_path / SMALL
-    shutil.copytree(FOLDER / SMALL, folder)
-    with (folder / "runs.csv").open(newline="") as file:
-        rows = list(csv.reader(file))
-    place = rows[0].index("seconds")
-    changed = next(row for row in rows[1:] if row[place])
-    changed[place] = str(float(changed[place]) / 2)
-    with (folder / "runs.csv").open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    report.write(folder, suite_files.load(ROOT / "suites", SMALL))
-    for file in ("report.md", "summary.csv"):
-        assert (folder / file).read_bytes() != (FOLDER / SMALL / file).read_bytes()

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from harness.model import LabError, Status, texts
+from harness.model import LabError, Status, strings
 from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers
 from tests.commands import one_line
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
-EXAMPLES |= {texts: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
+EXAMPLES |= {strings: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
 COUNT = len(COLUMNS)
 FULL = Row(**{column.field: EXAMPLES[column.parse] for column in COLUMNS})
 
@@ -24,12 +24,6 @@ FULL = Row(**{column.field: EXAMPLES[column.parse] for column in COLUMNS})
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "runs.csv"
-
-
-def test_a_full_row_is_read_back_with_its_types(path):
-    runs_csv.append(path, FULL)
-    assert runs_csv.load(path) == [FULL]
-    assert type(runs_csv.load(path)[0].status) is Status
 
 
 def test_a_whole_row_is_on_the_disk_when_append_returns(tmp_path, monkeypatch):
@@ -78,9 +72,10 @@ def test_a_measured_0_is_0_and_not_missing(path):
         "0",
     ],
 )
-def test_any_text_is_read_back_as_it_was(path, text):
+def test_a_row_is_read_back_with_its_types_and_any_text_as_it_was(path, text):
     runs_csv.append(path, replace(FULL, error=text))
-    assert runs_csv.load(path)[0].error == text
+    assert runs_csv.load(path) == [replace(FULL, error=text)]
+    assert type(runs_csv.load(path)[0].status) is Status
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r", "\r\n", "\n\n", " \udcff"])
@@ -209,19 +204,14 @@ EDITED = [
 
 @pytest.mark.parametrize(("column", "text", "said"), EDITED)
 def test_a_value_that_no_run_gives_is_one_line_with_its_line_number(path, column, text, said):
-    _edited(path, column, text)
-    with one_line(rf"line 3: {said}"):
-        runs_csv.load(path)
-
-
-def _edited(path, column, text):
-    """Write a row, and a second one that is edited in one column."""
     runs_csv.append(path, replace(FULL, pass_number=9))
     runs_csv.append(path, FULL)
     names, first, second = csv.reader(path.open(newline=""))
     changed = [text if name == column else cell for name, cell in zip(names, second, strict=True)]
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([names, first, changed])
+    with one_line(rf"line 3: {said}"):
+        runs_csv.load(path)
 
 
 def test_a_run_that_is_there_twice_is_one_line_and_one_that_was_run_again_is_read(path):
@@ -255,8 +245,8 @@ def test_a_trace_comes_back_as_it_was_written(tmp_path):
 
 def test_mappings_are_strings_in_files_alone():
     assert numbers("ctas_seconds=0.25; output_bytes=12") == {"ctas_seconds": 0.25, "output_bytes": 12}
-    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
-    assert (numbers(""), texts("")) == ({}, {})
+    assert strings("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert (numbers(""), strings("")) == ({}, {})
     assert FULL.label == FULL.text("parameters") == "files=8; page_cache=as found"
 
 

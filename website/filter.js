@@ -27,14 +27,14 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 })
 
-// What the theme gives no name: its search, and the buttons of each block of code, which it adds later. A table that
-// is wider than the window is a stop of the keyboard, so that its arrows scroll it.
+// What the theme gives no name: its search, and the buttons of each block of code, which it adds later. A table or
+// a block of code that is wider than the window is a stop of the keyboard, so that its arrows scroll it.
 document.addEventListener("DOMContentLoaded", () => {
   const name = () => {
     document.querySelector(".md-search")?.setAttribute("aria-label", "Search")
     for (const [place, buttons] of document.querySelectorAll(".md-code__nav").entries())
       buttons.setAttribute("aria-label", `Code ${place + 1}`)
-    for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap"))
+    for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code"))
       wrap.tabIndex = wrap.scrollWidth > wrap.clientWidth ? 0 : -1
   }
   name()

@@ -152,9 +152,14 @@ def test_bad_input_is_one_error_of_ours_and_writes_nothing(
     assert count(server) == 3
 
 
-def test_a_table_that_is_not_there_and_a_server_that_is_not_there(uri: str) -> None:
+def test_a_table_that_is_not_there_and_a_server_that_is_not_there(uri: str, server: Server) -> None:
     with pytest.raises(ServerError, match="UNKNOWN_TABLE"):
         clickhouse.write(uri, "nothing", FRAME)
+    with clickhouse.connect(uri) as connections:
+        clickhouse.write(connections, "orders", FRAME)  # which tells the types of columns of these names
+        for frame in (FRAME, FRAME[:1]):
+            with pytest.raises(ServerError, match="UNKNOWN_TABLE"):
+                clickhouse.write(connections, "nothing", frame)
     with pytest.raises(ServerError, match="UNKNOWN_TABLE"):
         clickhouse.read(uri, "nothing")
     with pytest.raises(Disconnected, match="refused"):

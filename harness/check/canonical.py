@@ -103,7 +103,7 @@ def _uuids_in(values: pl.Expr, dtype: Dtype) -> pl.Expr:
     return values.bin.encode("hex").str.replace(*_GROUPS)
 
 
-def uuid_texts(series: pl.Series) -> pl.Series:
+def uuid_strings(series: pl.Series) -> pl.Series:
     """Turn 16-byte binary UUIDs (network byte order) into their 36-character strings."""
     import polars as pl
 
@@ -116,9 +116,9 @@ def uuid_texts(series: pl.Series) -> pl.Series:
     return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
 
 
-def with_dashes(texts: pl.Series) -> pl.Series:
+def with_dashes(strings: pl.Series) -> pl.Series:
     """Return UUIDs with dashes, also those that arrived without."""
-    return texts.str.replace(*_GROUPS)
+    return strings.str.replace(*_GROUPS)
 
 
 # Single values that arrived as Python objects or strings, as polars accepts them, for types that no benchmark has.
@@ -150,12 +150,12 @@ def decimal_text(value: Scalar, logical: str) -> str:
     return format(made, "f")
 
 
-def texts_of(decimals: Scalar) -> Scalar:
+def strings_of(decimals: Scalar) -> Scalar:
     """Return an Arrow column of decimals as one of strings, with all their digits."""
     import pyarrow as pa
 
-    texts = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
-    return pa.array(texts, pa.large_string())
+    strings = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
+    return pa.array(strings, pa.large_string())
 
 
 def _binary(value: Scalar, logical: str) -> bytes:
@@ -350,7 +350,7 @@ def _without_wide(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal256(field.type):
-            table = table.set_column(place, field.name, texts_of(table.column(place)))
+            table = table.set_column(place, field.name, strings_of(table.column(place)))
     return table
 
 
@@ -400,8 +400,8 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
         elif isinstance(series.dtype, pl.Categorical | pl.Enum):
             series = series.cast(pl.String)
         if logical == "uuid" and series.dtype not in (pl.String, pl.Null):
-            return uuid_texts(series)
-        if series.dtype == pl.String and (made := _of_texts(series, logical)) is not None:
+            return uuid_strings(series)
+        if series.dtype == pl.String and (made := _of_strings(series, logical)) is not None:
             return made
         if logical == "json" or is_wide(logical) or (logical not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), logical)
@@ -448,7 +448,7 @@ def _from_values(name: str, values: list[Scalar], logical: str) -> pl.Series:
     return series
 
 
-def _of_texts(series: pl.Series, logical: str) -> pl.Series | None:
+def _of_strings(series: pl.Series, logical: str) -> pl.Series | None:
     """Return dates, timestamps with nanoseconds and bytes that arrived as strings; None for other logical types."""
     if logical == "date":
         return series.str.to_date("%Y-%m-%d", strict=True)

@@ -159,8 +159,8 @@ def items(logical: str) -> str:
 
 def pandas_dtype(logical: str, nulls: bool) -> str:
     """Return the canonical pandas dtype of a column, which depends on whether it has nulls."""
-    usual = PANDAS_DTYPES[plain(logical)]
-    return _PANDAS_WITH_NULLS.get(logical, usual) if nulls else usual
+    default = PANDAS_DTYPES[plain(logical)]
+    return _PANDAS_WITH_NULLS.get(logical, default) if nulls else default
 
 
 def polars_dtype(logical: str) -> Dtype:

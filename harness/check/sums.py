@@ -151,8 +151,8 @@ def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:
         column = batch.column(name)
         nulls[name] = column.null_count
         if logical == "text":
-            columns[name] = _crc_of_texts(column)
-            pieces.append(_piece_of_texts(column))
+            columns[name] = _crc_of_strings(column)
+            pieces.append(_piece_of_strings(column))
         else:
             octets = _octets(column, logical)
             columns[name] = _crc(octets[~_missing(column)])
@@ -178,8 +178,8 @@ def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
         octets = (bytes(16) if value is None else value for value in column.to_pylist())
         return np.frombuffer(b"".join(octets), np.uint8).reshape(rows, 16)
     if logical == "uuid":
-        texts = ("0" * 32 if text is None else text for text in column.to_pylist())
-        return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in texts), np.uint8).reshape(rows, 16)
+        strings = ("0" * 32 if text is None else text for text in column.to_pylist())
+        return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in strings), np.uint8).reshape(rows, 16)
     types = {"date": pa.date32(), "timestamp": pa.timestamp("us"), "timestamp_tz": pa.timestamp("us", "UTC")}
     if logical in types:
         column = column.cast(types[logical]).view(pa.int32() if logical == "date" else pa.int64())
@@ -209,7 +209,7 @@ def _crc(octets: npt.NDArray[np.uint8]) -> int:
     return int((state ^ np.uint32(0xFFFFFFFF)).sum(dtype=np.uint64))
 
 
-def _crc_of_texts(column: pa.Array) -> int:
+def _crc_of_strings(column: pa.Array) -> int:
     found = column.drop_null().dictionary_encode()
     often = np.bincount(found.indices.to_numpy(), minlength=len(found.dictionary))
     return sum(zlib.crc32(text.encode()) * int(n) for text, n in zip(found.dictionary.to_pylist(), often, strict=True))
@@ -223,7 +223,7 @@ def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
     return pc.if_else(column.is_valid(), fixed.cast(pa.large_binary()), pa.scalar(b"\0", pa.large_binary()))
 
 
-def _piece_of_texts(column: pa.Array) -> pa.Array:
+def _piece_of_strings(column: pa.Array) -> pa.Array:
     values = column.cast(pa.large_string()).cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(">u4")
     marked = np.empty((len(lengths), 5), np.uint8)

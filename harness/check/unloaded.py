@@ -28,7 +28,7 @@ _TYPES = {
     "uuid": pa.string(),
     "text": pa.string(),
 }
-_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
 
 
 def files_in(folder: str | Path) -> list[Path]:
@@ -59,7 +59,7 @@ def _converted(file: Path, logical_types: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_canonical(type_: pa.DataType, logical: str) -> bool:
-    return type_ in _TEXTS if _TYPES[logical] == pa.string() else type_ == _TYPES[logical]
+    return type_ in _STRINGS if _TYPES[logical] == pa.string() else type_ == _TYPES[logical]
 
 
 def canonical(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.RecordBatch:
@@ -77,7 +77,7 @@ def _column(column: pa.ChunkedArray, logical: str) -> pa.ChunkedArray:
         column = column.storage
     if of.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if logical == "uuid" and column.type not in _TEXTS:
+    if logical == "uuid" and column.type not in _STRINGS:
         return column.cast(pa.binary(16))
     if logical == "date" and of.is_timestamp(column.type):
         days = column.cast(pa.date32(), safe=False)

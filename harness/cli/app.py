@@ -59,7 +59,7 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, *texts: str) -> None:
+def say(console: Console, *strings: str) -> None:
     """Print sentences without breaking a word: a terminal itself breaks lines wherever its width ends.
 
     A word that is longer than a line, such as a path, is alone on its line. Elsewhere a sentence is one line.
@@ -67,9 +67,9 @@ def say(console: Console, *texts: str) -> None:
     if console.is_terminal:
         from harness.report.terminal import Sentence
 
-        put(console, *map(Sentence, texts))
+        put(console, *map(Sentence, strings))
     else:
-        for text in texts:
+        for text in strings:
             echo(text)
 
 

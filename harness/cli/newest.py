@@ -119,9 +119,9 @@ def _counts(suite: Suite, run: StoredRun) -> bool:
         return True
     if not run.ended or plan["select"] != "*" or plan["size"] not in suite.sizes.keys() - {"smoke"}:
         return False
-    usual = {part.name: part.parameters for part in suite.size(plan["size"]).experiments}
+    defaults = {part.name: part.parameters for part in suite.size(plan["size"]).experiments}
     return not any(
-        part["origins"] or part["parameters"].get("rows", [0]) < usual.get(part["name"], {}).get("rows", [0])
+        part["origins"] or part["parameters"].get("rows", [0]) < defaults.get(part["name"], {}).get("rows", [0])
         for part in plan["experiments"]
     )
 

@@ -38,7 +38,7 @@ def _uuids(raw: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
-def _texts(words: np.ndarray, word: str, distinct: int) -> pa.Array:
+def _strings(words: np.ndarray, word: str, distinct: int) -> pa.Array:
     width = len(str(distinct - 1))
     return seeded.chosen(pa.array([f"{word}_{number:0{width}}" for number in range(distinct)]), words)
 
@@ -49,7 +49,7 @@ def _made(ids: np.ndarray, words: seeded.Words) -> dict[str, pa.Array]:
         "event_date": pa.array(_FIRST_DAY + (words() % 365).astype("timedelta64[D]"), pa.date32()),
         "source_id": pa.array((words() % 500).astype(np.int32)),
     }
-    columns |= {name: _texts(words(), *shape) for name, shape in _DIMENSIONS.items()}
+    columns |= {name: _strings(words(), *shape) for name, shape in _DIMENSIONS.items()}
     columns |= {f"metric_{i}": pa.array((words() % 1_000_000).astype(np.int32)) for i in (1, 2, 3)}
     return columns | {"metric_value": pa.array(seeded.fractions(words()) * 1000.0)}
 
@@ -71,6 +71,6 @@ SPECIFICATION = Specification(
     build=lambda rows, seed: seeded.batches(rows, seed, _made),
     in_databases=True,
     order=_KEY,
-    few_texts=("dimension_a",),
+    few_strings=("dimension_a",),
     month="event_date",
 )

@@ -148,13 +148,13 @@ def _repeated_texts(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
 
     Categories are LowCardinality(String) in ClickHouse (Enum8 and Enum16 with the profile `enum`), text in Postgres.
     """
-    texts = {f"{name}_text": chosen(pa.array(of), words()) for name, of in _LABELS.items()}
-    return {name: _category(of, words()) for name, of in _LABELS.items()} | texts
+    strings = {f"{name}_text": chosen(pa.array(of), words()) for name, of in _LABELS.items()}
+    return {name: _category(of, words()) for name, of in _LABELS.items()} | strings
 
 
-def _category(texts: list[str], words: np.ndarray) -> pa.Array:
-    codes = pa.array((words % len(texts)).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(codes, pa.array(texts))
+def _category(strings: list[str], words: np.ndarray) -> pa.Array:
+    codes = pa.array((words % len(strings)).astype(np.int32))
+    return pa.DictionaryArray.from_arrays(codes, pa.array(strings))
 
 
 _WIDE = {f"c{place:03d}": ("int32", "int64", "float64")[place % 3] for place in range(199)}

@@ -45,7 +45,7 @@ class Specification:
 
     `logical_types` maps column to logical type (uuid, date, int32, text, float64), in table order. `row_key` are
     columns that together are unique. They match rows; without any, whole rows are matched. `in_databases`: databases
-    have tables of it, which their packages define from these facts. `order` are the table's key columns, `few_texts`
+    have tables of it, which their packages define from these facts. `order` are the table's key columns, `few_strings`
     those with few distinct strings, `month` the date column whose months partition a large table. `columns` are
     described if the table types depend on them, for shapes and a user's own data; then `order` may be empty. `private`:
     no value may be shown, because the data are a user's own. `build(rows, seed)` yields Arrow record batches whose
@@ -61,7 +61,7 @@ class Specification:
     build: Callable[[int, int], Iterator[pa.RecordBatch]] = field(compare=False)
     in_databases: bool = False
     order: tuple[str, ...] = ()
-    few_texts: tuple[str, ...] = ()
+    few_strings: tuple[str, ...] = ()
     month: str = ""
     columns: tuple[Column, ...] = ()
     private: bool = False

@@ -17,7 +17,7 @@ from harness.fidelity.tables import held
 from harness.lab.packages import NOT_ON_PYPI, asked_for, packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
-from harness.report.answers import competing, usual_among
+from harness.report.answers import competing, defaults_among
 from harness.report.figures import loss_marks, megabytes, ranged, significant, times
 from harness.report.markdown import table
 from harness.report.summary import Summary, factors
@@ -202,7 +202,7 @@ def _measured() -> _Measured:
     found: list[tuple[Summary, Summary | None]] = []
     for cell in competing(suite.answers, summaries).values():
         ran = [case for case in cell if case.n]
-        default = next(iter(usual_among(ran, suite.answers.usual)), None)
+        default = next(iter(defaults_among(ran, suite.answers.defaults)), None)
         found += [(case, default) for case in ran]
     return found
 

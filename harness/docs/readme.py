@@ -64,11 +64,11 @@ def _table(found: Sequence[Leaders]) -> str:
 
 def row(one: Leaders) -> tuple[str, ...]:
     """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
-    usual, from_pypi, fastest = one.shown
+    default, from_pypi, fastest = one.shown
     alike = f", {one.ties} not shown slower" if one.ties else ""
     converted = one.converted.case if one.converted else None
-    cells = (_against(from_pypi, usual, converted), _against(fastest, usual, converted, alike))
-    return one.name, _cell(usual, call(usual)) if usual else "", *cells
+    cells = (_against(from_pypi, default, converted), _against(fastest, default, converted, alike))
+    return one.name, _cell(default, call(default)) if default else "", *cells
 
 
 def shown(found: Sequence[Leaders]) -> list[Leaders]:
@@ -82,19 +82,19 @@ def call(case: Summary) -> str:
     return f"`{spelled(case.transport, registry.one(case.transport).summary)}`"
 
 
-def _against(case: Summary | None, usual: Summary | None, converted: Summary | None, alike: str = "") -> str:
+def _against(case: Summary | None, default: Summary | None, converted: Summary | None, alike: str = "") -> str:
     """Return one of the fastest with its factor, and a faster one that converts; with a note if none is exact."""
     if case is None:
         return NONE_EXACT
     lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
-    also = f"; {_linked(converted, usual)}" if converted and converted.took < case.took else ""
-    return f"{lacking}{_linked(case, usual)}{alike}{also}"
+    also = f"; {_linked(converted, default)}" if converted and converted.took < case.took else ""
+    return f"{lacking}{_linked(case, default)}{alike}{also}"
 
 
-def _linked(case: Summary, usual: Summary | None) -> str:
+def _linked(case: Summary, default: Summary | None) -> str:
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
     named = _cell(case, f"[{case.client} `{apart(case.transport)}`]({page})")
-    return f"{named},{_JOINED}**{ranged(factors(usual, case))}**" if usual and usual.n else named
+    return f"{named},{_JOINED}**{ranged(factors(default, case))}**" if default and default.n else named
 
 
 def _cell(case: Summary, named: str) -> str:
@@ -109,8 +109,8 @@ def _cell(case: Summary, named: str) -> str:
 def _how_much(found: Sequence[Leaders]) -> str:
     """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
     cases = [one.shown for one in found]
-    of_all = _range((fastest, usual) for usual, _, fastest in cases)
-    from_packages = _range((from_pypi, usual) for usual, from_pypi, _ in cases)
+    of_all = _range((fastest, default) for default, _, fastest in cases)
+    from_packages = _range((from_pypi, default) for default, from_pypi, _ in cases)
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
         from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
@@ -120,7 +120,7 @@ def _how_much(found: Sequence[Leaders]) -> str:
 
 def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
     """Return the smallest and the largest factor: `2.9× to 19×`; empty without a comparison."""
-    found = [of for case, usual in pairs if case and usual and usual.n for of in factors(usual, case)]
+    found = [of for case, default in pairs if case and default and default.n for of in factors(default, case)]
     return ranged(found) if found else ""
 
 

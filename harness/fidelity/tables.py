@@ -112,8 +112,8 @@ def held(kind: Kind, system: str) -> Held | None:
     room = SYSTEMS[system].hostile
     own = room.OWN.get(kind.name, Own())
     values = kind.rows if own.rows is None else own.rows
-    usual = {name: room.TYPES.get(of) for name, of in {**kind.columns, **kind.into, **kind.beyond}.items()}
-    types = {name: own.types.get(name) or of for name, of in usual.items()}
+    server_types = {name: room.TYPES.get(of) for name, of in {**kind.columns, **kind.into, **kind.beyond}.items()}
+    types = {name: own.types.get(name) or of for name, of in server_types.items()}
     known = {name: of for name, of in types.items() if of}
     if own.without or values is None or len(known) < len(types):
         return None

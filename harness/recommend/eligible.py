@@ -85,9 +85,9 @@ class Asked:
 
     `without` are excluded clients or Python modules; `style` is sync or async, empty for both. With `program` the
     winner must be a program that runs without further arguments. `budget` is the time limit in seconds, from `started`
-    on by the monotonic clock. `max_memory` is the number of bytes that a transport may use. `usual` are transports that
-    are timed in any case, the default of a direction first. `run_id` is a race to resume in `folder`. `source` is the
-    name of the data's file, if it has one and may be shown.
+    on by the monotonic clock. `max_memory` is the number of bytes that a transport may use. `defaults` are transports
+    that are timed in any case, the default of a direction first. `run_id` is a race to resume in `folder`. `source` is
+    the name of the data's file, if it has one and may be shown.
     """
 
     data: UserData
@@ -101,7 +101,7 @@ class Asked:
     budget: float = BUDGET
     started: float = field(default_factory=time.monotonic)
     max_memory: int | None = None
-    usual: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
     run_id: str = ""
     folder: Path | None = None
     source: str = ""

@@ -74,8 +74,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     from_pypi = first(one for one in exact if not one.beyond)
     known = {*racing.entries, *(one.transport.id for one in racing.left_out)}
     told = {name for times in race.told.values() for name in times} & race.kept
-    usual = tuple(_usual(name, found, race) for name in asked.usual if name in told)
-    default = next((name for name in asked.usual if name in known), "")
+    defaults = tuple(_of_default(name, found, race) for name in asked.defaults if name in told)
+    default = next((name for name in asked.defaults if name in known), "")
     data = asked.data
     return Recommendation(
         system=asked.system,
@@ -92,8 +92,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         least_code=min([fastest, *near], key=_effort),
         built_in=first(one for one in exact if built_in(registry.one(one.transport))),
         default=default,
-        usual=usual,
-        taken_there=_taken_there(from_pypi or fastest, default, usual, found, race),
+        defaults=defaults,
+        taken_there=_taken_there(from_pypi or fastest, default, defaults, found, race),
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
         ended=_ended(racing, largest),
@@ -204,17 +204,17 @@ def _interval(times: _Times, best: _Times, spread: RunSpread, among: int) -> Int
     return around(median(times.seconds) / median(best.seconds), ratio(of, to, among)) if of and to else None
 
 
-def _usual(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
+def _of_default(name: str, found: dict[tuple[str, int], _Times], race: Race) -> Figure:
     """Return the figure of a default transport at its largest number of rows, next to the fastest there."""
     rows = max(size for of, size in found if of == name)
     return _figure(found[name, rows], found[race.fastest(rows) or name, rows], race.spread)
 
 
 def _taken_there(
-    taken: Figure, default: str, usual: Sequence[Figure], found: dict[tuple[str, int], _Times], race: Race
+    taken: Figure, default: str, defaults: Sequence[Figure], found: dict[tuple[str, int], _Times], race: Race
 ) -> Figure | None:
     """Return the figure of the recommended transport at the rows of the default, if those are others."""
-    rows = next((one.rows for one in usual if one.transport == default), taken.rows)
+    rows = next((one.rows for one in defaults if one.transport == default), taken.rows)
     there = found.get((taken.transport, rows))
     if rows == taken.rows or there is None:
         return None
@@ -229,11 +229,11 @@ def _bound(racing: Racing, found: dict[tuple[str, int], _Times], rows: int) -> F
 
 
 def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:
-    usual = racing.asked.usual
-    before = [RuledOut(one.transport.id, one.reason, one.kind, one.transport.id in usual) for one in racing.left_out]
+    defaults = racing.asked.defaults
+    before = [RuledOut(one.transport.id, one.reason, one.kind, one.transport.id in defaults) for one in racing.left_out]
     told = {name for times in racing.race.told.values() for name in times}
     out = racing.race.out.items()
-    during = [RuledOut(name, reason, usual=name in usual) for name, reason in out if name not in told]
+    during = [RuledOut(name, reason, is_default=name in defaults) for name, reason in out if name not in told]
     return (*before, *during)
 
 
@@ -281,7 +281,7 @@ def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Aske
     """
     require_possible(asked.budget)
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
-    asked = replace(asked, usual=tuple(wanted.usual) if wanted else ())
+    asked = replace(asked, defaults=tuple(wanted.defaults) if wanted else ())
     if resume is None:
         return asked
     folder = folders.find(settings.results_dir, resume)

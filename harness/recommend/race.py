@@ -37,9 +37,9 @@ PLANNED = 8  # passes that the budget must cover: those that finalists do not ne
 DECIDED = 1.05  # a race is decided if no other transport can be faster than the winner by more than this factor
 # The spread of a whole run of matrix (docs/explanation/the-race.md), for a race with too few runs to estimate its own.
 # ENOUGH are degrees of freedom.
-USUAL_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
+DEFAULT_SPREAD, ENOUGH = RunSpread(0.11, 3.0), 20
 # Runs that only add figures: the number of passes, and the share of the time left that one may cost.
-USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
+DEFAULT_PASSES, DEFAULT_SHARE = 3, 1 / 50
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Race:
     out: dict[str, str] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
     prices: Prices = field(default_factory=Prices)
-    _scatter: tuple[int, RunSpread] = (0, USUAL_SPREAD)  # the number of runs, and their spread
+    _scatter: tuple[int, RunSpread] = (0, DEFAULT_SPREAD)  # the number of runs, and their spread
 
     @property
     def stages(self) -> list[int]:
@@ -173,12 +173,12 @@ class Race:
 
     @property
     def spread(self) -> RunSpread:
-        """How much the runs of this race scatter; USUAL_SPREAD while they are too few."""
+        """How much the runs of this race scatter; DEFAULT_SPREAD while they are too few."""
         cases = [times for of in self.told.values() for times in of.values()]
         runs = sum(map(len, cases))
         if runs != self._scatter[0]:
             found = spread_of(cases) if runs - len(cases) >= ENOUGH else UNKNOWN
-            self._scatter = runs, USUAL_SPREAD if found is UNKNOWN else found
+            self._scatter = runs, DEFAULT_SPREAD if found is UNKNOWN else found
         return self._scatter[1]
 
     def interval(self, seconds: Sequence[float]) -> Interval:
@@ -227,8 +227,8 @@ class Race:
     def _left_for_contenders(self, number: int) -> float:
         """Return the time left from a pass on all rows on, without runs that only add figures."""
         in_race = [self.prices.of(name, self.rows) for name in self.contenders]
-        usual = [name for name in self._still_in(self.rows, number) if name not in self.contenders]
-        others = sum(self.prices.of(name, self.rows) for name in usual) * (USUAL_PASSES + 1 - number)
+        defaults = [name for name in self._still_in(self.rows, number) if name not in self.contenders]
+        others = sum(self.prices.of(name, self.rows) for name in defaults) * (DEFAULT_PASSES + 1 - number)
         return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
 
     def _ranked(self, among: Iterable[str] = ()) -> list[str]:
@@ -267,7 +267,7 @@ class Race:
 
     def _worth_it(self, name: str, rows: int, number: int) -> bool:
         """Say whether one that is out runs on for its figure alone: three times unless it is slow."""
-        if number > USUAL_PASSES or self.prices.of(name, rows) > USUAL_SHARE * self.left():
+        if number > DEFAULT_PASSES or self.prices.of(name, rows) > DEFAULT_SHARE * self.left():
             return False
         for known in sorted(self.told, reverse=True):
             times, leader = self.told[known].get(name), self.leader(known)

@@ -290,7 +290,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     if not settings.s3_endpoint:  # a race starts no S3 server, because it might have to compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
-    usual = {entry.id for entry in eligible if entry.id in asked.usual}
+    defaults = {entry.id for entry in eligible if entry.id in asked.defaults}
 
     def require_budget() -> None:
         least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # rounded up: the message says this number
@@ -300,7 +300,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
                 "give it more, or leave some out (--without, --style)"
             )
 
-    race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
+    race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(defaults))
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # If the servers refuse the data, more time does not help.

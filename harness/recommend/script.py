@@ -29,7 +29,7 @@ from harness.systems import SYSTEMS
 
 # The part of a program that makes the frame from a file or a query: the same frame that was measured.
 
-_AS_TEXTS = """\
+_AS_STRINGS = """\
 for name in {!r}:  # polars has no decimals of so many digits
     digits = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
     table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(digits, pyarrow.large_string()))"""
@@ -107,14 +107,18 @@ def _read(source: Source, data: UserData) -> list[str]:
         return [*_one_file(data, "DATA"), *_columns(data)]
     hive = data.program.hive
     in_folders = [
-        'parts = dict(part.split("=", 1) for part in path.split(os.sep) if "=" in part)',
+        "named = (part.partition('=') for part in os.path.dirname(path).split(os.sep))",
+        "parts = {unquote(name): value for name, _, value in named}",
         f"frame = frame.with_columns([folder_value(parts[name]).alias(name) for name in {list(hive)!r}])",
     ]
     lines = [*_one_file(data, "path"), *(in_folders if hive else []), "frames.append(frame)"]
     return [
-        *(["import os", "from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
+        *(["from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
         "frames = []",
         "for path in sorted(glob.glob(DATA, recursive=True)):",
+        f"    names = path.split(os.sep)[DATA.count(os.sep) - {data.program.below - 1} :]",
+        "    if any(name.startswith('_') and '=' not in name for name in names):",
+        "        continue  # hidden, as Spark's",
         *(f"    {line}" for line in lines),
         "frame = polars.concat(frames)",
         *_columns(data),
@@ -136,18 +140,22 @@ def _one_file(data: UserData, path: str) -> list[str]:
     lines = [line.format(path) for line in program.lines]
     if lines[-1].startswith("frame = "):
         return lines
-    texts = [name for name in program.wide if is_wide(data.logical_types[name])]
-    narrow = [name for name in program.wide if name not in texts]
+    strings = [name for name in program.wide if is_wide(data.logical_types[name])]
+    narrow = [name for name in program.wide if name not in strings]
     others = {
         'field.with_type(pyarrow.timestamp(field.type.unit, "UTC"))': list(program.offsets),
         "field.with_type(pyarrow.decimal128(38, field.type.scale))": narrow,
     }
     if not any(others.values()):
-        return [*lines, *(["import pyarrow", *_AS_TEXTS.format(texts).splitlines()] if texts else []), _FROM_ARROW]
+        return [
+            *lines,
+            *(["import pyarrow", *_AS_STRINGS.format(strings).splitlines()] if strings else []),
+            _FROM_ARROW,
+        ]
     return [
         "import pyarrow",
         *lines,
-        *(_AS_TEXTS.format(texts).splitlines() if texts else []),
+        *(_AS_STRINGS.format(strings).splitlines() if strings else []),
         "fields = [",
         *(f"    {made} if field.name in {names!r} else" for made, names in others.items() if names),
         "    field",
@@ -167,7 +175,7 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
     column = f"frame[{name!r}]"
     if isinstance(given, pl.BaseExtension):
         if "uuid" in str(given):  # Arrow's type for them: polars takes its bytes
-            return _as_texts(column, logical)
+            return _as_strings(column, logical)
         if is_wide(logical) and not asked:
             return ""  # they are strings already
         return f"{column}.ext.storage().cast({_source(wanted)})"
@@ -178,10 +186,10 @@ def _cast(name: str, data: UserData, asked: bool) -> str:
     return f"{column}.cast({_source(wanted)})"
 
 
-def _as_texts(uuids: str, logical: str) -> str:
+def _as_strings(uuids: str, logical: str) -> str:
     """Return the expression that turns bytes into UUIDs as strings, also in lists."""
     if plain(logical) == "array":
-        return f"{uuids}.list.eval({_as_texts('polars.element()', items(logical))})"
+        return f"{uuids}.list.eval({_as_strings('polars.element()', items(logical))})"
     return uuids + r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
 
 

@@ -59,9 +59,9 @@ class Leaders:
     `fastest` is None if no transport is exact. `ties` counts the other exact transports that are not shown to be
     slower. `whole` is the fastest transport that declares no loss, if it is a different one. `from_pypi` is the fastest
     that pip installs, an exact one if possible. `converted` is the fastest of those from PyPI that returned every
-    value, but some in another dtype. `usual` are the default transports; the first is the baseline of the fastest.
-    `leanest` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with the fastest
-    bound. `existing` says that the table had rows before.
+    value, but some in another dtype. `defaults` are the default transports; the first is the baseline of the fastest.
+    `lowest_memory` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with
+    the fastest bound. `existing` says that the table had rows before.
     """
 
     system: str
@@ -73,8 +73,8 @@ class Leaders:
     whole: Rival | None
     from_pypi: Rival | None
     converted: Rival | None
-    usual: tuple[Rival, ...]
-    leanest: Rival | None
+    defaults: tuple[Rival, ...]
+    lowest_memory: Rival | None
     existing: bool
 
     @property
@@ -85,8 +85,8 @@ class Leaders:
     @property
     def shown(self) -> tuple[Summary | None, Summary | None, Summary | None]:
         """The default transport, the fastest from PyPI and the fastest of all."""
-        usual = self.usual[0].case if self.usual else None
-        return usual, self.from_pypi.case if self.from_pypi else None, self.fastest
+        default = self.defaults[0].case if self.defaults else None
+        return default, self.from_pypi.case if self.from_pypi else None, self.fastest
 
 
 def answers(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[Leaders]:
@@ -132,15 +132,15 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
         _rival(whole, fastest, among) if whole and whole is not fastest else None,
         _rival(from_pypi, fastest, among) if from_pypi else None,
         _rival(converted, fastest, among) if converted else None,
-        tuple(_rival(case, fastest, among) for case in usual_among(cases, wanted.usual)),
+        tuple(_rival(case, fastest, among) for case in defaults_among(cases, wanted.defaults)),
         _rival(lean, fastest, among) if lean else None,
         existing=False,
     )
 
 
-def usual_among(cases: Sequence[Summary], usual: Sequence[str]) -> list[Summary]:
+def defaults_among(cases: Sequence[Summary], defaults: Sequence[str]) -> list[Summary]:
     """Return the cases of default transports, in the order of the ids and globs that name these, each once."""
-    named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
+    named = {case.transport: case for pattern in defaults for case in cases if fnmatchcase(case.transport, pattern)}
     return list(named.values())
 
 
@@ -156,9 +156,9 @@ def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
     return Rival(case, factor, interval, of_runs)
 
 
-FASTEST, WHOLE, PYPI, CONVERTED, USUAL = "fastest", "loses none", "from PyPI", "converted", "default"
-ALSO, LEANEST = "also default", "lowest memory"
-ROLES = (FASTEST, WHOLE, PYPI, CONVERTED, USUAL, ALSO, LEANEST)
+FASTEST, WHOLE, PYPI, CONVERTED, DEFAULT = "fastest", "loses none", "from PyPI", "converted", "default"
+ALSO, LOWEST_MEMORY = "also default", "lowest memory"
+ROLES = (FASTEST, WHOLE, PYPI, CONVERTED, DEFAULT, ALSO, LOWEST_MEMORY)
 NO_DIFFERENCE = "no difference shown"
 _TITLE = "the fastest exact transport, and the default"
 _HEAD = (
@@ -183,7 +183,7 @@ _NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
 _CONVERTED = "{}: values came back in other dtypes, which is work left to you"
 
 
-_FEW_ROLES = (FASTEST, PYPI, USUAL)
+_FEW_ROLES = (FASTEST, PYPI, DEFAULT)
 
 
 def shapes(suite: Suite, summaries: Sequence[Summary], named: Callable[[str], str] = short_name) -> list[Table]:
@@ -205,8 +205,8 @@ def _stacked(found: Sequence[Leaders], named: Callable[[str], str]) -> Table:
     """Return a narrow table with three lines a direction: the default, the fastest from PyPI and the fastest of all."""
     rows, shown = [], []
     for one in found:
-        played = sorted(_in_roles(one, _FEW_ROLES).values(), key=lambda pair: USUAL not in pair[1])
-        if not played or USUAL not in played[0][1]:
+        played = sorted(_in_roles(one, _FEW_ROLES).values(), key=lambda pair: DEFAULT not in pair[1])
+        if not played or DEFAULT not in played[0][1]:
             rows.append((one.name, "default not run", "", ""))
         if one.fastest is None:
             rows.append((f"  {FASTEST}", "no transport is exact", "", ""))
@@ -215,7 +215,7 @@ def _stacked(found: Sequence[Leaders], named: Callable[[str], str]) -> Table:
             shown.append(case)
             rows.append(
                 (
-                    one.name if USUAL in names else f"  {', '.join(names)}",
+                    one.name if DEFAULT in names else f"  {', '.join(names)}",
                     marked(named(case.transport), case.lossy),
                     significant(case.median_seconds) + "*" * (case.fidelity not in ("", EXACT)),
                     "" if case is one.fastest else factor(rival)[0],
@@ -295,8 +295,8 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
     """Return the transports of an answer with their roles, by id."""
     fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
     played = [(FASTEST, fastest), (WHOLE, one.whole), (PYPI, one.from_pypi), (CONVERTED, one.converted)]
-    played += [(ALSO if place else USUAL, each) for place, each in enumerate(one.usual)]
-    played.append((LEANEST, one.leanest))
+    played += [(ALSO if place else DEFAULT, each) for place, each in enumerate(one.defaults)]
+    played.append((LOWEST_MEMORY, one.lowest_memory))
     found: dict[str, tuple[Rival, list[str]]] = {}
     for role, beside in played:
         if beside and role in roles:
@@ -355,10 +355,10 @@ class Lane:
     factors: str
 
 
-def lane(name: str, usual: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
+def lane(name: str, default: Dot | None, from_pypi: Dot | None, fastest: Dot | None, alone: float | None) -> Lane:
     """Return a direction with the factors by which its two other transports beat the default one."""
-    dots = tuple(filter(None, (usual, from_pypi, fastest)))
-    faster = [(dot, dot.faster or [usual.seconds / dot.seconds]) for dot in dots[1:]] if usual else []
+    dots = tuple(filter(None, (default, from_pypi, fastest)))
+    faster = [(dot, dot.faster or [default.seconds / dot.seconds]) for dot in dots[1:]] if default else []
     said = (f"{ranged(of)}{'*' * dot.converted}" for dot, of in faster)
     return Lane(name, dots, alone, " · ".join(dict.fromkeys(said)))
 
@@ -369,18 +369,18 @@ def lanes(suite: Suite, summaries: Sequence[Summary]) -> list[Lane]:
     for one in answers(suite.answers, summaries) if suite.answers else ():
         best = one.fastest
         alone = best.took * best.share_of_limit if best and best.share_of_limit else None
-        roles = zip((USUAL, PYPI, FASTEST), one.shown, strict=True)
-        usual, from_pypi, fastest = (_dot(role, case, one.shown[0]) for role, case in roles)
-        found.append(lane(one.name, usual, from_pypi, fastest, alone))
+        roles = zip((DEFAULT, PYPI, FASTEST), one.shown, strict=True)
+        default, from_pypi, fastest = (_dot(role, case, one.shown[0]) for role, case in roles)
+        found.append(lane(one.name, default, from_pypi, fastest, alone))
     return [one for one in found if one.dots]
 
 
-def _dot(role: str, case: Summary | None, usual: Summary | None) -> Dot | None:
+def _dot(role: str, case: Summary | None, default: Summary | None) -> Dot | None:
     if case is None or not case.n:
         return None
     figure = f"median {significant(case.took)} s" + (f" ({span(case.interval)})" if case.interval else "")
     says = f"{role}: {case.transport}\n{figure}, n = {case.n}\n{case.values}"
-    return Dot(role, case.took, says, case.fidelity != EXACT, factors(usual, case) if usual and usual.n else ())
+    return Dot(role, case.took, says, case.fidelity != EXACT, factors(default, case) if default and default.n else ())
 
 
 FACTOR = 1.25
@@ -402,14 +402,17 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
     """Return the transports beyond the article that are not contenders by these results, in the order of their ids.
 
     A contender returned every value, exact or converted, and it is not shown to take more than FACTOR times as long as
-    the fastest exact one. A transport without declared losses is compared only with the fastest such one. These are
-    contenders too: the default transport, the fastest one that converts, the one with the lowest memory, exact ones
-    from PyPI whose median is at most FACTOR times that of the fastest from PyPI, and those that the lab could not run.
+    the fastest exact one. A transport without declared losses is compared only with the fastest such one. Four more
+    kinds are contenders: the default transport, the fastest one that converts, the one with the lowest memory, and
+    those that the lab could not run. So are exact ones from PyPI, if their median is at most FACTOR times that of the
+    fastest from PyPI.
     """
     cells = competing(wanted, summaries)
     found: list[NoContender] = []
     for one in answers(replace(wanted, existing=""), summaries):
-        kept = {rival.case.transport for rival in (one.whole, one.converted, *one.usual[:1], one.leanest) if rival}
+        kept = {
+            rival.case.transport for rival in (one.whole, one.converted, *one.defaults[:1], one.lowest_memory) if rival
+        }
         cases = cells[one.frame, one.system, one.operation]
         among = max(sum(map(is_exact, cases)) - 1, 1)
         for case in cases:

@@ -21,7 +21,7 @@ from typing import Any
 from markupsafe import escape
 
 from harness.model import LabError, Origin
-from harness.report.answers import FASTEST, HERO, PYPI, USUAL, Lane
+from harness.report.answers import DEFAULT, FASTEST, HERO, PYPI, Lane
 from harness.report.crossings import directions, ends, many, winners
 from harness.report.figures import (
     Quantity,
@@ -178,11 +178,11 @@ def looks_of(values: Iterable[str], first: Collection[str] = ()) -> _Looks:
 
 
 _ROLES = {  # colour and shape of a transport's role in a direction; the fastest is drawn last and smallest
-    USUAL: ("#D55E00", "diamond", 110),
+    DEFAULT: ("#D55E00", "diamond", 110),
     PYPI: ("#009E73", "square", 130),
     FASTEST: ("#0072B2", "circle", 50),
 }
-_ROLES_SAID = {USUAL: "what most code does", PYPI: "fastest with packages of PyPI", FASTEST: "fastest of all"}
+_ROLES_SAID = {DEFAULT: "what most code does", PYPI: "fastest with packages of PyPI", FASTEST: "fastest of all"}
 _LANE = 44  # pixels: the height of a direction
 
 

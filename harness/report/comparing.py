@@ -178,7 +178,7 @@ def table(found: Compared) -> Table:
     """Return the comparison as a table of strings, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
-    rows = [_texts(line, several) for line in found.lines]
+    rows = [_strings(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
@@ -204,7 +204,7 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
     return written(folder, "compared", COLUMNS, [list(asdict(line).values()) for line in found.lines], text)
 
 
-def _texts(line: CaseRatio, several: bool) -> tuple[str, ...]:
+def _strings(line: CaseRatio, several: bool) -> tuple[str, ...]:
     ends = [significant(line.ratio_low), significant(line.ratio_high)]
     return (
         f"{line.transport} ({line.experiment})" if several else line.transport,

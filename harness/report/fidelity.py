@@ -90,13 +90,13 @@ def write(folder: Path, findings: Sequence[Finding], conditions: str) -> list[Pa
 
     Raises LabError.
     """
-    texts = {"fidelity.md": markdown(findings, conditions), "report.html": page(findings, conditions)}
+    strings = {"fidelity.md": markdown(findings, conditions), "report.html": page(findings, conditions)}
     with appending(folder) as append:
         for finding in findings:
             append(finding)
-        for name, text in texts.items():
+        for name, text in strings.items():
             (folder / name).write_text(text, encoding="utf-8")
-    return [folder / "fidelity.csv", *(folder / name for name in texts)]
+    return [folder / "fidelity.csv", *(folder / name for name in strings)]
 
 
 def page(findings: Sequence[Finding], conditions: str) -> str:

@@ -38,7 +38,7 @@ class RunSpread:
     `most` is the weight of all runs together, which limits that of any single estimate.
     """
 
-    usual: float = 0.0
+    prior: float = 0.0
     freedom: float = 0.0
     most: float = math.inf
 
@@ -80,7 +80,7 @@ def estimate(seconds: Sequence[float], spread: RunSpread) -> Estimate | None:
     if not logs or freedom <= 0:
         return None
     middle = fmean(logs)
-    squares = spread.freedom * spread.usual**2 + sum((one - middle) ** 2 for one in logs)
+    squares = spread.freedom * spread.prior**2 + sum((one - middle) ** 2 for one in logs)
     return Estimate(middle, math.sqrt(squares / (spread.freedom + len(logs) - 1) / len(logs)), freedom)
 
 

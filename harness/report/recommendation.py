@@ -101,13 +101,13 @@ class Figure:
 class RuledOut:
     """A transport that cannot be recommended, and why; `kind` is the kind of values that rules it out, if one does.
 
-    `usual` marks the default transports.
+    `is_default` marks the default transports.
     """
 
     transport: str
     reason: str
     kind: str = ""
-    usual: bool = False
+    is_default: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Recommendation:
     own library. Both are None if no such transport is exact. `least_code` has the fewest lines of those that take at
     most SHORT_WITHIN times as long as the fastest. If one of these is from PyPI, only those from PyPI count.
 
-    `default` is the transport that most code uses. `usual` are the figures of it and of other common transports.
+    `default` is the transport that most code uses. `defaults` are the figures of it and of other common transports.
     `taken_there` is the figure of the recommended transport at the rows of the default, if those are others. `columns`
     maps the columns of the data to their logical types, `values` maps the kinds of values in them to the columns.
     `ties` are transports that are not shown to be slower than the fastest. `left_behind` are those that the budget left
@@ -143,7 +143,7 @@ class Recommendation:
     built_in: Figure | None
     ties: tuple[str, ...]
     default: str
-    usual: tuple[Figure, ...]
+    defaults: tuple[Figure, ...]
     bound: Figure | None
     ruled_out: tuple[RuledOut, ...]
     ended: str
@@ -175,7 +175,7 @@ class Recommendation:
     @property
     def of_default(self) -> Figure | None:
         """The figure of the default; None without one."""
-        return next((one for one in self.usual if one.transport == self.default), None)
+        return next((one for one in self.defaults if one.transport == self.default), None)
 
     def _repr_html_(self) -> str:
         """Return the screen as a table, which is how a notebook shows it."""
@@ -248,9 +248,9 @@ def picture(found: Recommendation) -> Lane:
         says = f"{role}: {one.transport}\nmedian {significant(one.seconds)} s, n = {one.runs}\n{one.values}"
         return Dot(role, one.seconds, says, one.values != EXACT)
 
-    roles = zip((answers.USUAL, PYPI, FASTEST), (found.of_default, found.from_pypi, found.fastest), strict=True)
-    usual, from_pypi, fastest = (dot(role, one) for role, one in roles)
-    return answers.lane(route(found), usual, from_pypi, fastest, found.bound.seconds if found.bound else None)
+    roles = zip((answers.DEFAULT, PYPI, FASTEST), (found.of_default, found.from_pypi, found.fastest), strict=True)
+    default, from_pypi, fastest = (dot(role, one) for role, one in roles)
+    return answers.lane(route(found), default, from_pypi, fastest, found.bound.seconds if found.bound else None)
 
 
 def opening(found: Recommendation) -> list[str]:
@@ -410,7 +410,7 @@ def details(found: Recommendation) -> Iterator[str]:
         yield f"not timed on all rows: {', '.join(found.left_behind[:_MOST_NAMES])}{others}"
     kinds: dict[str, list[RuledOut]] = {}
     for one in found.ruled_out:
-        if one.usual:
+        if one.is_default:
             by = f" by {one.kind}" if one.kind else ""
             yield f"{one.transport}, the default, is ruled out{by}: {one.reason}"
         else:

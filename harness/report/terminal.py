@@ -152,16 +152,16 @@ def _total(shown: list[int], widths: dict[int, int]) -> int:
     return sum(widths[place] + 2 for place in shown) + 1
 
 
-def _texts(table: Table, place: int) -> list[str]:
+def _strings(table: Table, place: int) -> list[str]:
     return [_broken_head(table.head[place]), *(row[place] for row in table.rows)]
 
 
 def _longest(table: Table, place: int) -> int:
-    return max(len(line) for text in _texts(table, place) for line in text.split("\n"))
+    return max(len(line) for text in _strings(table, place) for line in text.split("\n"))
 
 
 def _least(table: Table, place: int, breaks: str) -> int:
-    return max(len(piece.rstrip()) for text in _texts(table, place) for piece in _pieces(text, f"{breaks}\n"))
+    return max(len(piece.rstrip()) for text in _strings(table, place) for piece in _pieces(text, f"{breaks}\n"))
 
 
 def _pieces(text: str, breaks: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from harness.model import Status, label, texts
+from harness.model import Status, label, strings
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,20 @@ class ResultColumn:
     @property
     def type(self) -> str:
         """The type of its values, for people."""
-        return {"texts": "strings by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
+        return {"strings": "strings by name", "numbers": "numbers by name"}.get(
+            self.parse.__name__, self.parse.__name__
+        )
 
 
 def numbers(label: str) -> dict[str, int | float]:
     """Return a label's mapping, with its values as numbers. Raises ValueError for other strings."""
-    return {name: int(text) if text.lstrip("-").isdecimal() else float(text) for name, text in texts(label).items()}
+    return {name: int(text) if text.lstrip("-").isdecimal() else float(text) for name, text in strings(label).items()}
 
 
 _EMPTY: dict[Callable[[str], Any], dict[str, Any]] = {
     Status: {},  # every row has it
     str: {"default": ""},
-    texts: {"default_factory": dict},
+    strings: {"default_factory": dict},
     numbers: {"default_factory": dict},
 }
 
@@ -54,7 +56,7 @@ class Row:
     environment: str = _column(str, "fingerprint of the machine, versions, data and plan in environment.json")
     suite: str = _column(str, "suite the run belongs to")
     experiment: str = _column(str, "experiment of the suite")
-    parameters: dict[str, str] = _column(texts, "parameters of the case: name=value; name=value")
+    parameters: dict[str, str] = _column(strings, "parameters of the case: name=value; name=value")
     transport: str = _column(str, "id of the transport: system.client.function")
     system: str = _column(str, "database, format of files, or protocol of the stores")
     operation: str = _column(
@@ -94,7 +96,7 @@ class Row:
     error: str = _column(str, "one line of reason where the status is not ok")
     fidelity: str = _column(str, "how values came back: exact, or converted with the columns and the dtypes they had")
     lossy: dict[str, str] = _column(
-        texts,
+        strings,
         "kinds of values the transport is declared to lose: kind=fate; kind=fate",
     )
     atomic: str = _column(

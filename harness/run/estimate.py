@@ -141,7 +141,7 @@ def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -
     for row, taken in timed:
         by_case[row.transport, row.label].append(taken)
         by_transport[row.transport].append((row, taken))
-    usual, loading = median(taken for _, taken in timed), _loading(earlier)
+    typical, loading = median(taken for _, taken in timed), _loading(earlier)
 
     def of_one(case: Case) -> float:
         if same := by_case.get((case.transport.id, case.label)):
@@ -149,7 +149,7 @@ def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -
         others = by_transport.get(case.transport.id, [])
         found = sorted((_distance(case, row), _scaled(case, row, taken, time_limit, loading)) for row, taken in others)
         nearest = [expected for distance, expected in found if distance == found[0][0]]
-        return mean(nearest) if nearest else usual
+        return mean(nearest) if nearest else typical
 
     return [of_one(case) for case in cases]
 

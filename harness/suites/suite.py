@@ -134,14 +134,14 @@ class Picture:
 class AnswersWanted:
     """The first part of a suite's reports: the fastest transport for each frame, next to the default one.
 
-    `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of common choices. The first
+    `experiment` is the one whose cases answer. `defaults` are the ids, or globs over ids, of common choices. The first
     that a run has for a system, operation and frame is the default there, and the report lists the rest with it.
     `beyond_pypi` names those that pip cannot install or that need more of the server. `existing` is the experiment
     whose tables have rows before a write; it answers on its own.
     """
 
     experiment: str
-    usual: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    defaults: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
     beyond_pypi: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
     existing: str = ""
 

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, Facts, LabError, Origin, Scalar, texts, unknown
+from harness.model import Experiment, Facts, LabError, Origin, Scalar, strings, unknown
 from harness.suites.suite import (
     AnswersWanted,
     Comparison,
@@ -299,5 +299,5 @@ def _figure(line: dict[str, str]) -> PublishedFigure:
     if not figures:
         raise ValueError(f"{line['description']!r} has no figure, such as mean_seconds")
     named: Facts = {name: line.get(name) or None for name in ("experiment", "detail")}
-    parameters = texts(line.get("parameters") or "")
+    parameters = strings(line.get("parameters") or "")
     return PublishedFigure(line["description"], **named, parameters=parameters, **numbers, **figures)

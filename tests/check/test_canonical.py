@@ -223,8 +223,8 @@ HOUR = dt.time(23, 59, 59, 999_999)
 
 
 KEPT = {
-    "decimal: texts": (WIDE, in_polars(NINES, None, "1.50"), [NINES, None, "1.50"], None),
-    "decimal: texts of other places": (WIDE, in_polars("1.5", "-0", "007"), ["1.50", "0.00", "7.00"], None),
+    "decimal: strings": (WIDE, in_polars(NINES, None, "1.50"), [NINES, None, "1.50"], None),
+    "decimal: strings of other places": (WIDE, in_polars("1.5", "-0", "007"), ["1.50", "0.00", "7.00"], None),
     "decimal: objects": (
         WIDE,
         in_objects(decimal.Decimal(NINES), None, decimal.Decimal("-0.00")),
@@ -260,9 +260,9 @@ KEPT = {
     ),
     "uuids: bytes": ("array(uuid)", in_polars([ID.bytes, None], []), [[str(ID), None], []], "List(Binary)"),
     "uuids: objects": ("array(array(uuid))", in_objects([[ID, None]], []), [[[str(ID), None]], []], None),
-    "uuids: texts": ("array(uuid)", in_polars([str(ID)]), [[str(ID)]], None),
+    "uuids: strings": ("array(uuid)", in_polars([str(ID)]), [[str(ID)]], None),
     "times: objects": ("array(time)", in_objects([HOUR, None], []), [[HOUR, None], []], None),
-    "bytes: texts": ("array(binary)", in_polars(["é", None]), [["é".encode(), None]], "List(String)"),
+    "bytes: strings": ("array(binary)", in_polars(["é", None]), [["é".encode(), None]], "List(String)"),
     "bytes: objects": ("array(binary)", in_objects([b"\0\xff", None]), [[b"\0\xff", None]], None),
 }
 
@@ -304,7 +304,7 @@ REFUSED = {
     "half a day": ("date", in_polars(20151.5)),
     "bytes that are no text": ("text", in_polars(b"\xff")),
     "half of a surrogate pair": ("text", in_pandas("\udcff", dtype=object)),
-    "a list of texts": ("text", in_polars(["é"])),
+    "a list of strings": ("text", in_polars(["é"])),
     "a date for a text": ("text", in_polars(DAY)),
     "a list for a UUID": ("uuid", in_polars([1, 2])),
 }

@@ -1,14 +1,8 @@
 """A signed Debian archive on loopback, laid out as pg_parquet's own: one archive root a release, <root>/<codename>."""
 
-import functools
 import gzip
 import hashlib
-import http.server
-import os
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,22 +80,3 @@ def archive(root: Path, codename: str, versions: list[str], key: Key) -> None:
         f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n{listed}"
     )
     (root / f"dists/{codename}/InRelease").write_text(key.gpg("--clearsign", given=release))
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder over HTTP on a free loopback port."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=os.fspath(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness.settings import ROOT
+from tests.programs import executable
 
 CURRENT = {
     "--version": "Docker version 28.5.2, build ecc6942",
@@ -37,9 +38,7 @@ def check(tmp_path):
                 cases += f"  '{words}'*) cat >&2 <<'END'\n{answer['error']}\nEND\n  exit 1 ;;\n"
             else:
                 cases += f"  '{words}'*) echo '{answer}' ;;\n"
-        docker = folder / "docker"
-        docker.write_text(f'#!/usr/bin/env bash\ncase "$*" in\n{cases}esac\n')
-        docker.chmod(0o755)
+        executable(folder / "docker", f'#!/usr/bin/env bash\ncase "$*" in\n{cases}esac\n')
         environment = os.environ | {"PATH": str(folder), "DOCKER_DEFAULT_PLATFORM": platform}
         return subprocess.run(ROOT / "compose/check-engine", env=environment, capture_output=True, text=True)
 

@@ -10,6 +10,8 @@ import archive
 import pytest
 
 from harness.settings import ROOT
+from tests import serving
+from tests.programs import executable
 
 pytestmark = [
     pytest.mark.long,
@@ -70,7 +72,7 @@ def repository(tmp_path):
     served.mkdir()
     packages.mkdir()
     (served / "key").write_text(key.gpg("--armor", "--export"))
-    with archive.served(served) as url:
+    with serving.served(served) as url:
         yield Repository(url, served, packages, key)
 
 
@@ -182,13 +184,11 @@ def test_a_package_at_hand_needs_no_repository(repository):
 
 def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(repository, tmp_path):
     """A substitute for curl records its arguments; the archive itself comes over plain HTTP."""
-    (tmp_path / "bin").mkdir()
-    curl = tmp_path / "bin/curl"
-    curl.write_text(
+    executable(
+        tmp_path / "bin/curl",
         "#!/usr/bin/env bash\n"
-        f'while [ $# -gt 0 ]; do if [ "$1" = --cacert ]; then cat "$2" >{tmp_path}/trusted; fi; shift; done; exit 7\n'
+        f'while [ $# -gt 0 ]; do if [ "$1" = --cacert ]; then cat "$2" >{tmp_path}/trusted; fi; shift; done; exit 7\n',
     )
-    curl.chmod(0o755)
     (tmp_path / "bundle").write_text("the proxy's")
     path = f"{tmp_path}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     goes_without(repository.fetch(PATH=path, CA_BUNDLE=f"{tmp_path}/bundle"), repository, "no key at")

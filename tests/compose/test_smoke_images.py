@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.settings import ROOT
+from tests.programs import executable
 
 DOCKER = """#!/bin/sh
 echo "$*" >>"$CALLS"
@@ -19,8 +20,7 @@ esac
 
 def smoke(folder: Path, state: str = "running, healthy", of_run: int = 0) -> tuple[int, list[str], str]:
     """Return the status, the calls of docker, and the output."""
-    (folder / "docker").write_text(DOCKER)
-    (folder / "docker").chmod(0o755)
+    executable(folder / "docker", DOCKER)
     told = {"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(folder / "calls")}
     told |= {"STATE": state, "OF_RUN": str(of_run)}
     command = (ROOT / ".ci/smoke-images", "registry.example/lab", "v1-amd64")

@@ -12,6 +12,7 @@ import pytest
 from harness.docs.tables import compose_settings
 from harness.settings import ROOT
 from tests.commands import succeeded
+from tests.programs import executable
 
 TOLD = ("BUILDX_BUILDER", "LAB_EMULATED", "NO_PROXY", "PG_PARQUET_TRY")  # to docker, in its environment
 
@@ -45,10 +46,8 @@ def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left 
 
     `built` is the shell code at the end of its builds; `answers` are its own cases, which come first.
     """
-    folder = tmp_path / "docker"
-    folder.mkdir()
-    docker = folder / "docker"
-    docker.write_text(
+    docker = executable(
+        tmp_path / "docker/docker",
         "#!/usr/bin/env bash\n"
         f"echo \"$* $(env | grep -E '^({'|'.join(TOLD)})=' | sort | paste -sd' ' -)\" >>'{tmp_path}/calls'\n"
         'case "$*" in\n'
@@ -61,10 +60,9 @@ def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left 
         f"  info*) echo '{security}' ;;\n"
         "  'run '*) exit 125 ;;\n"
         f"  *' build '*) echo \"$*\" >>'{tmp_path}/built'; {built} ;;\n"
-        "esac\n"
+        "esac\n",
     )
-    docker.chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+    return f"{docker.parent}:{os.environ['PATH']}"
 
 
 def called(tmp_path, words):
@@ -310,8 +308,7 @@ def test_services_do_not_forget_whom_the_client_asks_directly(checkout, tmp_path
 
 def with_short_naps(tmp_path, path):
     """A PATH whose sleep is over soon."""
-    (tmp_path / "docker/sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.1\n")
-    (tmp_path / "docker/sleep").chmod(0o755)
+    executable(tmp_path / "docker/sleep", "#!/bin/sh\nexec /bin/sleep 0.1\n")
     return path
 
 
@@ -328,14 +325,13 @@ def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
 @pytest.mark.long
 def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, tmp_path):
     """NFS makes a lock of a file's bytes out of flock, and an exclusive lock needs a descriptor for writing."""
-    flock = tmp_path / "docker/flock"
     path = with_docker(tmp_path, built="true")
-    flock.write_text(
+    executable(
+        tmp_path / "docker/flock",
         f"#!{sys.executable} -IS\n"
         "import fcntl, os, sys\n"
-        "sys.exit(sys.argv[1:] != ['9'] or fcntl.fcntl(9, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR)\n"
+        "sys.exit(sys.argv[1:] != ['9'] or fcntl.fcntl(9, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR)\n",
     )
-    flock.chmod(0o755)
     done = succeeded(run(checkout, "compose/lab", "up", PATH=path))
     assert "lab: up." in done.stdout
 
@@ -350,8 +346,7 @@ def test_other_commands_start_while_up_holds_its_lock(checkout, tmp_path):
 def test_debootstrap_takes_its_own_default_where_no_mirror_is_named(checkout, tmp_path, mirror):
     path = with_docker(tmp_path, answers="  'image inspect'*) exit 1 ;;\n")
     for name, does in (("debootstrap", f'printf "<%s>" "$@" >>{tmp_path}/asked; exit 1'), ("id", "echo 0")):
-        (tmp_path / "docker" / name).write_text(f"#!/usr/bin/env bash\n{does}\n")
-        (tmp_path / "docker" / name).chmod(0o755)
+        executable(tmp_path / "docker" / name, f"#!/usr/bin/env bash\n{does}\n")
     done = run(checkout, "compose/debian-base", PATH=path, LAB_DEBIAN_MIRROR=mirror)
     assert done.returncode == 2
     assert re.search(rf"<--variant=minbase><trixie><[^>]+/trixie><{mirror}></usr", (tmp_path / "asked").read_text())
@@ -403,9 +398,7 @@ def test_an_env_that_is_there_is_left_alone(checkout):
 
 
 def test_env_is_written_on_a_file_system_without_links(checkout, tmp_path):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/ln").write_text("#!/bin/sh\necho 'ln: Operation not permitted' >&2\nexit 1\n")
-    (tmp_path / "bin/ln").chmod(0o755)
+    executable(tmp_path / "bin/ln", "#!/bin/sh\necho 'ln: Operation not permitted' >&2\nexit 1\n")
     succeeded(run(checkout, "compose/write-env", PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
     assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
     assert not list(checkout.glob(".env.??????"))

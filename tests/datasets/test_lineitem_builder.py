@@ -117,8 +117,8 @@ def test_the_content_id_is_the_same_in_one_file_and_in_many_and_another_for_othe
 
 def test_the_content_id_can_be_computed_from_a_file_without_duckdb(tmp_path):
     file = ensure(tmp_path, Layout(0.001, 1, 0, 1))
-    texts = ("|".join(map(str, row.values())) for row in pq.read_table(file.path).to_pylist())
-    numbers = (int.from_bytes(hashlib.md5(text.encode()).digest()[:8], "little") for text in texts)
+    strings = ("|".join(map(str, row.values())) for row in pq.read_table(file.path).to_pylist())
+    numbers = (int.from_bytes(hashlib.md5(text.encode()).digest()[:8], "little") for text in strings)
     assert f"{sum(numbers) % 2**64:016x}" == file.content_id
 
 

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +16,7 @@ from harness.datasets.lineitem import Layout
 from tests.commands import one_line
 from tests.datasets.lineitem_file import ensure
 from tests.disks import small_disk
+from tests.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -95,14 +95,6 @@ def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
         ensure(tmp_path / "file" / "lineitem", TINY)
 
 
-def wait_until(what):
-    for _ in range(600):
-        if what():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen within 30 s")
-
-
 def has_ended(process):
     try:
         return process.status() == psutil.STATUS_ZOMBIE  # where no process waits for the end of orphans
@@ -120,11 +112,11 @@ def test_a_stopped_build_leaves_only_partial_files_which_the_next_build_removes(
     command = (sys.executable, "-c", ENSURE, str(tmp_path))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout.readline() == "building lineitem part 1 of 3\n"
-        wait_until(lambda: list(tmp_path.glob("*.partial-*")))
+        until(lambda: list(tmp_path.glob("*.partial-*")))
         builders = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
     assert builders
-    wait_until(lambda: all(map(has_ended, builders)))
+    until(lambda: all(map(has_ended, builders)))
     left = [path.name for path in (*tmp_path.iterdir(), *(tmp_path / "parts").iterdir()) if path.name != "parts"]
     assert left
     assert all(".partial-" in name for name in left)
@@ -135,7 +127,7 @@ def test_a_stopped_build_leaves_only_partial_files_which_the_next_build_removes(
 
 def test_a_builder_that_is_killed_is_one_line_and_leaves_no_file(tmp_path):
     def kill_the_builder():
-        wait_until(builders_of_this_process)
+        until(builders_of_this_process)
         builders_of_this_process()[0].kill()
 
     killer = Thread(target=kill_the_builder)

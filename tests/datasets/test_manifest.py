@@ -35,33 +35,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def truncate(path: Path) -> None:
-    os.truncate(path, 900)
-
-
-def truncate_to_nothing(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def fill_with_garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(1_000))
-
-
-def flip_one_bit(path: Path) -> None:
-    path.write_bytes(b"\x01" * 500 + b"\x03" + b"\x01" * 499)
-
-
 def truncate_and_keep_the_time(path: Path) -> None:
     stat = path.stat()
-    truncate(path)
+    os.truncate(path, 900)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 @pytest.mark.parametrize(
     "damage",
-    [truncate, truncate_to_nothing, Path.unlink, fill_with_garbage, flip_one_bit, truncate_and_keep_the_time],
+    [
+        lambda path: os.truncate(path, 900),
+        lambda path: path.write_bytes(b""),
+        Path.unlink,
+        lambda path: path.write_bytes(os.urandom(1_000)),
+        lambda path: path.write_bytes(b"\x01" * 500 + b"\x03" + b"\x01" * 499),
+        truncate_and_keep_the_time,
+    ],
+    ids=["truncated", "empty", "gone", "garbage", "one bit", "truncated, with its old time"],
 )
-def test_a_damaged_file_alone_is_made_again(folder: Path, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_file_alone_is_made_again(folder: Path, damage: Callable[[Path], object]) -> None:
     path = folder / "files" / "1.bin"
     damage(path)
     assert build(folder) == [1]

@@ -105,7 +105,7 @@ def _decimals(of: Type) -> st.SearchStrategy[Decimal]:
 
 
 _WIDE = Context(prec=100)
-_TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+_STRINGS = st.text(st.characters(codec="utf-8"), max_size=20)
 _DRAWN: list[tuple[Callable[[Type], bool], Callable[[Type], st.SearchStrategy[Any]]]] = [
     (pa.types.is_null, lambda of: st.none()),
     (pa.types.is_boolean, lambda of: st.booleans()),
@@ -114,7 +114,7 @@ _DRAWN: list[tuple[Callable[[Type], bool], Callable[[Type], st.SearchStrategy[An
     (pa.types.is_dictionary, lambda of: st.sampled_from(["", "a", "b", "é"])),
     (lambda of: str(of) == "extension<arrow.uuid>", lambda of: st.binary(min_size=16, max_size=16)),
     (lambda of: str(of) == "extension<arrow.json>", lambda of: st.sampled_from(['{"a": 1}', "1e999", "null", '"x"'])),
-    (lambda of: "string" in str(of), lambda of: _TEXTS),
+    (lambda of: "string" in str(of), lambda of: _STRINGS),
     (pa.types.is_fixed_size_binary, lambda of: st.binary(min_size=of.byte_width, max_size=of.byte_width)),
     (lambda of: "binary" in str(of), lambda of: st.binary(max_size=20)),
     (pa.types.is_date32, lambda of: st.integers(-719_162, 2_932_896) | st.integers(-(2**31), 2**31 - 1)),

@@ -142,12 +142,6 @@ def kept(cells: Sequence[str | None], column: pl.Series, decimal: str = ".") -> 
     return ""
 
 
-def _either_way(cells: Sequence[str | None]) -> bool:
-    """Say whether swapping day and month is possible in every cell, and changes the date of one."""
-    found = [[one.value for one in meanings(cell) if one.kind.partition(" at")[0] in _ORDERS] for cell in cells if cell]
-    return all(len(values) == 2 for values in found) and any(len({*values}) == 2 for values in found)
-
-
 def _is(one: Meaning, value: Any, dtype: Any) -> bool:
     """Say whether a value of a column is a meaning of its cell."""
     if value is None:
@@ -369,7 +363,6 @@ def test_a_text_of_odd_marks_is_read_by_the_rules_of_csv_or_refused(
         said = str(refused)
     assert "\n" not in said
     if found and not any("escaped by" in note for note in found.notes):
-        assert records is not None
         assert found.frame.rows() == [tuple(record) for record in records[1:] if record != [None]]
 
 

@@ -44,12 +44,6 @@ def manifest_of(dataset):
     return Path(dataset.path).with_suffix(".json")
 
 
-def test_the_same_rows_and_seed_have_the_same_hash_in_any_folder(tmp_path):
-    first, second = (store.ensure(tmp_path / name, NAME, 1_000, 1) for name in ("a", "b"))
-    assert first.content_hash == second.content_hash
-    assert Path(first.path).read_bytes() == Path(second.path).read_bytes()
-
-
 def test_the_hash_of_a_thousand_rows_with_seed_1_is_known(built):
     assert built.content_hash == HASH_OF_SEED_1
 

@@ -168,7 +168,7 @@ def test_hostile_names_are_found() -> None:
 
 
 def test_every_kind_that_is_looked_for_is_a_hostile_kind() -> None:
-    looked_for = {*values._TEXTS, *values._FLOATS, *values._FLOATS_32, *values._NAMES, *values.OF_TYPES.values()}
+    looked_for = {*values._STRINGS, *values._FLOATS, *values._FLOATS_32, *values._NAMES, *values.OF_TYPES.values()}
     assert looked_for | values.EXTREMES <= KINDS.keys()
 
 
@@ -327,23 +327,23 @@ def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path)
 
 
 def test_numbers_of_a_query_are_of_as_many_digits_as_they_have() -> None:
-    texts = pa.array(["1" * 40, "0.123456789012", None], pa.string())
-    asked = pa.table({"n": pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), texts)})
+    strings = pa.array(["1" * 40, "0.123456789012", None], pa.string())
+    asked = pa.table({"n": pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), strings)})
     own = data.from_frame(reading.of_memory(asked))
     assert own.logical_types == {"n": "decimal(52, 12)"}
     assert own.frame["n"].to_list() == ["1" * 40 + "." + "0" * 12, "0.123456789012", None]
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("strings", "said"),
     [
         (["1", "NaN"], 'column "n", row 1: a decimal is NaN or infinity; make it null'),
         (["1" * 77], 'column "n": a decimal has 77 digits, and at most 76 fit; round it'),
         (["0." + "1" * 40, "1" * 40], 'column "n": a decimal has 80 digits, and at most 76 fit'),
     ],
 )
-def test_what_is_no_such_decimal_is_refused(texts: list[str], said: str) -> None:
-    opaque = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), pa.array(texts))
+def test_what_is_no_such_decimal_is_refused(strings: list[str], said: str) -> None:
+    opaque = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), pa.array(strings))
     with pytest.raises(LabError, match=said):
         data.from_frame(reading.of_memory(pa.table({"n": opaque})))
 

@@ -20,9 +20,9 @@ import pytest
 from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, columnar, compared, compared_cells, data, memory, reading
-from harness.datasets.user_data.columnar import OfFile
 from harness.model import LabError
 from harness.recommend import script
+from tests.commands import one_line
 
 FAR = dt.datetime(9999, 12, 31, 2)
 NEAR = dt.datetime(2024, 1, 1, 0, 0, 0, 5)
@@ -243,12 +243,6 @@ def test_values_that_differ_are_distinguished_and_equal_ones_are_not(one: Any, o
     assert compared.different(left, left.to_arrow()) is None
 
 
-def with_metadata(path: Path) -> Path:
-    """Write documents, UUIDs and intervals as DuckDB does."""
-    duckdb.sql("SELECT 1 AS id, '{\"a\": 1}'::JSON AS doc").write_parquet(str(path))
-    return path
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
 def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suffix: str) -> None:
     some = [pl.Series("of", ["b", "a", None, "b"], dtype) for dtype in (pl.Categorical, pl.Enum(["a", "b"]))]
@@ -261,7 +255,8 @@ def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suff
 
 
 def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
-    path = with_metadata(tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
+    duckdb.sql("SELECT 1 AS id, '{\"a\": 1}'::JSON AS doc").write_parquet(str(path))
     own = data.from_file(path)
     assert own.logical_types == {"id": "int32", "doc": "text"}
     assert own.frame["doc"].to_list() == ['{"a": 1}']
@@ -349,6 +344,75 @@ def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix:
         assert program(place, own).rows() == expected
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.csv", "_b.csv", "_temporary/c.csv", ".d.csv"],
+        ["my%20key=1/k=9.csv", "my%20key=2/k=8.csv"],
+        ["a.csv", "a/b.csv", "a-b/c.csv", "a.d/c.csv"],
+        ["id=7/a.csv", "id=8/b.csv"],
+    ],
+)
+def test_a_program_reads_the_files_of_a_folder_that_were_read(tmp_path: Path, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"id,x\n{number},x\n")
+    own = data.from_file(tmp_path)
+    assert own.rows == sum(not name.startswith(("_", ".")) for name in names)
+    assert program(tmp_path, own).rows() == own.frame.rows()
+
+
+def test_files_whose_tables_begin_at_different_lines_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\nid,x\n1,2\n")
+    (tmp_path / "b.csv").write_text("id,x\n1,2\n")
+    with pytest.raises(LabError, match=r"b\.csv: other columns, encoding or separators"):
+        reading.read(tmp_path)
+
+
+def _broken() -> Any:
+    yield pa.record_batch({"a": [1]})
+    raise OSError("the network is gone")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda: pl.scan_parquet("nowhere.parquet"), "the LazyFrame cannot be collected: .*nowhere.parquet"),
+        (lambda: pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), _broken()), "the network is gone"),
+        (lambda: duckdb.sql("SELECT error('boom') AS a"), "the relation cannot be read: .*boom"),
+        (lambda: pa.table({"": [1]}), "a column has no name; name it"),
+        (
+            lambda: pa.table({"a": pa.Array.from_buffers(pa.string(), 1, [None, OFFSETS, pa.py_buffer(b"\xff\xfe")])}),
+            'column "a": .*UTF8.*; make it anew',
+        ),
+        (
+            lambda: pa.table({"a": pa.array([[(MOMENT, 1)]], pa.map_(pa.timestamp("ns"), pa.int32()))}),
+            'column "a": cannot cast Map key',
+        ),
+        (lambda: _objects(1.5, True), 'column "a": numbers and Booleans are mixed'),
+        (
+            lambda: _objects([AWARE], [MOMENT]),
+            'column "a", row 5000: timestamps with a time zone',
+        ),
+        (
+            lambda: _objects({"t": MOMENT}, {"t": AWARE}),
+            "row 5000: timestamps with a time zone",
+        ),
+    ],
+)
+def test_a_frame_that_cannot_be_read_or_would_change_beyond_the_sample_is_one_line(given: Any, said: str) -> None:
+    with one_line(said):
+        data.from_memory(given())
+
+
+MOMENT, AWARE = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+OFFSETS = pa.py_buffer(np.array([0, 2], "int32"))
+
+
+def _objects(usual: Any, odd: Any) -> pd.DataFrame:
+    return pd.DataFrame({"a": pd.Series([usual] * 5_000 + [odd] + [usual] * 300_000, dtype=object)})
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows", "csv", "ndjson"])
 def test_a_path_that_exists_as_it_is_written_is_that_file_and_no_pattern(tmp_path: Path, suffix: str) -> None:
     """Also of the folders of a pattern; a pattern would find the other file."""
@@ -415,16 +479,6 @@ def test_other_values_of_a_relation_of_duckdb_arrive() -> None:
     asked = "SELECT 5::HUGEINT AS a, {'t': [timestamptz '2024-01-01 05:00:00+05']} AS b, date '9999-12-31' AS c"
     at = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     assert reading.of_memory(duckdb.sql(asked)).rows() == [(Decimal(5), {"t": [at]}, dt.date(9999, 12, 31))]
-
-
-def test_a_lazy_frame_a_reader_of_batches_and_a_relation_of_duckdb_are_taken() -> None:
-    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    table = frame.to_arrow()
-    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
-    for given in (frame.lazy(), reader, duckdb.sql("SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS t(a, b)")):
-        assert reading.of_memory(given).rows() == frame.rows()
-    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
-        reading.of_memory(frame.lazy().select("nowhere"))
 
 
 def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused() -> None:
@@ -507,11 +561,3 @@ def test_what_polars_itself_makes_wrong_of_arrow_is_found(
     monkeypatch.setattr(arrow_types, "require_known", lambda schema: None)
     with pytest.raises(LabError, match='column "a", row 0: two readers make different values'):
         reading.read(path) if suffix else reading.of_memory(table)
-
-
-def test_a_file_says_how_much_of_it_was_compared(tmp_path: Path) -> None:
-    FRAME.write_parquet(tmp_path / "a.parquet")
-    found = columnar.read(tmp_path / "a.parquet", "parquet", "a.parquet")
-    assert isinstance(found, OfFile)
-    assert found.compared == "every value"
-    assert data.from_file(tmp_path / "a.parquet").compared == "every value, with a second reading"

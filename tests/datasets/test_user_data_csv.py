@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,17 @@ def test_an_encoding_is_found_by_its_mark_or_asked_for(tmp_path: Path, encoding:
         ({"schema": "a=string,b=decimal(10,2)"}, "a,b\n1,2.5\n", [("1", Decimal("2.50"))]),
         ({"schema": "a=int16,b=date"}, "a,b\n007,2024-01-02\n", [(7, dt.date(2024, 1, 2))]),
         ({"schema": "a=date", "date_format": "%d/%m/%Y"}, "a,b\n01/02/2024,2\n", [(dt.date(2024, 2, 1), 2)]),
+        (
+            {"date_format": "%d.%m.%Y %H:%M:%S.%f"},
+            "a\n01.02.2024 10:30:00.25\n",
+            [(dt.datetime(2024, 2, 1, 10, 30, 0, 250_000),)],
+        ),
+        ({"date_format": "%d.%m.%Y %H:%M %z"}, "a\n01.01.2024 12:00 +0200\n", [(IN_UTC,)]),
+        (
+            {"date_format": "%d.%m.%Y %H:%M:%S.%f"},
+            "a\n01.02.2024 10:30:00.1234567\n",
+            [("01.02.2024 10:30:00.1234567",)],
+        ),
         ({"schema": "a=boolean,b=float"}, "a,b\nt,1\nNo,2\n", [(True, 1.0), (False, 2.0)]),
     ],
 )
@@ -169,6 +181,8 @@ def test_a_person_may_say_how_a_csv_is_written(
         ({"decimal": ";"}, '--decimal ";": give'),
         ({"null_values": "-,\udcff"}, '--null-values "-,\udcff": give strings in UTF-8'),
         ({"skip_rows": -1}, "--skip-rows -1: give 0 or more"),
+        ({"date_format": "%Y %Z"}, '--date-format "%Y %Z": write the parts'),
+        ({"date_format": "%S%f"}, '--date-format "%S%f": write the parts'),
         ({"date_format": "%Q"}, '--date-format "%Q": write the parts'),
         ({"date_format": "%Y%Y"}, '--date-format "%Y%Y": write the parts'),
         ({"schema": "a"}, '--schema "a": write column=type'),
@@ -186,6 +200,16 @@ def test_an_option_that_is_none_is_refused_with_the_choices(given: dict[str, Any
         (b"id,city\n1,K\xf6ln\n", {}, "line 2, column 2: byte 0xf6 is not UTF-8; .*--encoding cp1252"),
         ("id,city\n1,a\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
         ("id,city\n1,\u20ac\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
+        ("a,b\n1,\u53f7\u5e02\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
+        ("\u53f7,b\n1,2\n".encode("utf-16-le"), {}, "line 1: .* give --encoding utf-16-le"),
+        (
+            b"\xef\xbb\xbfid,city\n1,K\xc3\xb6ln\n",
+            {"encoding": "latin-1"},
+            "mark is of utf-8, not of latin-1; leave",
+        ),
+        ("id,city\n1,a\n".encode("utf-16"), {"encoding": "utf-8"}, "mark is of utf-16-le, not of utf-8; leave"),
+        (b"sep=;\nid;x\n1;2\n", {}, "line 1: a separator for Excel, not names; give --skip-rows 1"),
+        (b"a;b\n1.234;x\n", {"decimal": ",", "schema": "a=float64"}, "line 2, column \"a\": '1.234' is no float64"),
         (b"id,city\n1,\xff\n", {"encoding": "ascii"}, "line 2: bytes that are no ascii; give another --encoding"),
         (b",a\n0,1\n", {}, "line 1, column 1: a column without a name; pandas writes .* index=False"),
         (b"a,b,\n0,1,\n", {}, "line 1, column 3: a column without a name; it ends in a separator"),
@@ -223,6 +247,8 @@ def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
         ("month,n\n01/01/1950,1\n02/01/1950,2\n", '"month": 01/01/1950 may be day and month .* --date-format'),
         ("a^b\n1^2\n", None),
         ("a\nx;y\nz\n", 'one column, with ";" in it; .* --separator ";"'),
+        ("a\nz\nx;y\n", 'one column, with ";" in it; .* --separator ";"'),
+        ("a;b,c\n1;2,3\n", 'names of columns with ";" in it; .* --separator ";"'),
         ("a,b\n1,2\n,\n,\n", "2 rows of nothing but nulls, the first is row 1"),
         ("a;b\n1,5;x\n2,5;y\n", '"a": 1,5 stays a string; .* give --decimal ,'),
         ("a,b\n1e400,x\n", '"a": 1e400 has more digits .* --schema "a=float64"'),
@@ -236,6 +262,21 @@ def test_what_may_be_meant_otherwise_is_one_line(tmp_path: Path, text: str, said
     if said:
         with pytest.raises(LabError, match=said):
             raise LabError(notes[0])
+
+
+def test_what_an_option_may_mean_otherwise_is_one_line(tmp_path: Path) -> None:
+    for raw, given, said in (
+        (b"a,b\n1,\x805\n", {"encoding": "latin-1"}, "line 2: a control character of latin-1; .* --encoding cp1252"),
+        (b"a;b\n1.234,5;x\n", {"decimal": ","}, "1.234,5 stays a string, because of its point; take the points out"),
+    ):
+        (note,) = reading.read(made(tmp_path / "a.csv", raw), options.of(**given)).notes
+        assert re.search(said, note)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV.GZ", "a.csv.gz"])
+def test_a_program_reads_a_file_as_it_is_compressed_whatever_its_name(tmp_path: Path, name: str) -> None:
+    raw = b"a,b\n1,2\n"
+    assert read(tmp_path / name, raw if name == "a.csv.gz" else gzip.compress(raw)).rows() == [(1, 2)]
 
 
 def test_a_reader_that_changes_a_cell_is_found_whatever_the_type(
@@ -308,3 +349,23 @@ def test_compressed_files_and_json_lines_are_read(tmp_path: Path, suffix: str) -
 def test_json_lines_that_would_change_are_refused(tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(LabError, match=said):
         reading.read(made(tmp_path / "a.ndjson", line + "\n"))
+
+
+@pytest.mark.parametrize(
+    ("odd", "usual", "said"),
+    [
+        ("5", '"x"', 'column "a": 5 would become "5"'),
+        ('{"x": 1}', '"x"', 'column "a": {.x.: 1} would become'),
+        ("[true]", '["x"]', 'column "a": .True. would become'),
+        ('{"x":5}', '{"x":"y"}', 'column "a": {.x.: 5} would become'),
+        ('1,"a":2', "1", "a name is twice in one object of JSON"),
+    ],
+)
+def test_one_odd_value_in_many_json_lines_is_refused_wherever_it_is(
+    tmp_path: Path, odd: str, usual: str, said: str
+) -> None:
+    rows = [f'{{"id":{row},"a":{odd if row == 34_567 else usual}}}' for row in range(60_000)]
+    with pytest.raises(LabError, match=said):
+        reading.read(made(tmp_path / "a.ndjson", "\n".join(rows)))
+    rows[34_567] = '{"a":null}'
+    assert "of 60,000 rows" in reading.read(made(tmp_path / "a.ndjson", "\n".join(rows))).compared

@@ -20,21 +20,6 @@ from harness.systems import SYSTEMS
 from tests.datasets.user_files import loaded, written
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "arrows"])
-def test_a_file_is_read_whatever_its_form(tmp_path: Path, suffix: str) -> None:
-    frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "day": [dt.date(2025, 1, 1), None]})
-    path = tmp_path / f"data.{suffix}"
-    write = {
-        "parquet": frame.write_parquet,
-        "csv": frame.write_csv,
-        "tsv": lambda file: frame.write_csv(file, separator="\t"),
-        "arrow": frame.write_ipc,
-        "arrows": frame.write_ipc_stream,
-    }
-    write[suffix](path)
-    assert reading.read(path).frame.equals(frame)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -82,8 +67,10 @@ def test_two_columns_of_one_name_are_refused_by_their_name_whatever_the_form(tmp
 
 def test_frames_in_memory_are_taken_as_they_are() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    for given in (frame, frame.to_pandas(), frame.to_arrow()):
+    for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
         assert reading.of_memory(given).to_dicts() == frame.to_dicts()
+    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
+        reading.of_memory(frame.lazy().select("nowhere"))
     with pytest.raises(LabError, match=r"builtins\.list is not a frame"):
         reading.of_memory([1, 2])
     with pytest.raises(LabError, match='two columns are named "a"'):

@@ -85,14 +85,14 @@ def connect(uri):
 @transport("", "", frame="polars")
 def write_badly(connection, frame, table):
     import signal
-    texts = set(frame["text_value"])
-    if "\\t" in texts:
+    strings = set(frame["text_value"])
+    if "\\t" in strings:
         time.sleep(30)
-    if "\\n" in texts:
+    if "\\n" in strings:
         os.kill(os.getpid(), signal.SIGKILL)
-    if "," in texts:
+    if "," in strings:
         raise BaseException("a panic")
-    if "'" in texts:
+    if "'" in strings:
         raise Unsupported("no quotes here")
 
 @transport("", "", frame="polars")

@@ -15,6 +15,7 @@ import pytest
 from harness.fidelity import batch, examination, trials, witness
 from harness.model import Fate, Finding
 from harness.settings import Settings
+from tests.waiting import until
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.write_polars_parquet"}
@@ -88,10 +89,8 @@ def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
 ) -> None:
     command = (sys.executable, "-m", "harness.cli", "verify", "*", "--to", str(tmp_path / "matrix"))
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as running:
-        table, deadline = tmp_path / "matrix" / "fidelity.csv", time.monotonic() + 60
-        while not (table.exists() and table.read_text().count("\n") > 60):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        table = tmp_path / "matrix" / "fidelity.csv"
+        until(lambda: table.exists() and table.read_text().count("\n") > 60)
         everything = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)
         started = time.monotonic()

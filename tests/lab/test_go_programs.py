@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from harness.lab import go_programs
+from tests.programs import executable
 from tests.waiting import until
 
 GO = """
@@ -28,8 +29,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]
     """Make a shell script the compiler."""
 
     def make(script: str) -> None:
-        (tmp_path / "go").write_text(f"#!/bin/sh\n{script}")
-        (tmp_path / "go").chmod(0o755)
+        executable(tmp_path / "go", f"#!/bin/sh\n{script}")
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
     return make

@@ -26,6 +26,7 @@ from harness.systems.postgres import installed as of_postgres
 from harness.systems.postgres import service as wheel
 from tests.commands import Command, succeeded
 from tests.lab.embedded_labs import clickhouse, nothing_is_left_in, postgres
+from tests.programs import executable
 from tests.waiting import until
 
 # The wheel has another Postgres next to the one of the embedded lab: a real one in a separate folder.
@@ -53,13 +54,6 @@ command = [sys.executable, "-m", "harness.systems.clickhouse.gateway", "--path",
 command += ["--http-port", text("http_port"), "--native-port", text("tcp_port"), "--users-file", users]
 os.execv(sys.executable, command)
 """
-
-
-def made(folder: Path, name: str, text: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
-    return folder / name
 
 
 def with_clickhouse(folder: Path, program: Path) -> EmbeddedLab:
@@ -112,7 +106,7 @@ def test_pg_parquet_is_preloaded_and_created_where_it_is_installed_and_shares_a_
 @pytest.mark.process
 @pytest.mark.long(always=True)
 def test_an_installed_clickhouse_comes_up_is_revived_with_its_rows_and_leaves_nothing(tmp_path: Path) -> None:
-    program = made(tmp_path, "clickhouse", PROGRAM.format(python=sys.executable))
+    program = executable(tmp_path / "clickhouse", PROGRAM.format(python=sys.executable))
     with with_clickhouse(tmp_path, program) as lab:
         clickhouse(lab, "CREATE TABLE t ENGINE = MergeTree ORDER BY n AS SELECT number AS n FROM numbers(1000)")
         assert clickhouse_driver.Client.from_url(lab.endpoints["clickhouse_native"]).execute("SELECT 1") == [(1,)]
@@ -131,7 +125,7 @@ def test_an_installed_clickhouse_comes_up_is_revived_with_its_rows_and_leaves_no
 
 
 def test_a_program_that_is_called_by_the_name_of_a_part_is_not_told_which_part_it_is(tmp_path: Path) -> None:
-    whole, part = (made(tmp_path, name, "#!/bin/sh\n") for name in ("clickhouse", "clickhouse-server"))
+    whole, part = (executable(tmp_path / name, "#!/bin/sh\n") for name in ("clickhouse", "clickhouse-server"))
     for program, words in ((whole, [str(whole), "server"]), (part, [str(part)])):
         folder = tmp_path / f"of-{program.name}"
         folder.mkdir()
@@ -153,7 +147,7 @@ def test_what_is_no_clickhouse_is_refused_with_the_variable_and_what_was_found(t
 @pytest.mark.parametrize("said", ["postgres (PostgreSQL) 13.22", "postgres (EnterpriseDB) 16.1", ""])
 def test_a_postgres_that_is_too_old_or_none_is_refused_with_what_it_said(tmp_path: Path, said: str) -> None:
     for name in ("postgres", "initdb"):
-        made(tmp_path, name, f"#!/bin/sh\necho '{said}'\n")
+        executable(tmp_path / name, f"#!/bin/sh\necho '{said}'\n")
     with pytest.raises(ServiceError) as caught:
         of_postgres.service(tmp_path, {})
     place = f"{said or 'no version'} in {tmp_path}"
@@ -163,14 +157,14 @@ def test_a_postgres_that_is_too_old_or_none_is_refused_with_what_it_said(tmp_pat
 def test_an_installed_server_is_asked_once_for_its_version(tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     for name in ("postgres", "initdb", "clickhouse"):
-        made(tmp_path, name, f"#!/bin/sh\necho asked >> {asked}\necho 'postgres (PostgreSQL) 16.1'\n")
+        executable(tmp_path / name, f"#!/bin/sh\necho asked >> {asked}\necho 'postgres (PostgreSQL) 16.1'\n")
     for service in (of_postgres.service(tmp_path, {}), of_clickhouse.service(tmp_path / "clickhouse", {})):
         assert labs._program(SYSTEMS["postgres"], service.said) == "LAB_POSTGRES_BIN (postgres (PostgreSQL) 16.1)"
     assert asked.read_text().count("asked") == 2
 
 
 def test_a_folder_above_the_programs_is_refused_with_the_right_one(tmp_path: Path) -> None:
-    made(tmp_path / "bin", "postgres", "")
+    executable(tmp_path / "bin" / "postgres", "")
     with pytest.raises(ServiceError, match=rf"no program `\w+` in {tmp_path}; did you mean {tmp_path}/bin\?$"):
         of_postgres.service(tmp_path, {})
 
@@ -187,11 +181,11 @@ def test_a_wrong_place_is_one_line_and_ends_the_command_before_anything_is_start
 def test_what_is_installed_and_not_set_is_named_with_the_variable_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = made(tmp_path, "clickhouse", "")
+    program = executable(tmp_path / "clickhouse", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(of_postgres, "_USUAL", (f"{tmp_path}/pg-*/bin",))
     for version in (9, 18, 17):
-        made(tmp_path / f"pg-{version}" / "bin", "postgres", "")
+        executable(tmp_path / f"pg-{version}" / "bin" / "postgres", "")
     assert labs.not_used(load()) == {
         "postgres": ("LAB_POSTGRES_BIN", tmp_path / "pg-18" / "bin"),
         "clickhouse": ("LAB_CLICKHOUSE_BINARY", program),

@@ -1,10 +1,7 @@
 """Jars for Spark: only those with the right hash, downloaded once a machine, and one line without a network."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -12,17 +9,11 @@ import pytest
 
 from harness.lab import jars
 from harness.model import LabError
+from tests import serving
 
 CONTENT = b"classes"
 JAR = jars.Jar("org.example", "driver", "1.0", hashlib.sha256(CONTENT).hexdigest())
 NOBODY = "http://127.0.0.1:9/maven2"  # a port that nothing listens on
-
-
-class Repository(SimpleHTTPRequestHandler):
-    """A folder over HTTP, without a log."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture
@@ -37,11 +28,8 @@ def served(tmp_path: Path) -> Path:
 @pytest.fixture
 def repository(tmp_path: Path, served: Path) -> Iterator[str]:
     """The address of a repository."""
-    handler = partial(Repository, directory=str(tmp_path / "repository"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
+    with serving.served(tmp_path / "repository") as address:
+        yield f"{address}/"
 
 
 @pytest.fixture

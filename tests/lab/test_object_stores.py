@@ -5,7 +5,8 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, cast, get_args
+from typing import get_args
+from unittest.mock import Mock, call
 from urllib.parse import urlsplit
 
 import pytest
@@ -204,44 +205,20 @@ def test_an_endpoint_that_does_not_answer_or_has_no_keys_is_refused(
     assert "secret-text" not in str(caught.value)
 
 
-class Services:
-    """Live services that record which of them were ended."""
-
-    pids: ClassVar[dict[str, int]] = {"versitygw": 1, "toxiproxy": 2}
-
-    def __init__(self) -> None:
-        self.ended: list[str] = []
-
-    def dead(self) -> list[str]:
-        return []
-
-    def end(self, name: str) -> None:
-        self.ended.append(name)
-
-    def revive(self) -> list[str]:
-        return []
-
-
 def test_after_a_call_that_hung_our_services_are_ended_once_and_after_one_that_failed_not() -> None:
-    services = Services()
+    services = Mock(pids={"versitygw": 1, "toxiproxy": 2}, **{"dead.return_value": [], "revive.return_value": []})
     store = s3.ObjectStore("http://127.0.0.1:1", "us-east-1", "lab", "lab-secret")
-    one = Objects(store, Server("", frozenset(), {}), "embedded", None, "", cast(EmbeddedLab, services))
-
-    def fails(store: s3.ObjectStore) -> None:
-        raise KeyError(store.region)
-
-    def hangs(store: s3.ObjectStore) -> None:
-        raise NoAnswer("the s3 server did not answer")
+    one = Objects(store, Server("", frozenset(), {}), "embedded", None, "", services)
 
     with pytest.raises(KeyError):
-        one.ask(fails)
+        one.ask(Mock(side_effect=KeyError, __name__="fails"))
     one.revive()
-    assert services.ended == []
+    services.end.assert_not_called()
     with pytest.raises(NoAnswer):
-        one.ask(hangs)
+        one.ask(Mock(side_effect=NoAnswer("the s3 server did not answer"), __name__="hangs"))
     one.revive()
     one.revive()
-    assert sorted(services.ended) == ["toxiproxy", "versitygw"]
+    assert sorted(services.end.call_args_list) == [call("toxiproxy"), call("versitygw")]
 
 
 @pytest.mark.long

@@ -7,12 +7,14 @@ from urllib.parse import urlsplit, urlunsplit
 import polars as pl
 import psycopg
 import pytest
+from adbc_driver_manager import AdbcStatusCode, ProgrammingError
 
 from harness.datasets.user_data import data
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import LabError
+from harness.systems.postgres import client
 
 LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
 
@@ -75,6 +77,19 @@ def test_what_a_server_takes_is_not_refused(
     embedded_lab: EmbeddedLab, system: str, frame: pl.DataFrame, tmp_path: Path
 ) -> None:
     assert refusal(system, embedded_lab.endpoints, frame, tmp_path) == ""
+
+
+def test_a_category_that_a_database_of_another_encoding_lacks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"a": ["x", "Łódź"]}, {"a": pl.Categorical}).write_parquet(path)
+
+    def ask(statement: str) -> list[tuple[str]]:
+        if "convert_from" in statement:
+            raise ProgrammingError("no equivalent", status_code=AdbcStatusCode.INVALID_DATA, sqlstate="22P05")
+        return [("LATIN1",)]
+
+    with pytest.raises(LabError, match='column "a", row 1: the database is in LATIN1'):
+        client.require_characters(ask, path, {"a": "category"})
 
 
 @pytest.fixture

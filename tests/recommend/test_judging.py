@@ -1,5 +1,6 @@
 """The result of a race becomes a recommendation, within its budget: fastest, from PyPI, ties, transports out."""
 
+import datetime as dt
 import io
 import time
 from dataclasses import replace
@@ -14,12 +15,18 @@ from rich.console import Console
 from harness import registry
 from harness.cli.recommend import _shown
 from harness.datasets.user_data import data
+from harness.lab.labs import Lab
+from harness.lab.reference import References
+from harness.machine.variables import namespace
 from harness.model import LabError, Operation, Run, Status
 from harness.recommend import judging, racing
 from harness.recommend.eligible import Asked, LeftOut
 from harness.recommend.race import LAST_PASSES, Race, Turn
-from harness.recommend.racing import REPORT_SECONDS, Racing, Track
+from harness.recommend.racing import REPORT_SECONDS, Racing, Track, failing
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, opening
+from harness.run.rigs.databases import DatabaseRig
+from harness.run.rigs.networks import Networks
+from harness.systems.postgres import client
 from tests.report.cases import row
 
 TUNED, TEXT = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
@@ -28,7 +35,7 @@ USUAL = "postgres.sqlalchemy.write_polars_write_database"
 OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 
 
-def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, ...] = ()) -> Racing:
+def race_of(names: list[str], max_memory: int | None = None, defaults: tuple[str, ...] = ()) -> Racing:
     """A race of these transports before its first run."""
     asked = Asked(
         data=OWN,
@@ -37,11 +44,11 @@ def race_of(names: list[str], max_memory: int | None = None, usual: tuple[str, .
         frame="polars",
         budget=60.0,
         max_memory=max_memory,
-        usual=usual,
+        defaults=defaults,
     )
     entries = {name: registry.one(name) for name in names}
     track = Track("an-id", "embedded", Path(), lambda runs, on_row: None)
-    race = Race(names, OWN.rows, 1, frozenset(usual))
+    race = Race(names, OWN.rows, 1, frozenset(defaults))
     return Racing(asked, race, entries, [], [], track, begun=True)
 
 
@@ -142,7 +149,6 @@ def test_effort_is_what_pip_cannot_install_then_lines_then_packages_then_seconds
 
 def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection() -> None:
     found = recommended(TUNED=1.0, INGEST=2.0, USUAL=9.0, BUILT_IN=3.0)
-    assert found.built_in is not None
     assert found.built_in.transport == BUILT_IN
     assert recommended(TUNED=1.0, INGEST=2.0).built_in is None
     known = {entry.id for entry in registry.select("*") if entry.moves_a_frame and judging.built_in(entry)}
@@ -151,12 +157,12 @@ def test_what_is_built_in_is_a_call_of_the_library_of_the_frame_on_a_connection(
 
 
 def test_the_default_is_the_first_that_the_suite_names_for_the_direction_also_where_it_cannot() -> None:
-    under_way = race_of([TUNED, TEXT], usual=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
+    under_way = race_of([TUNED, TEXT], defaults=("postgres.sqlalchemy.read_polars_read_database", USUAL, TEXT))
     under_way.left_out.append(LeftOut(registry.one(USUAL), "refused: decimals", "decimals"))
     ran(under_way, TUNED, *[1.0] * 7)
     ran(under_way, TEXT, *[2.0] * 7)
     found = judging.recommendation(under_way, 1.0)
-    assert (found.default, found.of_default, [one.transport for one in found.usual]) == (USUAL, None, [TEXT])
+    assert (found.default, found.of_default, [one.transport for one in found.defaults]) == (USUAL, None, [TEXT])
 
 
 def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many() -> None:
@@ -176,15 +182,15 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     ],
 )
 def test_a_usual_one_is_compared_with_the_fastest(times: dict[str, list[float]], factor: float) -> None:
-    under_way = race_of([*times], usual=(USUAL,))
+    under_way = race_of([*times], defaults=(USUAL,))
     for name, seconds in times.items():
         ran(under_way, name, *seconds)
-    (usual,) = judging.recommendation(under_way, 1.0).usual
+    (usual,) = judging.recommendation(under_way, 1.0).defaults
     assert (usual.transport, usual.factor, usual.differs) == (USUAL, pytest.approx(factor), True)
 
 
 def test_a_default_that_was_too_slow_for_all_rows_is_compared_with_the_recommended_one_at_its_rows() -> None:
-    under_way = race_of([TEXT, USUAL], usual=(USUAL,))
+    under_way = race_of([TEXT, USUAL], defaults=(USUAL,))
     under_way.race.rows = 100_000
     for name, took, rows in ((TEXT, 0.1, 10_000), (USUAL, 4.0, 10_000), (TEXT, 0.8, 100_000)):
         under_way._take_in(Turn(name, rows, 1), row(name, seconds=took, parameters=f"rows={rows}"))
@@ -391,3 +397,57 @@ def test_it_never_says_later_than_the_budget(runs: dict[str, Any]) -> None:
     under_way.perform(lambda one: told.append(under_way.eta + runs["now"] - 1_000))
     assert told
     assert max(told) <= 20.0
+
+
+ALL, NO_TIME, NO_BYTES = (
+    registry.one(f"postgres.{name}")
+    for name in (
+        "psycopg.write_polars_tuned",
+        "pgpq.write_polars_copy_binary_sorted",
+        "psycopg.write_polars_copy_csv_lossless",
+    )
+)
+READS = registry.one("postgres.psycopg.read_polars_tuned")
+TYPED = data.from_frame(
+    pl.DataFrame({"id": [1, 2], "raw": [b"\0\xff", None], "opens": [dt.time(9), None], "key": [b"a", b"b"]}), ["id"]
+)
+
+
+@pytest.fixture
+def rig(lab_of_tests: Lab, tmp_path: Path) -> DatabaseRig:
+    references = References(lab_of_tests.endpoints)
+    return DatabaseRig(lab_of_tests, {}, references, {}, "no S3 in this test", "", tmp_path, Networks("no links"))
+
+
+@pytest.mark.long
+def test_each_transport_is_found_to_fail_at_the_columns_that_it_does_not_bring_through_and_nothing_is_left(
+    rig: DatabaseRig,
+) -> None:
+    later = time.monotonic() + 60
+    found = failing(rig, TYPED, [ALL, NO_TIME, NO_BYTES, READS], ["raw", "opens"], later)
+    assert found == {NO_TIME.id: {"opens"}, NO_BYTES.id: {"raw"}}
+    question = f"SELECT tablename FROM pg_tables WHERE schemaname = '{namespace()}' AND tablename LIKE 'own_9%'"
+    assert rig.references.ask("postgres", client.query, question) == []
+
+
+def test_where_there_is_no_time_left_nothing_is_tried(rig: DatabaseRig) -> None:
+    assert failing(rig, TYPED, [NO_BYTES], ["raw"], time.monotonic() - 1) == {}
+
+
+def test_a_race_that_none_comes_through_asks_for_one_column_of_each_type_that_none_declares() -> None:
+    asked_for = []
+
+    def alone(entries: object, columns: object) -> dict[str, set[str]]:
+        asked_for.append((entries, columns))
+        return {NO_TIME.id: {"opens"}, NO_BYTES.id: {"opens", "raw"}}
+
+    asked = Asked(data=TYPED, system="postgres", operation=Operation.WRITE, frame="polars", budget=60.0)
+    entries = {entry.id: entry for entry in (NO_TIME, NO_BYTES)}
+    track = Track("an-id", "embedded", Path(), lambda runs, on_row: None, alone=alone)  # type: ignore[arg-type]
+    under_way = Racing(asked, Race(list(entries), TYPED.rows, 1), entries, [], [], track, begun=True)
+    under_way.race.out = dict.fromkeys(entries, 'unsupported: binary (column "raw" and 1 more) or time: TypeError')
+    under_way.perform(lambda row: None)
+    assert asked_for == [([NO_TIME, NO_BYTES], ["raw", "opens"])]
+    assert 'column "opens" (time) alone rules out 2, column "raw" (binary) alone rules out 1' in judging._nobody(
+        under_way
+    )

@@ -178,7 +178,6 @@ def moved(
     client, (user_data, file) = SYSTEMS[wish.system].client, made.data[name]
     if wish.operation is Operation.READ:
         definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
-        assert definition
         client.create(connection, TO_READ, definition)
         user_data.frame.write_parquet(folder / "canonical.parquet")
         client.load(connection, TO_READ, folder / "canonical.parquet", user_data.logical_types)
@@ -227,7 +226,6 @@ def test_a_program_reads_the_file_whatever_its_form(suffix: str, made: Made, scr
 def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scripts, tmp_path: Path) -> None:
     client, (user_data, _) = SYSTEMS[wish.system].client, made.data[RICH_DATA]
     definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
-    assert definition
     user_data.frame.write_parquet(tmp_path / "canonical.parquet")
     with opened(wish, made) as connection:
         client.create(connection, TO_READ, definition)

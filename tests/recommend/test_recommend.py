@@ -80,7 +80,6 @@ def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_p
     command = (sys.executable, "-m", "harness.cli", "recommend", "--data", str(raced.data), *RACE)
     environment = raced.environment | {"LAB_RESULTS_DIR": str(tmp_path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as racing:
-        assert racing.stdout
         for line in racing.stdout:
             if "pass 2, " in line:
                 os.kill(racing.pid, signal.SIGINT)
@@ -101,7 +100,6 @@ def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_p
 def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Raced) -> None:
     rows = runs_csv.load(raced.results / "runs.csv")
     found = recommendation.read(raced.results)
-    assert found is not None
     of_winner = [row for row in rows if row.transport == found.fastest.transport]
     assert len(of_winner) == found.fastest.runs
     assert LAST_PASSES <= found.fastest.runs <= MOST_PASSES
@@ -159,7 +157,6 @@ def test_the_script_runs_as_it_is_and_writes_every_value(raced: Raced) -> None:
 def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced) -> None:
     done = raced.lab("report", str(raced.results), env=raced.environment)
     found = recommendation.read(raced.results)
-    assert found is not None
     assert done.returncode == 0, done.stderr
     for text in (done.stdout, (raced.results / "report.md").read_text(), (raced.results / "report.html").read_text()):
         assert "(external): orders.parquet, 600 rows × 10 columns" in text
@@ -254,7 +251,6 @@ def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: R
     assert done.returncode == 0, done.stderr
     (folder,) = (raced.folder / "in_time").glob("2*")
     found = recommendation.read(folder)
-    assert found is not None
     assert found.seconds <= budget
     told = [line for line in done.stdout.splitlines() if line.startswith("[ETA ")]
     assert len(told) == len(runs_csv.load(folder / "runs.csv"))
@@ -270,7 +266,6 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
     monkeypatch.setattr("harness.recommend.racing.FIRST_GUESS", 0.05)  # so little that no machine ends a pass in it
     asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
     least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
-    assert least
     # The message excludes the start of the lab, and a busy machine may exceed any budget.
     for budget in (int(least[1]) * times for times in (1, 2, 4, 8)):
         done = raced.run(*asked, str(budget))
@@ -359,7 +354,6 @@ def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[st
     assert done.returncode == 0, done.stderr
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*")
     found = recommendation.read(folder)
-    assert found is not None
     assert (found.rows, found.operation) == (50, "read")
     assert found.compared == "every value, by a round trip of the answer of the query, which was asked once"
     for said in (done.stdout, (folder / "report.html").read_text()):

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from harness.model import Status, texts
+from harness.model import Status, strings
 from harness.results import runs_csv
 from harness.results.folder import StoredRun
 from harness.results.row import Row, numbers
@@ -43,7 +43,7 @@ def row(transport, status=Status.OK, seconds=None, **more):
 
 def as_fields(known):
     """The fields of a row; mappings may be labels, and the pass may be `pass`."""
-    parsed = {"parameters": texts, "lossy": texts, "details": numbers}
+    parsed = {"parameters": strings, "lossy": strings, "details": numbers}
     fields = {"pass_number" if name == "pass" else name: value for name, value in known.items() if value is not None}
     return {name: parsed[name](of) if name in parsed and isinstance(of, str) else of for name, of in fields.items()}
 

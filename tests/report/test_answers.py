@@ -6,7 +6,20 @@ import pytest
 
 from harness.model import Origin, Status
 from harness.report import markdown
-from harness.report.answers import FASTEST, HERO, USUAL, answers, by_frame, factor, in_one, lanes, shapes
+from harness.report.answers import (
+    DEFAULT,
+    FACTOR,
+    FASTEST,
+    HERO,
+    NoContender,
+    answers,
+    by_frame,
+    factor,
+    in_one,
+    lanes,
+    no_contenders,
+    shapes,
+)
 from harness.report.charts import directions_chart, on_its_own
 from harness.report.page import page
 from harness.report.sections import sections
@@ -31,8 +44,8 @@ def every(**more):
     return [run for name, seconds in SECONDS.items() for run in runs(name, seconds, **more)]
 
 
-def answered(rows, *usual):
-    wanted = AnswersWanted(experiment="matrix", usual=usual or ("postgres.usual.*",))
+def answered(rows, *defaults):
+    wanted = AnswersWanted(experiment="matrix", defaults=defaults or ("postgres.usual.*",))
     return answers(wanted, summarise(rows, ()))
 
 
@@ -40,7 +53,7 @@ def test_the_usual_transport_is_set_against_the_fastest_with_the_interval_of_the
     (one,) = answered(every())
     assert (one.system, one.operation, one.frame, one.rows) == ("postgres", "write", "pandas", 1_000)
     assert one.fastest.transport == "postgres.quick.write_pandas"
-    usual, other = one.usual
+    usual, other = one.defaults
     assert usual.case.transport == "postgres.usual.write_pandas"
     assert usual.factor == pytest.approx(4.0)
     assert 2.5 < usual.interval[0] < 4.0 < usual.interval[1] < 7.0
@@ -58,28 +71,36 @@ def test_ties_are_the_exact_ones_that_are_not_shown_to_be_slower():
 def test_the_first_pattern_that_a_run_has_is_the_usual_one():
     asked = ("postgres.nobody.*", "postgres.usual.write_pandas_other", "postgres.usual.*")
     (one,) = answered(every(), *asked)
-    assert [beside.case.transport.rpartition(".")[2] for beside in one.usual] == ["write_pandas_other", "write_pandas"]
+    assert [beside.case.transport.rpartition(".")[2] for beside in one.defaults] == [
+        "write_pandas_other",
+        "write_pandas",
+    ]
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "others",
     [
-        {"fidelity": "converted: a (object)"},
-        {"origin": Origin.LIMIT},
-        {"origin": Origin.CONTROL},
-        {"frame": "table"},
-        {"experiment": "profiles"},
+        *(
+            runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)
+            for changed in (
+                {"fidelity": "converted: a (object)"},
+                {"origin": Origin.LIMIT},
+                {"origin": Origin.CONTROL},
+                {"frame": "table"},
+                {"experiment": "profiles"},
+            )
+        ),
+        *(
+            [
+                *runs("postgres.none.write_pandas", (0.1, 0.1)),
+                row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND),
+            ]
+            for status in (Status.MISMATCH, Status.ERROR)
+        ),
     ],
 )
-def test_what_is_converted_a_bound_a_control_or_of_another_experiment_is_not_the_fastest(changed):
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)])
-    assert one.fastest.transport == "postgres.quick.write_pandas"
-
-
-@pytest.mark.parametrize("status", [Status.MISMATCH, Status.ERROR])
-def test_what_was_not_ok_in_every_pass_is_not_the_fastest(status):
-    once = row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
-    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1)), once])
+def test_only_what_is_exact_in_every_pass_of_the_experiment_and_no_bound_or_control_is_the_fastest(others):
+    (one,) = answered([*every(), *others])
     assert one.fastest.transport == "postgres.quick.write_pandas"
 
 
@@ -95,7 +116,7 @@ def test_the_leanest_is_one_of_the_exact_ones():
     lean = runs("postgres.lean.write_pandas", (3.0, 3.0, 3.0), peak_rss_bytes=1)
     leaner = runs("postgres.leaner.write_pandas", (3.0, 3.0, 3.0), peak_rss_bytes=0, fidelity="converted: a (object)")
     (one,) = answered([*every(), *lean, *leaner])
-    assert one.leanest.case.transport == "postgres.lean.write_pandas"
+    assert one.lowest_memory.case.transport == "postgres.lean.write_pandas"
 
 
 def test_frames_come_one_after_the_other_and_the_largest_data_count():
@@ -109,7 +130,7 @@ def test_frames_come_one_after_the_other_and_the_largest_data_count():
 def test_without_an_exact_transport_there_is_no_fastest_and_no_factor():
     (one,) = answered(every(fidelity="converted: a (object)"))
     assert one.fastest is None
-    assert one.usual[0].factor is None
+    assert one.defaults[0].factor is None
     (table,) = by_frame([one])
     assert table.rows[0][:3] == ("pandas to Postgres", "fastest", "no transport is exact")
 
@@ -132,7 +153,7 @@ def test_a_usual_transport_without_figures_has_its_status():
 def test_a_factor_says_what_is_not_shown(seconds, said):
     rows = [*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *runs("postgres.usual.write_pandas", seconds)]
     (one,) = answered(rows)
-    assert factor(one.usual[0]) == said
+    assert factor(one.defaults[0]) == said
 
 
 def test_of_several_runs_the_factor_is_its_range_and_the_interval_holds_it():
@@ -141,7 +162,7 @@ def test_of_several_runs_the_factor_is_its_range_and_the_interval_holds_it():
         for one in every()
     ]
     (one,) = answered([*every(), *later])
-    usual = one.usual[0]
+    usual = one.defaults[0]
     assert factor(usual)[0] == "4.0× to 4.7×"
     assert usual.interval[0] < 4.0 < 4.7 < usual.interval[1]
     (table,) = by_frame([one])
@@ -156,11 +177,11 @@ def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     assert table.rows[0][5:7] == ("", "1 not shown slower")
     assert table.rows[1][5:7] == ("4.0×", "3.0-6.1")
     assert any(note.startswith("† silently changes some kinds of values: these data have none") for note in table.notes)
-    assert [line[1] for line in in_one(answered(rows), (FASTEST, USUAL)).rows] == ["fastest", "default"]
+    assert [line[1] for line in in_one(answered(rows), (FASTEST, DEFAULT)).rows] == ["fastest", "default"]
 
 
 def test_the_smallest_shape_has_the_default_of_a_direction_above_the_fastest_and_the_fastest_from_pypi():
-    wanted = AnswersWanted(experiment="matrix", usual=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
+    wanted = AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
     table = shapes(replace(suite(), answers=wanted), summarise(every(), ()))[-1]
     assert [row[::3] for row in table.rows] == [
         ("pandas to Postgres", "4.0×"),
@@ -168,14 +189,14 @@ def test_the_smallest_shape_has_the_default_of_a_direction_above_the_fastest_and
         ("  from PyPI", "1.1×"),
     ]
     assert table.notes[0] == "the first line of a direction is its default"
-    without = AnswersWanted(experiment="matrix", usual=["postgres.none.*"], beyond_pypi=["*.quick.*"])
+    without = AnswersWanted(experiment="matrix", defaults=["postgres.none.*"], beyond_pypi=["*.quick.*"])
     table = shapes(replace(suite(), answers=without), summarise(every(), ()))[-1]
     assert [row[0] for row in table.rows] == ["pandas to Postgres", "  fastest", "  from PyPI"]
 
 
 def test_reports_open_with_the_answers_frame_by_frame():
     rows = every() + [replace(run, transport=f"{run.transport}_polars") for run in every(frame="polars")]
-    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))
     summaries = summarise(rows, ())
     found = sections(asked, environment(), rows, summaries)
     text = markdown.report(asked, environment(), found)
@@ -194,7 +215,7 @@ def test_a_suite_about_something_else_opens_as_ever():
 
 
 def opened(rows):
-    asked = AnswersWanted(experiment="matrix", usual=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
+    asked = AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"], beyond_pypi=["*.quick.*"])
     return lanes(replace(suite(), answers=asked), summarise(rows, ()))
 
 
@@ -232,7 +253,7 @@ def test_a_picture_in_a_file_follows_a_dark_scheme():
 
 def test_a_report_opens_with_the_picture_and_what_did_not_run_comes_last():
     rows = every()
-    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))
     first = directions_chart(opened(rows))
     drawn = [first, replace(first, name="other")]
     found = sections(asked, environment(), rows, summarise(rows, ()), charts=drawn)
@@ -242,3 +263,76 @@ def test_a_report_opens_with_the_picture_and_what_did_not_run_comes_last():
     text = markdown.report(asked, environment(), found)
     assert text.startswith(f"# An example\n\n![How long each direction takes](pictures/{HERO}.svg)\n\n")
     assert "(#what-did-not-run-and-why)" in text
+
+
+QUICKEST = runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2), lossy="nulls=changed", peak_rss_bytes=5)
+WHOLE = runs("postgres.whole.write_pandas", (1.8, 1.9, 2.0), peak_rss_bytes=6)
+CONTENDING = AnswersWanted(experiment="matrix", defaults=["postgres.usual.write_pandas", "postgres.other_usual.*"])
+
+
+def left_out_of(*rows):
+    every = [*QUICKEST, *WHOLE, *rows]
+    return no_contenders(CONTENDING, summarise(every, ()))
+
+
+def ids(*rows):
+    return [one.transport for one in left_out_of(*rows)]
+
+
+@pytest.mark.parametrize(
+    ("took", "lossy", "left_out"),
+    [
+        (1.5, "nulls=changed", False),
+        (3.0, "nulls=changed", True),
+        (2.6, "", False),  # a lossless transport is compared with the fastest lossless one
+        (5.0, "", True),
+    ],
+)
+def test_a_transport_shown_to_take_so_many_times_as_long_is_left_out(took, lossy, left_out):
+    one = "postgres.one.write_pandas"
+    assert ids(*runs(one, (took, 1.02 * took, took), lossy=lossy)) == [one] * left_out
+
+
+def test_what_is_left_out_says_why():
+    (one,) = left_out_of(*runs("postgres.one.write_pandas", (8.0, 9.0, 9.5), lossy="nulls=changed"))
+    assert (one.transport, one.values) == ("postgres.one.write_pandas", "exact")
+    assert FACTOR < one.at_least < 9.0 / 1.1
+    (one,) = left_out_of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity=""))
+    assert one == NoContender("postgres.one.write_pandas", "", None)
+
+
+def test_what_converts_is_judged_by_the_same_factor_and_the_fastest_of_these_is_a_contender():
+    converted = {"fidelity": "converted: a (object)", "lossy": "nulls=changed"}
+    near = runs("postgres.near.write_pandas", (1.1, 1.2, 1.2), **converted)
+    slow = runs("postgres.slow.write_pandas", (8.0, 9.0, 9.5), **converted)
+    assert ids(*slow) == []
+    (one,) = left_out_of(*near, *slow)
+    assert (one.transport, one.values) == ("postgres.slow.write_pandas", "converted")
+    assert FACTOR < one.at_least < 9.0 / 1.1
+
+
+@pytest.mark.parametrize(("status", "expected"), [(Status.UNAVAILABLE, 0), (Status.UNSUPPORTED, 1), (Status.ERROR, 1)])
+def test_what_the_lab_had_no_means_for_is_a_contender_and_what_failed_is_not(status, expected):
+    failed = row("postgres.one.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
+    assert len(ids(failed)) == expected
+
+
+def test_the_usual_one_the_leanest_and_the_published_ones_are_contenders_however_slow():
+    slow = (90.0, 91.0, 92.0)
+    usual = runs("postgres.usual.write_pandas", slow)
+    lean = runs("postgres.lean.write_pandas", slow, peak_rss_bytes=1)
+    published = runs("postgres.published.write_pandas", slow, origin=Origin.PUBLISHED)
+    assert ids(*usual, *lean, *published) == []
+    assert ids(*usual, *runs("postgres.other_usual.write_pandas", slow)) == ["postgres.other_usual.write_pandas"]
+
+
+def test_the_fastest_from_pypi_and_those_near_it_are_contenders_however_slow():
+    wanted = replace(CONTENDING, beyond_pypi=["postgres.quick.*"])
+    times = {"installs": 90.0, "near": 110.0, "far": 120.0}
+    slow = [
+        run
+        for name, took in times.items()
+        for run in runs(f"postgres.{name}.write_pandas", (took,) * 3, lossy="nulls=changed")
+    ]
+    found = no_contenders(wanted, summarise([*QUICKEST, *slow], ()))
+    assert [one.transport for one in found] == ["postgres.far.write_pandas"]

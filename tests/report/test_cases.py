@@ -1,6 +1,7 @@
 """The figures of pictures before they are drawn: their labels, units, spreads, looks and conditions."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -48,16 +49,16 @@ def test_every_column_with_a_unit_can_be_drawn_and_no_other():
             quantity(name)
 
 
-def test_median_and_range_are_those_worked_out_by_hand():
-    rows = [row("a", seconds=seconds) for seconds in (3.0, 1.0, 1.5)]
-    (point,) = cases_of(TIME, rows)
-    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (1.5, 1.0, 3.0, 3)
-
-
-def test_mean_and_deviation_are_those_worked_out_by_hand():
-    picture = Picture("time", "Time", "bars", y="seconds", statistic="mean and deviation")
-    (point,) = cases_of(picture, [row("a", seconds=1.0), row("a", seconds=3.0)])
-    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (2.0, 1.0, 3.0, 2)
+@pytest.mark.parametrize(
+    ("statistic", "seconds", "expected"),
+    [
+        ("median and range", (3.0, 1.0, 1.5), (1.5, 1.0, 3.0, 3)),
+        ("mean and deviation", (1.0, 3.0), (2.0, 1.0, 3.0, 2)),
+    ],
+)
+def test_figures_are_those_worked_out_by_hand(statistic, seconds, expected):
+    (point,) = cases_of(replace(TIME, statistic=statistic), [row("a", seconds=one) for one in seconds])
+    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == expected
 
 
 def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_reported():
@@ -66,15 +67,16 @@ def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_
     assert (point.y.n, point.y.high, point.failed, point.error) == (2, 2.0, "1 killed", "by signal 9")
 
 
-def test_numbers_in_a_row_that_is_not_ok_are_never_drawn():
-    (point,) = cases_of(TIME, [changed(row("a", Status.MISMATCH), seconds=0.001)])
-    assert (point.y, point.outcome) == (None, "mismatch")
-
-
-def test_an_ok_case_without_the_figure_says_that_it_has_none():
-    picture = Picture("memory", "Memory", "bars", y="peak_anon_bytes")
-    (point,) = cases_of(picture, [row("a", seconds=1.0)])
-    assert (point.y, point.outcome) == (None, "no figure")
+@pytest.mark.parametrize(
+    ("y", "one", "outcome"),
+    [
+        ("seconds", changed(row("a", Status.MISMATCH), seconds=0.001), "mismatch"),
+        ("peak_anon_bytes", row("a", seconds=1.0), "no figure"),
+    ],
+)
+def test_numbers_of_a_row_that_is_not_ok_are_never_drawn_and_an_ok_one_without_the_figure_says_so(y, one, outcome):
+    (point,) = cases_of(replace(TIME, y=y), [one])
+    assert (point.y, point.outcome) == (None, outcome)
 
 
 def test_cases_of_one_transport_under_several_conditions_are_never_mixed():
@@ -89,38 +91,39 @@ def test_a_picture_is_about_the_rows_that_have_all_the_wanted_values():
     assert chosen(Picture("x", "X", "bars", y="seconds", where=where), rows) == [rows[1]]
 
 
-def test_a_picture_of_a_column_that_there_is_not_is_refused_with_its_name():
-    for picture in (
-        Picture("x", "X", "bars", y="seconds", where={"motor": ["a"]}),
-        Picture("x", "X", "bars", y="seconds", colour="motor"),
-    ):
-        with pytest.raises(LabError, match='no column "motor" for a picture'):
-            cases_of(picture, chosen(picture, [row("a", seconds=1.0)]))
+@pytest.mark.parametrize("wrong", [{"where": {"motor": ["a"]}}, {"colour": "motor"}])
+def test_a_picture_of_a_column_that_there_is_not_is_refused_with_its_name(wrong):
+    picture = replace(TIME, **wrong)
+    with pytest.raises(LabError, match='no column "motor" for a picture'):
+        cases_of(picture, chosen(picture, [row("a", seconds=1.0)]))
 
 
-def test_a_place_is_a_number_where_it_is_one_and_a_word_else():
-    def place(parameters):
-        picture = Picture("x", "X", "lines", y="seconds", x="parameter:threads")
-        (point,) = cases_of(picture, [row("a", seconds=1.0, parameters=parameters)])
-        return point.place
-
-    assert place("threads=4") == 4.0
-    assert place("threads=0.5") == 0.5
-    assert place("threads=all") == "all"
-    assert place("threads=inf") == "inf"  # an infinite axis there is not
-    assert place("rows=10") is None
-
-
-def test_a_way_is_called_as_its_author_calls_it_and_else_by_its_id():
-    assert value(row("postgres.x.y", seconds=1.0, published_row="The way"), "transport") == "The way"
-    assert value(row("postgres.x.y", seconds=1.0), "transport") == "postgres.x.y"
+@pytest.mark.parametrize(
+    ("parameters", "place"),
+    [
+        ("threads=4", 4.0),
+        ("threads=0.5", 0.5),
+        ("threads=all", "all"),
+        ("threads=inf", "inf"),  # an infinite axis there is not
+        ("rows=10", None),
+    ],
+)
+def test_a_place_is_a_number_where_it_is_one_and_a_word_else(parameters, place):
+    picture = Picture("x", "X", "lines", y="seconds", x="parameter:threads")
+    (point,) = cases_of(picture, [row("a", seconds=1.0, parameters=parameters)])
+    assert point.place == place
 
 
-def test_what_cannot_be_printed_is_replaced():
-    assert (
-        value(row("a\x00b\x1b[0m", seconds=1.0), "transport")
-        == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[0m"
-    )
+@pytest.mark.parametrize(
+    ("one", "called"),
+    [
+        (row("postgres.x.y", seconds=1.0, published_row="The way"), "The way"),
+        (row("postgres.x.y", seconds=1.0), "postgres.x.y"),
+        (row("a\x00b\x1b[0m", seconds=1.0), "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[0m"),
+    ],
+)
+def test_a_way_is_called_as_its_author_calls_it_and_else_by_its_id_without_what_cannot_be_printed(one, called):
+    assert value(one, "transport") == called
 
 
 def test_the_authors_figures_of_a_way_hold_for_its_experiment_and_parameters():

@@ -32,7 +32,6 @@ def ladder(client, **more):
 def drawn(picture, rows, folder=None, published=()):
     """A chart, and its SVG."""
     found = chart(picture, rows, tuple(published), folder or Path())
-    assert found is not None
     return found, ET.fromstring(found.svg)
 
 
@@ -98,16 +97,13 @@ def test_a_rate_of_0_is_unlimited_on_the_axis():
     assert "unlimited" in words(composed(replace(LINES, x="parameter:mbit_per_s", log=True), rows))
 
 
-def test_bars_of_one_colour_differ_by_their_edge():
+def test_bars_of_one_colour_differ_by_their_edge_and_by_a_shape_before_their_names():
     rows = [scan(f"c{place}", 1, seconds=1.0 + place, payload=f"payload {place}") for place in range(8)]
-    bars = [mark for mark in composed(BARS, rows).iter(f"{SVG}path") if mark.get("class") == "mark"]
+    found, root = drawn(BARS, rows)
+    bars = [mark for mark in root.iter(f"{SVG}path") if mark.get("class") == "mark"]
     assert len({mark.get("fill") for mark in bars}) == 7
     assert len({(mark.get("fill"), mark.get("stroke")) for mark in bars}) == 8
-
-
-def test_bars_of_several_colours_have_a_shape_for_each_before_their_names():
-    rows = [scan(f"c{place}", 1, seconds=1.0 + place, payload=f"payload {place}") for place in range(8)]
-    (shape,) = encoding(drawn(BARS, rows)[0].spec, "shape")
+    (shape,) = encoding(found.spec, "shape")
     assert len(set(shape["scale"]["range"])) == 8
     assert encoding(drawn(BARS, rows[:1])[0].spec, "shape") == []
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import Status
-from harness.report import markdown
+from harness.report import machine, markdown
 from harness.report.conclusions import conclusions, control_sentences, ratio, round_trip_tables, slope
 from harness.report.intervals import UNKNOWN, RunSpread
 from harness.report.sections import sections
@@ -47,29 +47,35 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     )
 
 
-def test_of_several_runs_of_the_lab_each_counts_once():
-    calls = [
-        changed(one, run_id=run, seconds=pace * one.seconds, **{"pass": number})
-        for number, (run, pace) in enumerate((("a", 1.0), ("b", 1.3), ("c", 0.8)), start=1)
-        for one in runs("s3", [1.08, 1.06]) + runs("local", [0.99, 1.01])
-    ]
-    (line,) = conclusions(calls, [S3])
-    assert line.endswith("S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 runs)")
-
-
-def test_what_the_author_found_is_behind_it():
-    (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
-    assert line.endswith("how sure that is; published: 7 % longer")
+@pytest.mark.parametrize(
+    ("calls", "published", "said"),
+    [
+        (
+            [
+                changed(one, run_id=run, seconds=pace * one.seconds, **{"pass": number})
+                for number, (run, pace) in enumerate((("a", 1.0), ("b", 1.3), ("c", 0.8)), start=1)
+                for one in runs("s3", [1.08, 1.06]) + runs("local", [0.99, 1.01])
+            ],
+            "",
+            "S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 runs)",
+        ),
+        (
+            runs("s3", [1.5]) + runs("local", [1.0]),
+            "",
+            "S3 took 1.50 times as long; 1 pass cannot say how sure that is",
+        ),
+        (runs("s3", [2.0]) + runs("local", [1.0]), "7 % longer", "how sure that is; published: 7 % longer"),
+    ],
+    ids=["each run of the lab counts once", "a single pass", "published"],
+)
+def test_a_comparison_ends_with_how_sure_it_is_and_what_the_author_found(calls, published, said):
+    (line,) = conclusions(calls, [replace(S3, published=published)])
+    assert line.endswith(said)
 
 
 def test_what_the_interval_does_not_show_is_no_difference():
     (line,) = conclusions(runs("s3", [1.0, 1.2, 0.9]) + runs("local", [1.1, 1.0, 1.0]), [S3])
     assert "no difference shown: S3 took" in line
-
-
-def test_a_single_pass_says_that_it_cannot_say():
-    (line,) = conclusions(runs("s3", [1.5]) + runs("local", [1.0]), [S3])
-    assert line.endswith("S3 took 1.50 times as long; 1 pass cannot say how sure that is")
 
 
 def test_only_runs_that_are_ok_count_and_each_way_and_size_has_its_own_sentence():
@@ -230,10 +236,6 @@ def test_too_few_runs_or_none_are_not_judged():
     assert "not judged, the two do not both have an ok run" in said(pair([], [1.0] * 3))[0]
 
 
-def test_without_a_control_nothing_is_said():
-    assert said([row(WAY, seconds=1.0)]) == []
-
-
 def test_the_report_has_the_line():
     rows = pair([1.0, 1.01, 1.02], [1.25, 1.26, 1.27])
     text = markdown.report(suite(), environment(), sections(suite(), environment(), rows, summarise(rows, ())))
@@ -281,3 +283,63 @@ def test_round_trips_are_counted_for_calls_and_connecting_without_a_limit_of_the
 def test_two_different_round_trips_tell_nothing_nor_do_runs_without_links() -> None:
     assert round_trip_tables([run("a.b.c", rtt, 1.0) for rtt in (0, 10)]) == []
     assert round_trip_tables([cases.row("a.b.c", seconds=1.0)]) == []
+
+
+STEADY = (1.0, 1.01, 1.02)
+CALIBRATIONS = [
+    {"now": {"cpu": 50.0, "disk": 9.0}, "best": {"cpu": 100.0, "disk": 9.0}},
+    {"now": {"cpu": 80.0, "disk": 9.0}, "best": {"cpu": 100.0, "disk": 9.0}},
+]
+
+
+def passes(slow=(), factor=2.0, cases=10, **more):
+    """Three passes over cases; the runs at these places take longer."""
+    made = []
+    for number, seconds in enumerate(STEADY, start=1):
+        for case in range(cases):
+            order = len(made) + 1
+            took = seconds * (1 + case / 10) * (factor if order in slow else 1)
+            made.append(row(f"a.b{case}.write", seconds=took, order=order, **{"pass": number}, **more))
+    return made
+
+
+def of_machine(rows, **facts):
+    return machine.said(environment(**facts), rows, summarise(rows, ()))
+
+
+def test_a_quiet_run_says_so_in_one_line():
+    assert of_machine(passes(steal_seconds=0.0), calibrations=CALIBRATIONS) == [
+        "The machine: slower than at its best, at most, in two seconds before and after: cpu 100%, disk 0%; the "
+        "host or a CPU limit took 0.0% of the calls; no slow spell."
+    ]
+
+
+def test_a_run_that_was_not_calibrated_on_a_system_that_counts_no_steal_says_that():
+    (line,) = of_machine(passes())
+    assert line == "The machine: not calibrated; what the host took is not known; no slow spell."
+
+
+def test_runs_one_after_the_other_that_take_long_are_a_slow_spell_and_scattered_ones_are_none():
+    spell = of_machine(passes(slow=range(11, 21)))
+    assert "; 1 slow spells with " in spell[0]
+    assert len(spell) == 2
+    assert of_machine(passes(slow=range(1, 31, 4)))[0].endswith("no slow spell.")
+
+
+def test_a_run_of_the_lab_that_was_slower_than_those_it_is_kept_with_is_no_slow_spell():
+    later = [replace(one, run_id="later", seconds=2 * one.seconds, order=one.order + 30) for one in passes()]
+    assert of_machine([*passes(), *later])[0].endswith("no slow spell.")
+
+
+def test_the_ranks_that_a_slow_spell_could_change_are_named():
+    rows = passes()
+    for number, one in enumerate(STEADY, start=1):  # quick but for the pass that a spell falls on
+        took = 0.9 * one * (20 if number == 2 else 1)
+        lost = 5.0 if number == 2 else 0.0
+        rows.append(row("a.quick.write", seconds=took, order=number * 10, steal_seconds=lost, **{"pass": number}))
+    lines = of_machine(rows)
+    assert any(line.startswith("Without these runs the ranks of ") and "a.b0.write" in line for line in lines)
+
+
+def test_without_an_ok_run_nothing_is_said():
+    assert of_machine([]) == []

@@ -1,7 +1,6 @@
 """A results folder of another person: its report obeys nothing in its names and messages."""
 
 import csv
-import html.parser
 import io
 from pathlib import Path
 
@@ -16,22 +15,11 @@ from harness.report.summary import summarise, write_summaries
 from harness.report.terminal import printable
 from harness.results import runs_csv
 from tests.report.cases import environment, row, run_folder, suite
+from tests.report.test_page import Elements
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>\x1b]0;owned\x07\x1b[2J\x9b31m=\u202e'
 FORMULA = '=HYPERLINK("http://localhost/","click")'
 OBEYED = ("\x1b", "\x07", "\x9b", "\u202e")
-
-
-class Tags(html.parser.HTMLParser):
-    """Collects the tags that a browser would see."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.found.add(tag)
 
 
 @pytest.fixture
@@ -48,7 +36,7 @@ def foreign(tmp_path: Path) -> Path:
 def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a_terminal(foreign: Path) -> None:
     write(foreign, suite())
     text = (foreign / "report.md").read_text()
-    assert Tags(text).found == set()
+    assert Elements(text).found == []
     assert "&lt;script" in text
     assert not [one for one in OBEYED if one in text]
     page = (foreign / "report.html").read_text()

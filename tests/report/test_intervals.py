@@ -30,22 +30,17 @@ USUAL = RunSpread(0.1, 4.0)
 few_examples = settings(max_examples=25)
 
 
-def scattered(freedom, usual, cases, runs, seed=1):
-    """Seconds of cases that scatter like Smyth's model."""
-    chance = np.random.default_rng(seed)
-    spreads = usual * np.sqrt(freedom / chance.chisquare(freedom, cases))
-    return np.exp(chance.normal(0, spreads[:, None], (cases, runs)))
-
-
 def test_the_scatter_of_a_run_and_how_much_its_cases_agree_are_found():
-    found = spread_of(scattered(4.0, 0.1, 2_000, 3))
-    assert found.usual == pytest.approx(0.1, rel=0.1)
+    chance = np.random.default_rng(1)
+    spreads = 0.1 * np.sqrt(4.0 / chance.chisquare(4.0, 2_000))  # Smyth's model
+    found = spread_of(np.exp(chance.normal(0, spreads[:, None], (2_000, 3))))
+    assert found.prior == pytest.approx(0.1, rel=0.1)
     assert found.freedom == pytest.approx(4.0, rel=0.25)
 
 
 def test_cases_that_all_scatter_alike_are_worth_all_their_runs():
     found = spread_of(np.exp(np.random.default_rng(1).normal(0, 0.05, (400, 3))))
-    assert found.usual == pytest.approx(0.05, rel=0.1)
+    assert found.prior == pytest.approx(0.05, rel=0.1)
     assert found.freedom > 50
 
 
@@ -125,7 +120,7 @@ def test_what_the_lab_prints_holds_about_as_often_as_it_says():
 
 @pytest.mark.long
 def test_a_scatter_taken_too_small_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: RunSpread(real(samples).usual / 3, 30.0))
+    monkeypatch.setattr(coverage, "spread_of", lambda samples, real=spread_of: RunSpread(real(samples).prior / 3, 30.0))
     found = coverage.shares(3, 3, coverage.lognormal)
     assert found["ratio of two transports named beforehand"] < 0.85
 

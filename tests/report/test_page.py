@@ -36,7 +36,7 @@ class Elements(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.found, self.texts, self.unbalanced, self._open = [], [], [], []
+        self.found, self.strings, self.unbalanced, self._open = [], [], [], []
         self.feed(text)
         self.unbalanced += self._open
 
@@ -45,21 +45,20 @@ class Elements(HTMLParser):
         if tag not in VOID:
             self._open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-
     def handle_endtag(self, tag):
-        if not self._open or self._open.pop() != tag:
+        if tag not in VOID and (not self._open or self._open.pop() != tag):
             self.unbalanced.append(tag)
 
     def handle_data(self, text):
-        self.texts.append((tuple(self._open), text))
+        self.strings.append((tuple(self._open), text))
 
     def count(self, tag, **attributes):
         return sum(name == tag and attributes.items() <= known.items() for name, known in self.found)
 
     def text(self):
-        return re.sub(r"\s+", " ", "".join(text for open_, text in self.texts if not {"script", "style"} & set(open_)))
+        return re.sub(
+            r"\s+", " ", "".join(text for open_, text in self.strings if not {"script", "style"} & set(open_))
+        )
 
 
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):

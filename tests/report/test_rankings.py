@@ -1,19 +1,21 @@
 """Rankings, grids and tables of details: cells from rows whose figures are worked out by hand, and as printed."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from harness.model import Status, label
-from harness.report.figures import detail, loss_marks, titled
-from harness.report.rankings import MARKED, NOT_OK, detail_rows, losses, not_ok, published_tables, rankings, reasons
+from harness.model import LabError, Status
+from harness.report.answers import leaders
+from harness.report.charts import cases_of
+from harness.report.figures import detail, loss_marks, quantity, titled
+from harness.report.rankings import MARKED, NOT_OK, losses, not_ok, published_tables, rankings, reasons
 from harness.report.summary import COLUMNS, Summary, points, summarise
 from harness.report.terminal import printable
-from harness.settings import ROOT
 from harness.suites.suite import PublishedFigure
-from harness.suites.suite_files import load
 from tests.report.cases import as_fields, changed, row, scan
+from tests.report.cluster_run import PARTS, PICTURES, STREAMS, bound, counted, measured, of_engine
 
 
 def tables(rows, published=()):
@@ -172,15 +174,6 @@ def test_at_each_point_every_way_that_no_other_is_shown_to_beat_is_set_off_and_a
     assert any(note.startswith("set off at a point: the transports of rank 1") for note in time.notes)
 
 
-def test_no_summaries_are_no_tables():
-    assert rankings([]) == []
-
-
-def test_every_row_has_a_cell_for_every_head():
-    for table in (*tables(GROWING), *tables([row("a", seconds=1.0), row("b", Status.ERROR)])):
-        assert {len(line) for line in table.rows} == {len(table.head)}
-
-
 def printed_tables(summaries, width=200, published=()):
     return [printable(table, width) for table in (*rankings(summaries), *published_tables(summaries, published))]
 
@@ -217,10 +210,10 @@ def rows(*summaries, width=400):
     (group,) = printed_tables(list(summaries), width)
     table = group.renderables[1]
     heads = [str(column.header) for column in table.columns]
-    texts = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
+    strings = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
     output = printed(*summaries)
-    assert all(text in output for line in texts for text in line)
-    return [dict(zip(heads, line, strict=True)) for line in texts]
+    assert all(text in output for line in strings for text in line)
+    return [dict(zip(heads, line, strict=True)) for line in strings]
 
 
 def grid(*points, width):
@@ -338,8 +331,8 @@ def test_the_best_figure_of_a_point_is_bold():
     group, *_ = printed_tables(
         summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ())
     )
-    texts = list(group.renderables[1].columns[2].cells)
-    assert [(str(text), text.style) for text in texts] == [("5.00", "bold"), ("9.00", "")]
+    strings = list(group.renderables[1].columns[2].cells)
+    assert [(str(text), text.style) for text in strings] == [("5.00", "bold"), ("9.00", "")]
 
 
 @pytest.mark.parametrize(
@@ -413,10 +406,6 @@ def test_the_authors_details_are_next_to_ours_each_with_what_was_measured_here()
 def test_sizes_alone_have_no_separate_table():
     tables = rankings(summarise(runs("a.b.copy", "output_bytes=1234567"), []))
     assert not [table for table in tables if "stages" in table.title]
-
-
-def test_cases_without_details_have_no_such_table():
-    assert detail_rows(summarise(runs("a.b.plain", None), FIGURES), {"rows=1000": ""}) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -529,20 +518,6 @@ def test_an_experiment_that_was_not_run_has_no_table_and_neither_have_figures_of
     assert published_tables(cases, (FIRST, PublishedFigure("a", rows=1_000, mean_seconds=1.0))) == []
 
 
-def test_the_published_scan_benchmark_is_quoted_with_its_headline_figures():
-    published = load(ROOT / "suites", "scan").published
-    quoted = {
-        (f.description, f.experiment, label(f.parameters), f.bytes): (f.mean_seconds, f.peak_rss_bytes)
-        for f in published
-    }
-    assert len(quoted) == len(published)
-    assert quoted["DuckDB", "growing_file", "", 140 * 10**9] == (None, 1.3e9)
-    assert quoted["Polars (default)", "growing_file", "", 140 * 10**9] == (None, 17e9)
-    assert quoted["Polars (forced async)", "growing_file", "", 140 * 10**9] == (None, 750e6)
-    assert quoted["Polars (default)", "row_groups", "row_group_rows=122880", 2 * 10**12] == (170.0, None)
-    assert {name for name, *_ in quoted} == {"DuckDB", "Polars (default)", "Polars (forced async)"}
-
-
 def lines(rows):
     return [dict(zip(NOT_OK, line, strict=True)) for table in not_ok(rows) for line in table.rows]
 
@@ -576,21 +551,22 @@ def test_a_run_without_a_reason_has_an_empty_one():
     assert lines([row("a", Status.KILLED, error="")])[0]["reason"] == ""
 
 
-def test_runs_that_are_ok_are_no_lines():
-    assert not_ok([row("a", seconds=1.0)]) == []
-
-
-def test_a_reason_that_holds_at_every_point_is_said_without_them():
-    cases = summarise([scan(client, files, Status.ERROR) for client in ("a", "b") for files in (1, 2)], ())
-    assert reasons(cases, points(cases)) == ("error: it was error (parquet.a.scan, parquet.b.scan)",)
-
-
-def test_a_reason_that_holds_at_one_point_names_it():
-    rows = [scan("a", 1, Status.ERROR), scan("a", 2, seconds=1.0), scan("b", 2, Status.ERROR)]
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [scan(client, files, Status.ERROR) for client in ("a", "b") for files in (1, 2)],
+            "error: it was error (parquet.a.scan, parquet.b.scan)",
+        ),
+        (
+            [scan("a", 1, Status.ERROR), scan("a", 2, seconds=1.0), scan("b", 2, Status.ERROR)],
+            "error: it was error (parquet.a.scan at 1 file, 100 MB, parquet.b.scan at 2 files, 200 MB)",
+        ),
+    ],
+)
+def test_a_reason_names_its_points_unless_it_holds_at_every_one(rows, said):
     cases = summarise(rows, ())
-    assert reasons(cases, points(cases)) == (
-        "error: it was error (parquet.a.scan at 1 file, 100 MB, parquet.b.scan at 2 files, 200 MB)",
-    )
+    assert reasons(cases, points(cases)) == (said,)
 
 
 LOSING = [
@@ -634,3 +610,72 @@ def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
 )
 def test_a_silent_change_and_a_refusal_are_never_one_mark(fates, marked):
     assert loss_marks(fates) == marked
+
+
+MEMORY = PICTURES[0]
+
+
+def test_a_load_is_set_against_the_bounds_of_writes_of_as_many_rows_and_an_unload_against_those_of_reads():
+    read = "postgres.asyncpg.read_select"
+    rows = [
+        measured("postgres.a.load", 8.0, parameters="workers=2"),
+        measured("postgres.a.unload", 5.0, operation="unload", parameters="workers=2"),
+        measured("postgres.a.load", 40.0, rows=9_000_000),
+        measured("postgres.a.load", 8.0, experiment="other"),
+        bound(2.0, "engines"),
+        bound(1.0, "engines", operation="read", transport=read),
+        bound(3.0, "engines", "memory_mb=1"),
+        bound(0.1, "elsewhere"),
+        bound(0.1, "engines", transport="clickhouse.chdb.write_insert_select"),
+    ]
+    shares = {(one.experiment, one.operation, one.rows): one.share_of_limit for one in summarise(rows, ())}
+    assert shares["engines", "load", 1_000_000] == pytest.approx(2.0 / 8.0)
+    assert shares["engines", "unload", 1_000_000] == pytest.approx(1.0 / 5.0)
+    assert shares["engines", "load", 9_000_000] is shares["other", "load", 1_000_000] is None
+
+
+def test_a_write_is_still_set_against_the_bounds_at_its_own_parameters_alone():
+    rows = [
+        measured("postgres.a.write", 4.0, operation="write", parameters="profile=heap"),
+        bound(2.0, "engines", "profile=heap"),
+        bound(1.0, "engines", "profile=unlogged"),
+    ]
+    (share,) = (one.share_of_limit for one in summarise(rows, ()) if one.origin != "limit")
+    assert share == pytest.approx(0.5)
+
+
+def test_what_one_process_does_comes_first_in_every_table_whatever_it_takes():
+    fast = [of_engine(PARTS, 2, 1.0, experiment="engines"), of_engine(PARTS, 2, 10.0, 10_000_000, "engines")]
+    rows = [*fast, *(measured(way, 50.0, parameters="workers=2") for way in STREAMS)]
+    for some in (rows, [run for run in rows if run.rows == 1_000_000]):
+        for table in rankings(summarise(some, ())):
+            names = [line[table.head.index("transport")] for line in table.rows]
+            assert names.index(PARTS) == len(names) - 1 or names == [PARTS] * len(names), table.title
+
+
+def test_a_ranking_says_how_many_workers_and_counts_their_memory():
+    rows = [of_engine(PARTS, 2, 10.0, experiment="engines"), measured(STREAMS[0], 8.0, parameters="workers=2")]
+    (ranking,) = rankings(summarise(rows, ()))
+    place = {name: ranking.head.index(name) for name in ("transport", "workers", "peak MB")}
+    lines = {line[place["transport"]]: (line[place["workers"]], line[place["peak MB"]]) for line in ranking.rows}
+    assert lines == {PARTS: ("2", "1,400"), "postgres.psycopg.load_copy": ("", "180")}
+
+
+def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
+    rows = [of_engine(PARTS, 2, 10.0), measured("postgres.psycopg.load_copy", 8.0, experiment="workers")]
+    picture = replace(MEMORY, where=None)
+    found = {point.name: point.y.middle for point in cases_of(picture, rows)}
+    assert found == {PARTS: 180e6 + 2 * 610e6, "postgres.psycopg.load_copy": 180e6}
+    nothing = replace(rows[0], peak_rss_bytes=None)
+    assert cases_of(picture, [nothing])[0].y is None
+    assert quantity(picture.y).name == "peak memory above the start, workers included"
+    assert (quantity(picture.y).unit, quantity("cpu_seconds + seconds").name) == ("B", "CPU time + time")
+    with pytest.raises(LabError, match="adds several units: "):
+        quantity("seconds + peak_rss_bytes")
+
+
+def test_neither_bounds_alone_nor_what_was_disturbed_has_a_fastest():
+    disturbed = counted("postgres.dask.load_parts", 60_000, experiment="engines", parameters="kill=before")
+    found = leaders(summarise([bound(1.0, "engines"), measured("postgres.a.load", 2.0)], ()))
+    assert [line[0] for line in found.rows] == ["Postgres load"]
+    assert leaders(summarise([bound(1.0, "engines"), disturbed], ())) is None

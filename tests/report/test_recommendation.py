@@ -10,8 +10,9 @@ from rich.console import Console
 from harness.cli.recommend import show
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.report import recommendation
-from harness.report.recommendation import Figure, Recommendation, RuledOut
+from harness.report.recommendation import Figure, Recommendation, RuledOut, share_lines
 from harness.report.terminal import lines_of, recommended
+from tests.report.cases import environment
 
 FASTEST = Figure(
     transport="postgres.psycopg.write_polars_tuned",
@@ -77,7 +78,7 @@ FOUND = Recommendation(
     built_in=SLOWER,
     ties=(),
     default=SLOWER.transport,
-    usual=(SLOWER,),
+    defaults=(SLOWER,),
     bound=None,
     ruled_out=(),
     ended="",
@@ -136,38 +137,39 @@ def test_the_kinds_of_values_in_the_data_are_named_where_they_are_said_to_arrive
 
 def test_where_the_fastest_is_from_pypi_nothing_else_is_offered() -> None:
     assert opened(fastest=PGPQ) == opened()[:2]
-
-
-def test_where_nothing_from_pypi_came_through_the_fastest_is_taken_with_what_it_needs() -> None:
-    assert opened(from_pypi=None)[0] == (
-        "Take psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel), 9.0 times faster than "
-        "write_database (the default)."
-    )
-
-
-def test_without_a_figure_of_the_default_it_is_set_against_what_is_built_in_and_without_either_against_nothing() -> (
-    None
-):
-    adbc = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
-    assert "4.0 times faster than adbc write_database." in opened(usual=(), built_in=adbc)[0]
-    assert opened(usual=(), built_in=None)[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
     assert "against" not in opened(from_pypi=SLOWER, built_in=SLOWER)[0]
 
 
-def test_a_default_that_was_measured_at_fewer_rows_is_the_baseline_there() -> None:
-    few, there = replace(SLOWER, rows=100), replace(PGPQ, rows=100, seconds=0.02)
-    assert opened(usual=(few,), taken_there=there)[0] == (
-        "Take pgpq copy_binary_sorted: 0.125 s, from PyPI, 45 times faster than write_database (the default) at "
-        "100 rows."
-    )
-    assert opened(usual=(few,))[0] == "Take pgpq copy_binary_sorted: 0.125 s, from PyPI."
+ADBC = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
+TAKE_PGPQ = "Take pgpq copy_binary_sorted: 0.125 s, from PyPI"
 
 
-def test_a_default_whose_call_has_the_same_name_is_named_with_its_client() -> None:
-    adbc = replace(SLOWER, transport="postgres.adbc.write_polars_write_database", seconds=0.5)
-    assert opened(from_pypi=adbc)[0] == (
-        "Take adbc write_database: 0.500 s, from PyPI, 1.8 times faster than sqlalchemy write_database (the default)."
-    )
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (
+            {"from_pypi": None},
+            "Take psycopg tuned: 0.100 s, with arrow-wire (not on PyPI: make wheel), 9.0 times faster than "
+            "write_database (the default).",
+        ),
+        (
+            {"from_pypi": ADBC},  # whose call has the name of the default's
+            "Take adbc write_database: 0.500 s, from PyPI, 1.8 times faster than sqlalchemy write_database (the "
+            "default).",
+        ),
+        ({"defaults": (), "built_in": ADBC}, f"{TAKE_PGPQ}, 4.0 times faster than adbc write_database."),
+        ({"defaults": (), "built_in": None}, f"{TAKE_PGPQ}."),
+        (
+            {"defaults": (replace(SLOWER, rows=100),), "taken_there": replace(PGPQ, rows=100, seconds=0.02)},
+            f"{TAKE_PGPQ}, 45 times faster than write_database (the default) at 100 rows.",
+        ),
+        ({"defaults": (replace(SLOWER, rows=100),)}, f"{TAKE_PGPQ}."),
+    ],
+)
+def test_the_first_sentence_sets_what_to_take_against_the_default_or_what_is_built_in(
+    known: dict[str, object], said: str
+) -> None:
+    assert opened(**known)[0] == said
 
 
 def test_a_fastest_that_is_not_shown_to_be_faster_is_not_said_to_be() -> None:
@@ -185,10 +187,10 @@ def test_there_is_a_row_a_choice_at_most_six_and_one_for_a_transport_that_is_sev
     ]
     four = [replace(PGPQ, transport=f"postgres.a.write_polars_{name}") for name in ("b", "c", "d", "e")]
     most = replace(FOUND, from_pypi=four[0], least_code=four[1], built_in=four[2], default=four[3].transport)
-    assert [choice for choice, _ in rows(replace(most, usual=(four[3], SLOWER), bound=BOUND))] == [
+    assert [choice for choice, _ in rows(replace(most, defaults=(four[3], SLOWER), bound=BOUND))] == [
         *("fastest", "from PyPI", "least code", "built in", "default", "server alone")
     ]
-    assert rows(replace(FOUND, usual=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
+    assert rows(replace(FOUND, defaults=(replace(SLOWER, rows=100),)))[-1][0] == "default, 100 rows"
 
 
 def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None:
@@ -204,11 +206,11 @@ def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None
 def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why(
     out: tuple[RuledOut, ...], cell: str
 ) -> None:
-    found = replace(FOUND, usual=(), built_in=None, ruled_out=out)
+    found = replace(FOUND, defaults=(), built_in=None, ruled_out=out)
     assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
     assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
     assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
-    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", usual=True),))
+    unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", is_default=True),))
     assert recommendation.table(unwanted).rows[-1][2] == "left out"
     assert "sqlalchemy write_database, the default, is left out: its style is sync" in recommendation.sentences(
         unwanted
@@ -224,52 +226,78 @@ def test_a_server_alone_that_is_slower_than_the_fastest_is_explained_and_one_tha
 def test_marks_are_explained_where_a_row_has_one() -> None:
     assert "† silently changes, ‡ refuses some kinds of values: your data have none." in said()
     plain = replace(PGPQ, lossy={})
-    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, usual=()))
+    assert "†" not in " ".join(said(from_pypi=plain, least_code=plain, built_in=None, defaults=()))
 
 
-def test_what_the_budget_did_not_do_for_is_counted_with_how_much_of_it_was_used() -> None:
-    assert said(left_behind=("postgres.a.b", "postgres.a.c"))[-1] == (
-        "Not fully timed: 2 transports, maybe as fast (the race used 60 of 180 s; rerun with --budget 360)."
-    )
+TIES = tuple(f"postgres.{name}.write_polars_copy" for name in "abcdefg")
 
 
-def test_transports_not_shown_to_be_slower_are_named() -> None:
-    ties = tuple(f"postgres.{name}.write_polars_copy" for name in "abcdefg")
-    assert said(ties=ties[:2])[-1] == "No difference shown between psycopg tuned and a copy, b copy."
-    assert said(ties=ties)[-1] == "No difference shown between psycopg tuned and a copy, b copy, c copy and 4 more."
+@pytest.mark.parametrize(
+    ("known", "last"),
+    [
+        (
+            {"left_behind": ("postgres.a.b", "postgres.a.c")},
+            "Not fully timed: 2 transports, maybe as fast (the race used 60 of 180 s; rerun with --budget 360).",
+        ),
+        ({"ties": TIES[:2]}, "No difference shown between psycopg tuned and a copy, b copy."),
+        ({"ties": TIES}, "No difference shown between psycopg tuned and a copy, b copy, c copy and 4 more."),
+    ],
+)
+def test_what_the_budget_did_not_do_for_is_counted_and_ties_are_named(known: dict[str, object], last: str) -> None:
+    assert said(**known)[-1] == last
 
 
-def test_the_values_that_rule_transports_out_are_named_with_their_columns_those_that_rule_out_most_first() -> None:
-    nulls = [RuledOut(f"n{place}", 'changed: null (column "a")', "nulls") for place in range(2)]
-    tabs = [RuledOut("t", 'refused: tabs (column "b")', "tab")]
-    found = detailed(values={"tab": ("b",), "nulls": ("a", "b", "c", "d")}, ruled_out=(*tabs, *nulls))
-    assert found == [
-        "2 transports are ruled out by nulls (a, b, c): changed: null",
-        "1 transport is ruled out by tab (b): refused: tabs",
-    ]
+STYLES = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
 
 
-def test_a_usual_transport_that_is_ruled_out_is_named_with_its_reason():
-    out = [
-        RuledOut("to_sql", "its style is sync", usual=True),
-        RuledOut("write_database", "refused: digits are lost", "decimals", usual=True),
-        RuledOut("x", "refused: digits are lost", "decimals"),
-    ]
-    assert detailed(ruled_out=tuple(out)) == [
-        "to_sql, the default, is ruled out: its style is sync",
-        "write_database, the default, is ruled out by decimals: refused: digits are lost",
-        "1 transport is ruled out by decimals: refused: digits are lost",
-    ]
-
-
-def test_other_reasons_are_reported_by_how_many_they_concern() -> None:
-    out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
-    assert detailed(ruled_out=tuple(out)) == [
-        "2 transports are out, such as b: its style is sync",
-        "1 transport is out: a: without numba",
-    ]
-    more = [RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4)]
-    assert detailed(ruled_out=(*out, *more))[-1] == "3 transports are out for 3 other reasons: see recommendation.json"
+@pytest.mark.parametrize(
+    ("values", "out", "told"),
+    [
+        (  # those that rule out most first
+            {"tab": ("b",), "nulls": ("a", "b", "c", "d")},
+            [
+                RuledOut("t", 'refused: tabs (column "b")', "tab"),
+                *(RuledOut(f"n{place}", 'changed: null (column "a")', "nulls") for place in range(2)),
+            ],
+            [
+                "2 transports are ruled out by nulls (a, b, c): changed: null",
+                "1 transport is ruled out by tab (b): refused: tabs",
+            ],
+        ),
+        (
+            {},
+            [
+                RuledOut("to_sql", "its style is sync", is_default=True),
+                RuledOut("write_database", "refused: digits are lost", "decimals", is_default=True),
+                RuledOut("x", "refused: digits are lost", "decimals"),
+            ],
+            [
+                "to_sql, the default, is ruled out: its style is sync",
+                "write_database, the default, is ruled out by decimals: refused: digits are lost",
+                "1 transport is ruled out by decimals: refused: digits are lost",
+            ],
+        ),
+        (
+            {},
+            STYLES,
+            ["2 transports are out, such as b: its style is sync", "1 transport is out: a: without numba"],
+        ),
+        (
+            {},
+            [*STYLES, *(RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4))],
+            [
+                "2 transports are out, such as b: its style is sync",
+                "1 transport is out: a: without numba",
+                "1 transport is out: m0: took 0 MB, more than 1 MB",
+                "3 transports are out for 3 other reasons: see recommendation.json",
+            ],
+        ),
+    ],
+)
+def test_the_reasons_that_rule_transports_out_have_columns_and_how_many_they_concern(
+    values: dict[str, tuple[str, ...]], out: list[RuledOut], told: list[str]
+) -> None:
+    assert detailed(values=values, ruled_out=tuple(out)) == told
 
 
 def test_a_race_that_was_ended_and_values_that_are_converted_are_said() -> None:
@@ -329,7 +357,7 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
         least_code=figures[1],
         built_in=figures[2],
         default=figures[3].transport,
-        usual=tuple(figures[3:5]),
+        defaults=tuple(figures[3:5]),
         bound=figures[5],
         ties=tuple(figure.transport for figure in figures) * 5,
         values=dict.fromkeys(KINDS, columns),
@@ -348,5 +376,40 @@ def test_the_picture_has_the_default_the_one_from_pypi_the_fastest_and_the_serve
     lane = recommendation.picture(replace(FOUND, bound=BOUND))
     assert [(dot.role, dot.seconds) for dot in lane.dots] == [("default", 0.9), ("from PyPI", 0.125), ("fastest", 0.1)]
     assert (lane.name, lane.alone, lane.factors) == ("polars to Postgres", 0.2, "7.2× · 9.0×")
-    lane = recommendation.picture(replace(FOUND, usual=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
+    lane = recommendation.picture(replace(FOUND, defaults=(replace(SLOWER, rows=10),)))  # of fewer rows: no comparison
     assert ([dot.role for dot in lane.dots], lane.factors) == (["from PyPI", "fastest"], "")
+
+
+FACTS = environment(
+    packages={"polars": "2.1.0", "pgpq": "0.12.0", "psycopg": "3.3.9", "pyarrow": "26.0.1", "duckdb": "1.5.5"},
+    servers={"postgres": {"version": "18.4"}},
+)
+
+
+def lines(found: Recommendation) -> list[str]:
+    return share_lines(found, FACTS)
+
+
+def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and_the_command() -> None:
+    assert lines(FOUND) == [
+        "| polars to Postgres, 1,000 rows × 2 columns | median | peak | pip install |",
+        "|---|---:|---:|---|",
+        "| pgpq copy_binary_sorted | 0.125 s | <1 MB | pgpq==0.12.0, psycopg[binary]==3.3.9, pyarrow==26.0.1 |",
+        "| sqlalchemy write_database | 0.900 s | 50.0 MB "
+        "| pandas, psycopg[binary]==3.3.9, pyarrow==26.0.1, sqlalchemy |",
+        "> Every value compared; 2 cores of A CPU, postgres 18.4 (embedded), polars 2.1.0: "
+        "`lab recommend --data FILE --to postgres`",
+    ]
+    assert lines(replace(FOUND, frame="pandas"))[4].endswith("postgres --frame pandas`")
+
+
+def test_a_default_that_was_timed_on_fewer_rows_has_its_time_and_says_on_how_many() -> None:
+    small = replace(FOUND, defaults=(replace(SLOWER, rows=500),), built_in=None)
+    assert lines(small)[3].startswith("| sqlalchemy write_database | 0.900 s (500 rows) | 50.0 MB |")
+
+
+def test_a_default_that_cannot_is_in_the_table_and_so_is_the_fastest_where_nothing_else_is_known() -> None:
+    out = (RuledOut(SLOWER.transport, "refused: decimals", "decimals", True),)
+    alone = replace(FOUND, fastest=PGPQ, defaults=(), built_in=None, ruled_out=out)
+    assert lines(alone)[3] == "| sqlalchemy write_database | cannot |  |  |"
+    assert "| psycopg tuned | 0.100 s |" in lines(replace(FOUND, defaults=(), built_in=None))[3]

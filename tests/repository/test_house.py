@@ -1,13 +1,14 @@
-"""The rules of the code, checked by reading it: imports, names of classes, lengths."""
+"""The rules of the code, checked by reading it: imports, names of classes, lengths, and code that is there twice."""
 
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 
+from harness import registry
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 from tests.repository.prose import parsed
@@ -65,26 +66,15 @@ def test_imports_at_run_time_are_found(path, source, found):
     assert imported(f"harness/{path}", source) == found
 
 
-def arrows(package: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
+def arrows() -> dict[str, set[str]]:
     """Return the imports of each folder or file of the package from other ones, anywhere in its code."""
-    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    found: dict[str, set[str]] = defaultdict(set)
-    for path, tree in trees.items():
-        room = path.relative_to(package).parts[0].removesuffix(".py")
-        for name in _imported(tree):
-            whole, _, rest = name.partition(".")
-            other = rest.partition(".")[0]
-            if whole == package.name and other in rooms - {room, "__init__"}:
-                found[room].add(other)
+    graph, found = grimp.build_graph("harness", cache_dir=None), {}
+    for room in graph.find_children("harness"):
+        graph.squash_module(room)
+    for room in graph.find_children("harness"):
+        others = graph.find_modules_directly_imported_by(room) - {"harness"}
+        found[room.removeprefix("harness.")] = {other.removeprefix("harness.") for other in others}
     return found
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
@@ -102,8 +92,7 @@ def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
     boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
     of = dict.fromkeys(boxes["ground"].split(", "), "ground")
     leads: dict[str, set[str]] = defaultdict(set)
-    trees = {ROOT / path: parsed(text) for path, text in FILES.items()}
-    for room, others in arrows(ROOT / "harness", trees).items():
+    for room, others in arrows().items():
         leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
     found = {
         room: {one for one in others if not any(one in beyond(other, leads) for other in others)}
@@ -150,3 +139,55 @@ def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
     sources = {path: source for path, source in FILES.items() if path.startswith(of_databases)}
     assert any("pa.BufferReader(" in source for source in sources.values())
     assert [path for path, source in sources.items() if threaded.search(source)] == []
+
+
+FOLDER = ROOT / "harness" / "transports"
+MODULES = {
+    "harness.transports." + ".".join(path.relative_to(FOLDER).with_suffix("").parts): ast.parse(path.read_text())
+    for path in sorted(FOLDER.rglob("*.py"))
+    if path.stem != "__init__"
+}
+OF_TRANSPORTS = {entry.function.__module__ for entry in registry.catalogue().values()}
+OF_SYSTEMS = {f"harness.transports.{name}.sql" for name in SYSTEMS}  # the lab asks each for its SQL, which may be alike
+
+
+def is_table(node: ast.stmt) -> bool:
+    """Whether a constant is more than a number, a short string or another name."""
+    if not isinstance(node, ast.Assign) or isinstance(node.value, (ast.Name, ast.BinOp)):
+        return False
+    return not isinstance(node.value, ast.Constant) or len(ast.unparse(node)) > 100
+
+
+def definitions(tree: ast.Module) -> list[tuple[str, str]]:
+    """Return name and source of the functions, classes and tables of a module, functions without docstrings."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if ast.get_docstring(node):
+                node.body = node.body[1:]
+            # A function that is one `yield` has no other content than its docstring.
+            if [isinstance(one, ast.Expr) and isinstance(one.value, ast.Yield) for one in node.body] != [True]:
+                found.append((node.name, ast.unparse(node)))
+        elif is_table(node):
+            found.append((ast.unparse(node).partition(" =")[0], ast.unparse(node)))
+    return found
+
+
+def test_nothing_is_twice_to_the_letter():
+    places = defaultdict(list)
+    for module in MODULES.keys() - OF_SYSTEMS:
+        for name, text in definitions(MODULES[module]):
+            places[name, text].append(module)
+    assert {name: modules for (name, _), modules in places.items() if len(modules) > 1} == {}
+
+
+def test_a_module_holds_transports_or_what_several_modules_share():
+    imported = defaultdict(set)
+    for module, tree in MODULES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+                imported[node.module].add(module)
+    alone = {module for module in MODULES if module not in OF_TRANSPORTS and len(imported[module]) < 2}
+    alone = {module for module in alone if not module.endswith(".client")}  # which the registry looks up
+    assert alone - OF_SYSTEMS == set()
+    assert imported.keys() & OF_TRANSPORTS == set()

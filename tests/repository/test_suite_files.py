@@ -50,11 +50,6 @@ def _cases(name, size, origins):
     return plan.cases(plan.of_size(SUITES[name], size, "*", 1, origins=origins), registry.select)
 
 
-def published_by(suite):
-    """The published rows that a suite reproduces; a suite that borrows transports reproduces none."""
-    return set() if suite.name in BORROWERS else {case.transport.published for case in cases_of(suite)} - {None}
-
-
 @every_suite
 def test_every_suite_has_all_four_sizes_and_a_picture(suite):
     assert tuple(suite.sizes) == SIZES
@@ -150,7 +145,8 @@ def test_every_transport_of_the_catalogue_is_in_the_default_size_of_one_suite():
 
 @every_suite
 def test_what_the_author_described_is_what_the_transports_reproduce(suite):
-    assert {figure.description for figure in suite.published} == published_by(suite)
+    reproduced = set() if suite.name in BORROWERS else {case.transport.published for case in cases_of(suite)}
+    assert {figure.description for figure in suite.published} == reproduced - {None}
 
 
 @every_suite
@@ -212,10 +208,10 @@ def test_a_picture_shows_some_case_of_the_default_size_for_each_value_it_asks_fo
 @cache
 def details_of(suite):
     """The declared details of the jobs of the suite of this name, in the form that a picture uses."""
-    texts = {inspect.getsource(case.transport.function) for case in cases_of(SUITES[suite])}
-    texts.add(inspect.getsource(import_module(f"harness.run.rigs.{SUITES[suite].rig}")))
-    texts |= {inspect.getsource(of.settings) for of in SYSTEMS.values() if not of.lacks("settings")}
-    return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
+    strings = {inspect.getsource(case.transport.function) for case in cases_of(SUITES[suite])}
+    strings.add(inspect.getsource(import_module(f"harness.run.rigs.{SUITES[suite].rig}")))
+    strings |= {inspect.getsource(of.settings) for of in SYSTEMS.values() if not of.lacks("settings")}
+    return {f"detail:{name}" for text in strings for name in re.findall(r'"(\w+)": ', text)}
 
 
 @every_suite
@@ -231,9 +227,9 @@ def test_curves_that_are_set_against_each_other_have_enough_sizes(suite):
 
 
 def test_every_usual_transport_of_the_matrix_is_in_the_catalogue_and_every_cell_has_one():
-    usual = [entry for name in SUITES["matrix"].answers.usual for entry in registry.select(name)]
+    defaults = [entry for name in SUITES["matrix"].answers.defaults for entry in registry.select(name)]
     cells = set(product(SYSTEMS, (Operation.WRITE, Operation.READ), ("pandas", "polars")))
-    assert {(entry.system, entry.operation, entry.frame) for entry in usual} == cells
+    assert {(entry.system, entry.operation, entry.frame) for entry in defaults} == cells
 
 
 @every_suite

@@ -300,7 +300,6 @@ def test_what_a_worker_answered_while_its_parent_was_stopped_beyond_the_limit_co
     code = READ_JOB + f"open({str(tmp_path / 'asked')!r}, 'w').close(); time.sleep(0.5); {then}time.sleep(30)"
     command = (sys.executable, "-c", PARENT, code, str(tmp_path / "log"))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == "asking\n"
         until((tmp_path / "asked").exists)
         parent.send_signal(signal.SIGSTOP)
@@ -362,6 +361,5 @@ def test_where_one_fails_before_the_start_the_others_end_and_its_reason_is_repor
 
 def test_a_worker_that_does_not_reach_the_start_in_time_is_a_timeout(tmp_path: Path) -> None:
     answer = together(LATE, tmp_path, 0.0, 30.0, time_limit=2.0).answer
-    assert isinstance(answer, Failed)
     assert answer.status in (Status.TIMEOUT, Status.ERROR)
     assert "client 2 of 2: ended after the time limit of 2 s" in answer.error

@@ -1,7 +1,6 @@
 """A process that dies, hangs or is interrupted in the middle of a run leaves a row or no trace; the lab is repaired."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -92,11 +91,6 @@ def kill(process: psutil.Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
-def leave_no_descriptor(process: psutil.Process) -> None:
-    """Let a process open no more files than it has."""
-    process.rlimit(psutil.RLIMIT_NOFILE, (3, 3))
-
-
 @contextmanager
 def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[list[int]]:
     """In the background, act once as soon as a process `of` the run is busy; yield the list that gets its pid."""
@@ -113,12 +107,6 @@ def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[l
     thread.join()
 
 
-def two_runs(settings: Settings, select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
-    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows]})
-    plan = Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit)
-    return RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)
-
-
 def run_with(
     tmp_path: Path,
     datasets: Path,
@@ -129,10 +117,10 @@ def run_with(
 ) -> Any:
     """Run one transport twice; in its first run act on its worker, or on a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    rows: list[dict[str, Any]] = []
-    with open_run(two_runs(settings, select, time_limit, rows_of_a_run)) as suite_run:
+    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows_of_a_run]})
+    plan, rows = Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), list[dict[str, Any]]()
+    with open_run(RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
-        assert isinstance(rig, DatabaseRig)
         with injuring(lambda worker: injure(worker, rig)) as injured:
             runner.perform(suite_run, suite_run.todo, rows.append)
     assert len(injured) == 1
@@ -192,7 +180,11 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
             "another user interrupted the server during this run",
         ),
         (COPY, lambda worker: backend(worker).terminate(), "another user interrupted the server during this run"),
-        ("postgres.psycopg.read_pandas_rows", leave_no_descriptor, "this machine is short of open files"),
+        (
+            "postgres.psycopg.read_pandas_rows",
+            lambda worker: worker.rlimit(psutil.RLIMIT_NOFILE, (3, 3)),
+            "this machine is short of open files",
+        ),
     ],
     ids=["killed backend", "killed checkpointer", "terminated backend", "no descriptor"],
 )
@@ -203,32 +195,6 @@ def test_what_another_program_did_is_charged_to_no_transport(
     assert first.status is Status.AGAIN, first.error
     assert first.error.startswith(said)
     assert (second.status, second.error) == (Status.OK, "")
-
-
-def test_a_removed_folder_of_logs_costs_no_run(tmp_path: Path, dataset_folder: Path) -> None:
-    def remove(worker: psutil.Process, rig: DatabaseRig) -> None:
-        (logs,) = (tmp_path / "results").glob("*/logs")
-        shutil.rmtree(logs)
-
-    assert [row.status for row in run_with(tmp_path, dataset_folder, COPY, remove)] == [Status.OK, Status.OK]
-
-
-def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    way = ("--experiment", "matrix", "--only", "postgres.psycopg.write_polars_copy_text", "--rows", "100")
-    command = (sys.executable, "-m", "harness.cli", "run", *way)
-    environment["TMPDIR"] = str(temporary)
-    with subprocess.Popen((*command, "--passes", "300"), env=environment, stdout=subprocess.DEVNULL) as killed:
-        wait_for_rows(tmp_path / "results", 1)
-        while not list(temporary.glob("lab-worker-*")):
-            time.sleep(0.005)
-        killed.kill()
-    assert list(temporary.glob("lab-worker-*"))
-    subprocess.run((*command, "--passes", "1"), env=environment, stdout=subprocess.DEVNULL, check=True, timeout=120)
-    assert not list(temporary.iterdir())
 
 
 TIME_LIMIT, PATIENCE = 12.0, 6.0

@@ -30,7 +30,6 @@ def holder(tmp_path):
     """Another process that holds the lock as the run "first"."""
     command = (sys.executable, "-c", HOLD, str(tmp_path))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
@@ -69,7 +68,6 @@ def test_what_the_run_starts_does_not_inherit_the_lock(tmp_path):
     with only_run(tmp_path, "first"):
         child = subprocess.Popen((sys.executable, "-c", "import sys; sys.stdin.read()"), stdin=subprocess.PIPE)
     with child, only_run(tmp_path, "second"):
-        assert child.stdin is not None
         child.stdin.close()
 
 

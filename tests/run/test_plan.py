@@ -66,13 +66,6 @@ def test_the_transports_asked_for_and_not_left_out_become_cases(change, experime
     assert {name for _, name, _ in told(cases(plan, registry.select))} == wanted
 
 
-@pytest.mark.parametrize("pattern", ["stores_equal.*", "postgres.asyncpg.read_polars_rows", "postgres.*,parquet.*"])
-def test_a_pattern_that_matches_only_transports_of_another_suite_is_refused(pattern):
-    assert registry.select(pattern)
-    with one_line(r'^no transport ".*"'):
-        cases(replace(PLAN, select=pattern), registry.select)
-
-
 def test_every_pass_has_every_case_once_and_passes_follow_one_another():
     runs = shuffled_runs(PLAN, CASES, SEED)
     size = len(CASES)

@@ -8,14 +8,9 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness import registry, settings
-from harness.datasets.user_data import data
-from harness.datasets.user_data.losses import ruled_out
 from harness.datasets.user_data.mark import FILE as KEY_FILE
-from harness.model import Case, Experiment, LabError, Status
+from harness.model import Status
 from harness.results import runs_csv
-from harness.run.plan import Plan
-from harness.run.rigs.rig import RunRequest
 from harness.systems import SYSTEMS
 from tests.commands import Command, refused, succeeded
 from tests.typed import typed
@@ -99,32 +94,6 @@ def test_a_query_is_the_data_and_without_names_no_result_has_any(
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         content = path.read_text(errors="replace")
         assert not [word for word in ("income", "Smith") if word in content], path
-
-
-def test_a_transport_that_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason() -> None:
-    entries = [registry.one(name) for name in (WRITE, LOSES_NULLS)]
-    cases = [Case(entry, "matrix", data.NAME, {"rows": 3}) for entry in entries]
-    nulls = data.from_frame(FRAME.rename({"secret name": "who"}))
-    (kind, *_) = nulls.found
-    assert kind == "nulls"
-    ((pair, reason),) = ruled_out({data.NAME: nulls}, cases).items()
-    assert pair == (data.NAME, LOSES_NULLS)
-    assert reason.endswith('(column "who")')
-    assert ruled_out({data.NAME: data.from_frame(pl.DataFrame({"id": [1, 2]}))}, cases) == {}
-    assert ruled_out({"another": nulls}, cases) == {}
-
-
-def test_a_run_on_own_data_is_not_planned_without_them() -> None:
-    part = Experiment("matrix", WRITE, data.NAME, {"rows": [3]})
-    request = RunRequest(
-        settings=settings.load(),
-        plan=Plan("matrix", "default", "*", (part,), 1, 1, 5.0),
-        rig="databases",
-        lab="embedded",
-        run_id="an-id",
-    )
-    with pytest.raises(LabError, match="run an-id is on your own data: name these again"):
-        _ = request.cases
 
 
 @pytest.mark.long

@@ -142,19 +142,19 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("[defaults]", "[[defaults]]", "defaults: .* must be a table of entries"),
         (
             "[defaults]",
-            '[answers]\nexperiment = "firs"\nusual = ["a"]\n[defaults]',
+            '[answers]\nexperiment = "firs"\ndefaults = ["a"]\n[defaults]',
             'answers: no experiment "firs". Did you mean "first"',
         ),
         (
             "[defaults]",
-            '[answers]\nexperiment = "first"\nusual = []\n[defaults]',
-            "answers.usual: .* must be a list of at least one",
+            '[answers]\nexperiment = "first"\ndefaults = []\n[defaults]',
+            "answers.defaults: .* must be a list of at least one",
         ),
-        ("[defaults]", '[answers]\nexperiment = "first"\n[defaults]', "answers.usual: this entry is missing"),
+        ("[defaults]", '[answers]\nexperiment = "first"\n[defaults]', "answers.defaults: this entry is missing"),
         (
             "[defaults]",
-            '[answers]\nexperiment = "first"\nusuals = ["a"]\n[defaults]',
-            'answers.usuals: no entry "usuals". Did you mean "usual"',
+            '[answers]\nexperiment = "first"\ndefaultz = ["a"]\n[defaults]',
+            'answers.defaultz: no entry "defaultz". Did you mean "defaults"',
         ),
         (
             '{ name = "first"',

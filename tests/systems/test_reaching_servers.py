@@ -15,6 +15,7 @@ from harness.model import LabError
 from harness.systems import SYSTEMS
 from harness.systems.postgres import client as postgres
 from tests.commands import one_line
+from tests.waiting import until
 
 # Addresses that lead to a server, with their databases; files have none.
 SERVED = {address.name: name for name, of in SYSTEMS.items() for address in of.addresses if address.port}
@@ -65,10 +66,7 @@ def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab)
     assert postgres.hold(first, "run-1") == ""
     assert postgres.hold(second, "run-2") == "run-1"
     first.close()
-    deadline = time.monotonic() + 30  # the server's process ends shortly after its client has said good-bye
-    while (holder := postgres.hold(second, "run-2")) == "run-1" and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert holder == ""
+    until(lambda: postgres.hold(second, "run-2") == "")  # the server ends the process shortly after the good-bye
     second.close()
 
 

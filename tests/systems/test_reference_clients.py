@@ -43,25 +43,16 @@ def connection(system: str, lab: EmbeddedLab) -> Any:
     return opened
 
 
-def run_sql(system: str, lab: EmbeddedLab, statement: str) -> None:
-    if system == "postgres":
-        with psycopg.connect(lab.endpoints["postgres"], autocommit=True) as direct:
-            direct.execute(statement)  # type: ignore[arg-type]
-    else:
-        clickhouse.open_connection(lab.endpoints).command(statement)
-
-
-def test_a_table_of_another_profile_is_filled_anew(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+def test_a_table_of_another_profile_is_filled_anew(tables: Tables) -> None:
     for profile, indexes in (("keyed", 1), ("heap", 0), ("heap", 0), ("keyed", 1)):
         table, _ = tables.for_read("postgres", profile)
-        with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
-            asked = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND tablename = %s"
-            assert direct.execute(asked, [namespace(), table]).fetchone() == (indexes,)
+        asked = f"SELECT count(*) FROM pg_indexes WHERE schemaname = '{namespace()}' AND tablename = '{table}'"
+        assert tables.references.ask("postgres", postgres.query, asked) == [(indexes,)]
         assert tables.differences_in_table("postgres", table) == []
 
 
 @BOTH
-def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
+def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables) -> None:
     table, _ = tables.for_read(system)
     frame = pl.read_parquet(tables.dataset.path)
     key = frame["entity_key"][1234]
@@ -70,7 +61,7 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
         "clickhouse": f"ALTER TABLE {namespace()}.{table} UPDATE metric_3 = -1 WHERE entity_key = '{key}' "
         "SETTINGS mutations_sync = 1",
     }
-    run_sql(system, embedded_lab, change[system])
+    tables.say(system, change[system])
     (line,) = tables.differences_in_table(system, table)
     assert line.startswith("metric_3: 1 of 3000 values differ")
     assert key in line
@@ -78,7 +69,7 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
 
 @WITH_SUMS
 def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
-    system: str, tables: Tables, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    system: str, tables: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tables, "_summed_above", 2_000)
     monkeypatch.setattr(SYSTEMS[system].client, "fetch", None)
@@ -90,7 +81,7 @@ def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
     frame.with_columns(metric_3=-pl.col("metric_3")).write_ipc(back)
     assert tables.differences_in_file(str(back), "polars") == ["metric_3: other values than expected"]
     key = frame["entity_key"][7]
-    run_sql(system, embedded_lab, f"DELETE FROM {namespace()}.{table} WHERE entity_key = '{key}'")
+    tables.say(system, f"DELETE FROM {namespace()}.{table} WHERE entity_key = '{key}'")
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
 
 
@@ -133,9 +124,9 @@ def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_la
         "postgres": f"CREATE TABLE {namespace()}.precious (id integer)",
         "clickhouse": f"CREATE TABLE {namespace()}.precious (id Int32) ENGINE = MergeTree ORDER BY id",
     }
-    run_sql(system, embedded_lab, definition[system])
+    SYSTEMS[system].client.say(opened, definition[system])
     try:
-        run_sql(system, embedded_lab, f"INSERT INTO {namespace()}.precious VALUES (1)")
+        SYSTEMS[system].client.say(opened, f"INSERT INTO {namespace()}.precious VALUES (1)")
         for refused in (
             lambda: SYSTEMS[system].client.drop(opened, "precious"),
             lambda: SYSTEMS[system].client.create(opened, "precious", SYSTEMS[system].tables.definition(SPEC, "keyed")),
@@ -144,7 +135,7 @@ def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_la
                 refused()
         assert SYSTEMS[system].client.fetch(opened, "precious").num_rows == 1
     finally:
-        run_sql(system, embedded_lab, f"DROP TABLE {namespace()}.precious")
+        SYSTEMS[system].client.say(opened, f"DROP TABLE {namespace()}.precious")
 
 
 def test_a_table_that_could_not_be_marked_is_not_left_in_postgres(
@@ -173,30 +164,27 @@ def test_a_namespace_without_the_labs_mark_is_refused(system: str, embedded_lab:
             f"ALTER DATABASE {namespace()} MODIFY COMMENT '{MARK}'",
         ),
     }[system]
-    run_sql(system, embedded_lab, strip)
+    SYSTEMS[system].client.say(opened, strip)
     try:
         with pytest.raises(LabError, match="was not made by the lab"):
             SYSTEMS[system].client.ensure_namespace(opened)
     finally:
-        run_sql(system, embedded_lab, restore)
+        SYSTEMS[system].client.say(opened, restore)
 
 
-def test_the_table_has_the_published_shape_in_postgres(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+def test_the_table_has_the_published_shape_in_postgres(tables: Tables) -> None:
     table, _ = tables.for_write("postgres")
-    with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
-        columns = direct.execute(
-            "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
-            "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-            (namespace(), table),
-        ).fetchall()
-        (key,) = direct.execute(
-            "SELECT array_length(conkey, 1) FROM pg_constraint WHERE contype = 'p' AND conrelid = %s::regclass",
-            (f"{namespace()}.{table}",),
-        ).fetchone() or (None,)
+    ask = partial(tables.references.ask, "postgres", postgres.query)
+    columns = ask(
+        "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+        f"WHERE table_schema = '{namespace()}' AND table_name = '{table}' ORDER BY ordinal_position"
+    )
+    of = f"'{namespace()}.{table}'::regclass"
+    key = ask(f"SELECT array_length(conkey, 1) FROM pg_constraint WHERE contype = 'p' AND conrelid = {of}")
     assert [name for name, _, _ in columns] == list(SPEC.logical_types)
     assert {name: sql_type for name, sql_type, _ in columns}["entity_key"] == "uuid"
     assert {nullable for _, _, nullable in columns} == {"NO"}
-    assert key == 9
+    assert key == [(9,)]
 
 
 def test_the_table_has_the_published_shape_in_clickhouse(tables: Tables, embedded_lab: EmbeddedLab) -> None:

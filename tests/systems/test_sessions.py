@@ -100,7 +100,11 @@ def test_a_query_has_the_database_and_the_settings_of_its_address(embedded_lab: 
     try:
         httpx.post(url, content="CREATE VIEW in_address.here AS SELECT 7 AS place").raise_for_status()
         asked = "SELECT place, toInt64(getSetting('max_threads')) AS threads FROM here; -- ;"
-        for of_address in ("/?database=in_address&max_threads=3", "/in_address?max_threads=3"):
+        for of_address in (
+            "/?database=in_address&max_threads=3",
+            "/in_address?max_threads=3&extremes=1",
+            "/in_address?max_threads=3",
+        ):
             endpoints = {"clickhouse_http": f"{url}{of_address}"}
             assert answer("clickhouse", endpoints, asked) == [{"place": 7, "threads": 3}]
     finally:

@@ -1,6 +1,7 @@
-"""Server settings that are parameters of a case, on real servers."""
+"""Parts that a database package may lack, and server settings that are parameters of a case, on real servers."""
 
 import functools
+import re
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from harness.lab.reference import References
 from harness.machine.variables import namespace
 from harness.model import Case, LabError
 from harness.run.rigs import server_parameters
-from harness.systems import SYSTEMS
+from harness.systems import SYSTEMS, system
 
 SPEC = store.specification("analytics_metrics")
 
@@ -104,9 +105,9 @@ def test_an_unknown_way_to_commit_and_more_indexes_than_columns_are_refused():
         settings.statements(SPEC, "t", {"indexes": 13})
 
 
-@pytest.mark.parametrize("system", [name for name, of in SYSTEMS.items() if not of.lacks("settings")])
-def test_without_a_parameter_nothing_is_set(system):
-    settings = SYSTEMS[system].settings
+@pytest.mark.parametrize("name", [name for name, of in SYSTEMS.items() if not of.lacks("settings")])
+def test_without_a_parameter_nothing_is_set(name):
+    settings = SYSTEMS[name].settings
     assert settings.address("made://up/?a=b", {"rows": 1}) == "made://up/?a=b"
     assert settings.statements(SPEC, "t", {"rows": 1}) == []
 
@@ -115,3 +116,13 @@ def test_blocks_of_clickhouse_are_set_next_to_what_the_address_has():
     address = SYSTEMS["clickhouse"].settings.address("http://h:1/?database=d", {"insert_block_rows": 7})
     assert address.startswith("http://h:1/?database=d&max_insert_block_size=7&")
     assert "min_insert_block_size_bytes=0" in address
+
+
+@pytest.mark.parametrize("part", system.OPTIONAL)
+def test_a_room_without_a_part_that_it_may_go_without_says_so_where_it_is_asked_for(part, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for of in SYSTEMS.values():
+        said = f"harness/systems/{of.name}/{part}.py is missing: {system.OPTIONAL[part]}"
+        assert of.lacks(part) == said
+        with pytest.raises(LabError, match=re.escape(said)):
+            getattr(of, part)

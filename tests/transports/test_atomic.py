@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from harness.model import Transport
 from harness.systems import SYSTEMS
 from tests import object_store
 from tests.calls import each, uri_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
 
@@ -81,10 +81,7 @@ def rows_left(entry: Transport, lab: EmbeddedLab, table: str) -> int:
     client = SYSTEMS["clickhouse"].client.open_connection(lab.endpoints)
     database = os.environ["LAB_NAMESPACE"]
     busy = f"SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO%{table}%'"
-    deadline = time.monotonic() + SECONDS
-    while client.query(busy).result_rows[0][0]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not client.query(busy).result_rows[0][0])
     return client.query(f"SELECT count() FROM {database}.{table}").result_rows[0][0]
 
 

@@ -142,19 +142,16 @@ def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cu
         called(entry, cut_off(answer), "t")
 
 
-def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
-    server.command(f"CREATE VIEW {namespace()}.arrays AS SELECT [1, 2] AS a")
-    for name in ("read_polars_native", "read_polars_row_binary"):
-        entry = registry.one(f"clickhouse.httpx.{name}")
-        with pytest.raises(registry.Unsupported, match="Array"):
-            called(entry, uris["clickhouse_http"], "arrays")
-
-
-def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
-    server.command(f"CREATE VIEW {namespace()}.bytes AS SELECT unhex('ff00') AS a")
-    for name in ("read_polars_native", "read_polars_row_binary"):
-        with pytest.raises(pa.ArrowInvalid, match="UTF8"):
-            called(registry.one(f"clickhouse.httpx.{name}"), uris["clickhouse_http"], "bytes")
+@pytest.mark.parametrize("name", ["read_polars_native", "read_polars_row_binary"])
+@pytest.mark.parametrize(
+    ("value", "error", "said"),
+    [("[1, 2]", registry.Unsupported, "Array"), ("unhex('ff00')", pa.ArrowInvalid, "UTF8")],
+    ids=["a type that it does not know", "a string that is no text"],
+)
+def test_what_a_decoder_cannot_take_is_refused_and_named(name, value, error, said, server, uris):
+    server.command(f"CREATE OR REPLACE VIEW {namespace()}.refused AS SELECT {value} AS a")
+    with pytest.raises(error, match=said):
+        called(registry.one(f"clickhouse.httpx.{name}"), uris["clickhouse_http"], "refused")
 
 
 @pytest.mark.parametrize("name", ["read_polars_native", "read_polars_native_http_lz4", "read_polars_native_http_zstd"])

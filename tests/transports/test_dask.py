@@ -21,6 +21,7 @@ from harness.transports.dask import client_of, done
 from harness.transports.parts import row_groups
 from harness.transports.postgres import dask as of_postgres
 from harness.transports.postgres import partitions as postgres
+from tests.calls import each
 from tests.every import every
 from tests.streams import SPEC, Table
 
@@ -33,10 +34,6 @@ PLAIN_AND_ONCE = {
     "clickhouse": ("clickhouse_http", clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
 }
 OF_DASK = registry.select("*.dask.*")
-DAILY = registry.select(
-    "postgres.dask.load_copy_once,postgres.dask.unload_one_moment,"
-    "clickhouse.dask.load_insert_once,clickhouse.dask.unload_one_moment"
-)
 
 
 @pytest.fixture(scope="module")
@@ -61,29 +58,20 @@ def table(embedded_lab: EmbeddedLab) -> Iterator[Callable[..., Table]]:
         one.discard()
 
 
-def fill(system: str, uri: str, name: str, source: str) -> None:
-    """Load all row groups without Dask."""
-    put = PLAIN_AND_ONCE[system][1]
-    for group in row_groups(source):
-        put(uri, name, source, group)
-
-
 def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) -> Sums:
     """Call a transport on a table and return the sums of the rows it loaded or unloaded."""
     with registry.connect_of(entry)(made.uri, replace(workers, uri=made.uri)) as connection:
         if entry.operation is Operation.LOAD:
             entry.function(connection, source, made.name)
             return made.sums()
-        fill(entry.system, made.uri, made.name, source)
+        for group in row_groups(source):
+            PLAIN_AND_ONCE[entry.system][1](made.uri, made.name, source, group)
         folder.mkdir()
         entry.function(connection, made.name, str(folder))
     return unloaded.summed(folder, SPEC.logical_types)[0]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [pytest.param(entry, marks=() if entry in DAILY else pytest.mark.long, id=entry.id) for entry in OF_DASK],
-)
+@each(OF_DASK)
 def test_what_dask_moves_arrives_exact(
     entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
 ) -> None:

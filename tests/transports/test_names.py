@@ -30,7 +30,6 @@ from harness.transports.postgres import sql as postgres_sql
 from tests.calls import call
 from tests.made_up import MadeUp
 
-BOTH = pytest.mark.parametrize("system", SYSTEMS)
 LONGEST = 63  # bytes of a name in Postgres
 LETTERS = st.sampled_from("\"`'\\%:;$?{}()[].,*^ \t\n-/#@aAé名\U0001f98a") | st.characters(exclude_categories=["Cs"])
 ANY_NAME = (
@@ -71,24 +70,6 @@ def asked(system: str, of: Witness, query: str) -> list[str]:
     return of.reference.ask(column)
 
 
-@pytest.mark.long
-@BOTH
-def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: dict[str, Witness]) -> None:
-    of = witnesses[system]
-    literal, question = LITERALS[system]
-
-    @FEW
-    @given(ANY_NAME, ANY_NAME)
-    def given_back(table: str, column: str) -> None:
-        kind = Kind("names", "", [], {column: "text"}, tables=(table, table))
-        of.empty(kind)
-        assert of.fetch(kind, table).columns == [*tables.ROW_KEY, column]
-        assert asked(system, of, question.format(literal(table))) == [table]
-        of.reference.ask(SYSTEMS[system].client.drop, table)
-
-    given_back()
-
-
 # A write and a read over the same server, of clients that send names differently.
 WAYS = [
     ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
@@ -102,13 +83,14 @@ WAYS = [
 
 @pytest.mark.long
 @pytest.mark.parametrize(("write", "read"), WAYS)
-def test_a_table_of_any_names_comes_back(
+def test_a_table_of_any_names_comes_back_and_its_name_as_a_string_is_its_name(
     write: str, read: str, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
 ) -> None:
     writer, reader = registry.one(write), registry.one(read)
     of, system = witnesses[writer.system], writer.system
+    literal, question = LITERALS[system]
 
-    @settings(FEW, max_examples=8)
+    @FEW
     @given(ANY_NAME, st.lists(ANY_NAME, min_size=3, max_size=3, unique=True))
     def comes_back(table: str, names: list[str]) -> None:
         columns = dict(zip(names, ("text", "int32", "uuid"), strict=True))
@@ -116,6 +98,7 @@ def test_a_table_of_any_names_comes_back(
         kind, expected = Kind("names", "", [], columns, tables=(table, table)), tables.frame(columns, [row, row])
         logical_types = tables.logical_types_of(columns)
         of.empty(kind)
+        assert asked(system, of, question.format(literal(table))) == [table]
         call(writer, embedded_lab, as_pandas(expected, logical_types) if writer.frame == "pandas" else expected, table)
         assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
         returned, _ = canonicalise(call(reader, embedded_lab, table), logical_types)

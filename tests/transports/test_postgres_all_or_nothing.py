@@ -1,6 +1,5 @@
 """A tuned write over several connections leaves all rows or none, whatever ends it, and no prepared transaction."""
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from arrow_wire import postgres_transactions, postgres_write
 from harness.transports.postgres.psycopg import tuned
 from harness.transports.postgres.tables import TURN
 from tests.transports.tuned_calls import WRITES, frame_of, writing
+from tests.waiting import until
 
 ROWS, SLICE_ROWS = 6_000, 2_000  # enough for three connections
 Write = Callable[..., None]
@@ -125,10 +125,8 @@ def in_the_way(monkeypatch: pytest.MonkeyPatch, uri: str, server: psycopg.Connec
 
         def wait() -> None:
             waiting.append(pool.submit(other.execute, wants))
-            asked, deadline = "SELECT FROM pg_locks WHERE pid = %s AND NOT granted", time.monotonic() + 30
-            while not server.execute(asked, [other.info.backend_pid]).fetchall():
-                assert time.monotonic() < deadline, f"expected another session to wait, found: {waiting}"
-                time.sleep(0.005)
+            asked = "SELECT FROM pg_locks WHERE pid = %s AND NOT granted"
+            until(lambda: server.execute(asked, [other.info.backend_pid]).fetchall())
 
         after(monkeypatch, postgres_write, "_slices", wait)
         yield

@@ -147,11 +147,11 @@ def test_connectorx_divides_no_table_without_an_integer_column_that_is_not_null(
 
 
 def test_a_uuid_text_becomes_its_16_bytes_and_a_missing_one_stays_missing() -> None:
-    texts = pa.chunked_array([["ffffffff-ffff-ffff-ffff-fffffffffff1"], [None, str(uuid.UUID(int=7))]])
+    strings = pa.chunked_array([["ffffffff-ffff-ffff-ffff-fffffffffff1"], [None, str(uuid.UUID(int=7))]])
     values = [uuid.UUID("ffffffff-ffff-ffff-ffff-fffffffffff1").bytes, None, uuid.UUID(int=7).bytes]
-    assert uuid_bytes(texts).to_pylist() == values
-    assert uuid_bytes(texts.slice(1)).to_pylist() == values[1:]
-    assert uuid_bytes(texts.slice(3)).to_pylist() == []
+    assert uuid_bytes(strings).to_pylist() == values
+    assert uuid_bytes(strings.slice(1)).to_pylist() == values[1:]
+    assert uuid_bytes(strings.slice(3)).to_pylist() == []
 
 
 @pytest.mark.parametrize("text", ["", "no uuid", "0" * 31, "0" * 33, "0" * 31 + " ", "g" * 32])
@@ -204,10 +204,10 @@ def test_slices_and_blocks_that_do_not_divide_the_rows_are_all_sent(
 
 
 @pytest.mark.parametrize(
-    ("texts", "mark"), [(["a"], r"\N"), ([r"\N"], r"\NN"), ([r"\NN", None, r"\N"], r"\NNN"), ([r"a\N"], r"\N")]
+    ("strings", "mark"), [(["a"], r"\N"), ([r"\N"], r"\NN"), ([r"\NN", None, r"\N"], r"\NNN"), ([r"a\N"], r"\N")]
 )
-def test_the_mark_of_what_is_missing_is_no_text_of_the_frame(texts: list[str | None], mark: str) -> None:
-    _, found = psycopg_csv._writable(pd.DataFrame({"a": pd.Series(texts, dtype="str"), "b": 1}))
+def test_the_mark_of_what_is_missing_is_no_text_of_the_frame(strings: list[str | None], mark: str) -> None:
+    _, found = psycopg_csv._writable(pd.DataFrame({"a": pd.Series(strings, dtype="str"), "b": 1}))
     assert found == mark
 
 

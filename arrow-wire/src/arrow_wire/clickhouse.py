@@ -182,7 +182,7 @@ def _polars(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
         if pa.types.is_decimal256(field.type):
             batches.close()  # type: ignore[attr-defined]
             raise UnsupportedType(f'column "{field.name}": polars holds at most 38 digits, not {field.type}')
-    return pl.from_arrow(pa.Table.from_batches(batches, schema), rechunk=False)
+    return pl.DataFrame(pa.Table.from_batches(batches, schema).to_reader())  # from_arrow takes longer
 
 
 def _pandas(batches: Iterator[pa.RecordBatch]) -> Any:
@@ -194,7 +194,7 @@ def _values(array: pa.Array) -> Any:
 
     arrow_type = array.type
     if pa.types.is_large_string(arrow_type):
-        return pd.array(pa.chunked_array([array]), dtype="str")
+        return frames.pandas_strings(pa.chunked_array([array]))
     if pa.types.is_date32(arrow_type):
         return array.to_numpy(zero_copy_only=False).astype("M8[us]")
     if pa.types.is_temporal(arrow_type):

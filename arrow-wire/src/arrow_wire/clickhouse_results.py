@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_void_p, pointer
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,27 +34,17 @@ class Result:
     """
 
     def __init__(self, names_and_types: Sequence[tuple[str, str]], text: pa.DataType) -> None:
-        self._types = [sql_type for _, sql_type in names_and_types]
-        self._forms = [_form(name, sql_type, text) for name, sql_type in names_and_types]
-        arrow_types = [made.arrow_type for made in self._forms]
-        self.schema = pa.schema(list(zip((name for name, _ in names_and_types), arrow_types, strict=True)))
-        self._targets = columns.Columns(arrow_types)
-        heads = [(head(name, sql_type), head(name, _older(sql_type))) for name, sql_type in names_and_types]
-        self._heads = [tuple(map(pa.py_buffer, pair)) for pair in heads]
-        self._columns = (ResultColumn * len(arrow_types))(
-            *(
-                ResultColumn(*(Buffer(one.address, one.size) for one in pair), pointer(made.node))
-                for pair, made in zip(self._heads, self._forms, strict=True)
-            )
-        )
+        self._plan = _planned(tuple(names_and_types), text)
+        self.schema = self._plan.schema
+        self._targets = columns.Columns(self.schema.types)
         self._free = functions().arrow_wire_clickhouse_decoder_free  # at the interpreter's end globals are gone
         made = c_void_p()
         functions().arrow_wire_clickhouse_decoder_new(
-            self._columns, len(arrow_types), self._targets.address, byref(made)
+            self._plan.columns, len(names_and_types), self._targets.address, byref(made)
         )
         self._address = made.value
         if not self._address:
-            raise MemoryError(f"no memory for {len(arrow_types)} columns")
+            raise MemoryError(f"no memory for {len(names_and_types)} columns")
         self._open = False
 
     def __del__(self) -> None:
@@ -83,7 +75,7 @@ class Result:
         field = self.schema.field(fed.column)
         if fed.failure == _MEMORY:
             return MemoryError(f'column "{field.name}": no memory for its values')
-        wrong = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
+        wrong = _FOUND[fed.failure].format(type=self._plan.types[fed.column], arrow_type=field.type)
         error = DamagedStream if fed.failure in (_DAMAGED, _CHANGED) else WrongValue
         return error(f'column "{field.name}": {wrong}', field.name)
 
@@ -128,6 +120,32 @@ def batches(
         raise DamagedStream("the server's result ends within a block")
     if fed.rows or not yielded:
         yield result.take()
+
+
+class _Plan(NamedTuple):
+    """The names of the types of a result, its schema, and how its columns are decoded, which results share.
+
+    `keeps` must stay alive.
+    """
+
+    types: list[str]
+    schema: pa.Schema
+    columns: Any
+    keeps: list[Any]
+
+
+@lru_cache(256)
+def _planned(names_and_types: tuple[tuple[str, str], ...], text: pa.DataType) -> _Plan:
+    forms = [_form(name, sql_type, text) for name, sql_type in names_and_types]
+    heads = [(head(name, sql_type), head(name, _older(sql_type))) for name, sql_type in names_and_types]
+    kept = [tuple(map(pa.py_buffer, pair)) for pair in heads]
+    lines = (
+        ResultColumn(*(Buffer(one.address, one.size) for one in pair), pointer(made.node))
+        for pair, made in zip(kept, forms, strict=True)
+    )
+    schema = pa.schema([(name, made.arrow_type) for (name, _), made in zip(names_and_types, forms, strict=True)])
+    types = [sql_type for _, sql_type in names_and_types]
+    return _Plan(types, schema, (ResultColumn * len(forms))(*lines), [kept, forms])
 
 
 def _form(name: str, sql_type: str, text: pa.DataType) -> Form:

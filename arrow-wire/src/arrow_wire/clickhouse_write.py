@@ -120,7 +120,11 @@ class _Target:
         """The server's facts about the table; the first use waits for them."""
         if not self._asked:
             self._ask()
-        ((engine, storage, partition_key, views),) = rows_of(self._server.whole_answer(1))
+        found = rows_of(self._server.whole_answer(1))
+        if not found:
+            self._server.described(f"TABLE {self.table}", 1)  # raises the server's error for a missing table
+            raise UnsupportedType(f"{self.table}: system.tables does not list this table; is it a temporary one?")
+        engine, storage, partition_key, views = found[0]
         return _Told(engine, storage, partition_key, int(views))
 
     def close(self) -> None:

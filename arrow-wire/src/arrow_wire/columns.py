@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ctypes import addressof, byref, c_uint32, c_void_p
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ class Columns:
 
     def __init__(self, types: Iterable[pa.DataType]) -> None:
         self._types = list(types)
-        self._shapes = (Shape * len(self._types))(*map(_shape, self._types))
+        self._shapes = _shapes(tuple(self._types))
         made = c_void_p()
         library().arrow_wire_columns_new(self._shapes, len(self._types), byref(made))
         self.address = made.value
@@ -61,6 +62,11 @@ class Columns:
         if getattr(self, "address", None):
             self._free(self.address)
             self.address = None
+
+
+@lru_cache(256)
+def _shapes(types: tuple[pa.DataType, ...]) -> Any:
+    return (Shape * len(types))(*map(_shape, types))
 
 
 @lru_cache(1024)

@@ -174,7 +174,7 @@ def _values(column: pa.ChunkedArray) -> Any:
 
     arrow_type = column.type
     if pa.types.is_large_string(arrow_type):
-        return pd.array(column, dtype="str")
+        return frames.pandas_strings(column)
     if pa.types.is_floating(arrow_type) or (pa.types.is_integer(arrow_type) and not column.null_count):
         return column.to_numpy()
     dtypes = {"bool": pd.BooleanDtype, "int16": pd.Int16Dtype, "int32": pd.Int32Dtype, "int64": pd.Int64Dtype}

@@ -21,11 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from psycopg import Connection, DatabaseError, Error, errors, sql
-from psycopg.rows import tuple_row
 
 from arrow_wire.errors import Conflict, Disconnected
 from arrow_wire.postgres_reader import COPY, FULL, Decoder, Reading, Style, reading
-from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of, literal, types_of
+from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, answers, ask, columns_of, literal, types_of
 from arrow_wire.postgres_transactions import within
 from arrow_wire.postgres_types import ServerType
 from arrow_wire.sockets import wait_readable
@@ -113,6 +112,10 @@ def _executed(statement: str, formats: Sequence[bool] | None = None) -> bytes:
 
 def _message(tag: bytes, content: bytes) -> bytes:
     return tag + struct.pack("!i", 4 + len(content)) + content
+
+
+_BEGUN, _COMMITTED = b"".join(map(_executed, _BEGIN.split("; "))), _executed("COMMIT")
+_SYNC = _message(b"S", b"")
 
 
 def _fetch(connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int) -> Iterator[Arrays]:
@@ -331,17 +334,15 @@ def _few(connection: Connection[Any], source: Source, style: Style) -> _Columns 
     if not _has_socket(connection):
         return None
     blocks = _BLOCKS.replace("%s", literal(source.table)) if source.table else "0"
-    cursor = connection.cursor(row_factory=tuple_row)
-    cursor.execute(f"{_LIMIT}; SELECT * FROM {source.within} LIMIT 0; SELECT {blocks}".encode(), prepare=False)
-    cursor.nextset()
-    result = cursor.pgresult
-    assert result is not None
-    names, types = [(result.fname(number) or b"").decode() for number in range(result.nfields)], types_of(result)
-    cursor.nextset()
-    if cursor.fetchall()[0][0] >= 2 * _SLICE_BLOCKS or not types or len(types) >= _WIDE:
+    questions = f"{_LIMIT}; SELECT * FROM {source.within} LIMIT 0; SELECT {blocks}"
+    with connection.lock:
+        _, described, counted = answers(connection, questions.encode())
+    types = types_of(described)
+    if int(counted.get_value(0, 0) or 0) >= 2 * _SLICE_BLOCKS or not types or len(types) >= _WIDE:
         return None
     if any(one.item is not None for one in types):
         return None
+    names = [(described.fname(number) or b"").decode() for number in range(described.nfields)]
     return _Columns(names, types, [reading(one, style) for one in types], True)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from ctypes import byref, c_char, pointer
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ _REASONS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Style:
     """The Arrow types of columns, if there is a choice.
 
@@ -49,7 +50,7 @@ VIEWS = Style(pa.string_view(), pa.string_view(), pa.binary_view(), pa.date32())
 LARGE = Style(pa.large_string(), pa.large_string(), pa.large_binary(), pa.date32())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """How a column is read: its Arrow type, whether the server sends it as text, and its decoder."""
 
@@ -62,6 +63,7 @@ class Reading:
     item: "Reading | None" = None
 
 
+@lru_cache(1024)
 def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
     """Return how a column of this type is read; an array has `depth` dimensions.
 
@@ -126,20 +128,11 @@ class Decoder:
 
     def __init__(self, names: Sequence[str], readings: Sequence[Reading], framing: int = MESSAGES) -> None:
         self._names, self._readings, self._framing = names, readings, framing
-        self._keeps: list[Any] = []
-        self._lines = (library.ReadColumn * len(readings))(*map(self._line, readings))
+        self._lines, self._keeps = _lines(tuple(readings))
         self._columns = Columns(one.arrow_type for one in readings)
         self._before = 0  # rows that were taken
         self.rows = 0  # in the columns
         self.end = MORE
-
-    def _line(self, found: Reading) -> library.ReadColumn:
-        item = pointer(self._line(found.item)) if found.item is not None else None
-        self._keeps.append(item)
-        digits = found.arrow_type.precision if pa.types.is_decimal(found.arrow_type) else 0
-        return library.ReadColumn(
-            item, library.number_of("postgres_decoder", found.decoder), digits, found.scale, found.multiply, found.shift
-        )
 
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
@@ -177,3 +170,19 @@ class Decoder:
         if progress.reason == 7:
             return MemoryError(text)
         return {1: DamagedStream, 5: WrongDepth, 8: DamagedStream}.get(progress.reason, WrongValue)(text, name, row)
+
+
+@lru_cache(256)
+def _lines(readings: tuple[Reading, ...]) -> tuple[Any, list[Any]]:
+    """Return the structures of columns, which decoders share, and the objects that must stay alive."""
+    keeps: list[Any] = []
+
+    def line(found: Reading) -> library.ReadColumn:
+        item = pointer(line(found.item)) if found.item is not None else None
+        keeps.append(item)
+        digits = found.arrow_type.precision if pa.types.is_decimal(found.arrow_type) else 0
+        return library.ReadColumn(
+            item, library.number_of("postgres_decoder", found.decoder), digits, found.scale, found.multiply, found.shift
+        )
+
+    return (library.ReadColumn * len(readings))(*map(line, readings)), keeps

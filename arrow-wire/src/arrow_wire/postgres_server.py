@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection, errors, generators, sql
 from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
+from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
@@ -42,6 +43,19 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
     cursor = connection.cursor(row_factory=tuple_row)
     cursor.execute(query.encode(), given, prepare=False)
     return cursor.fetchall() if cursor.description else []
+
+
+def answers(connection: Connection[Any], statements: bytes) -> list[PGresult]:
+    """Send statements, with semicolons between them, as one message, and return the result of each.
+
+    They are one transaction if none is open. A cursor takes longer. The caller holds the connection's lock. Raises the
+    server's error.
+    """
+    connection.pgconn.send_query(statements)
+    results = connection.wait(generators.execute(connection.pgconn))
+    if results[-1].status == ExecStatus.FATAL_ERROR:
+        raise errors.error_from_result(results[-1])
+    return results
 
 
 @lru_cache(256)

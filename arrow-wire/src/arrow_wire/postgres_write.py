@@ -24,6 +24,7 @@ from arrow_wire.postgres_server import (
     LOCK_TIMEOUT,
     TURN,
     Connections,
+    answers,
     ask,
     columns_of,
     index_afterwards,
@@ -135,10 +136,8 @@ def _write_few(
     """
     pgconn = connection.pgconn
     with connection.lock:
-        pgconn.send_query(_message(target.table, target.columns, target.statement, rows > 1, rows >= _ORDERED_ROWS))
-        results = connection.wait(generators.execute(pgconn))
-        if results[-1].status != ExecStatus.COPY_IN:
-            raise errors.error_from_result(results[-1])
+        message = _message(target.table, target.columns, target.statement, rows > 1, rows >= _ORDERED_ROWS)
+        results = answers(connection, message)
         asked = 3 if rows >= _ORDERED_ROWS else 2  # statements from the one for types on
         try:
             types = types_of(results[-asked])

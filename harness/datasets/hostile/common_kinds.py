@@ -42,7 +42,7 @@ _FLOATS = (
     _float32("float32_negative_zero", "the 32-bit float -0.0", 0.5, -0.0, 0.0),
     _float32("float32_denormals", "32-bit floats below the smallest normal one", 0.5, _TINY, -_TINY, 2.0**-127),
 )
-_TEXT_TYPES = (
+_STRING_TYPES = (
     Kind(
         "padded_text",
         "short strings in a column of fixed length, which fills them up",
@@ -106,7 +106,7 @@ _OF_THE_SERVER = (
         no_read=_ORDINARY,
     ),
 )
-OF_TYPES = (*_UNSIGNED, *_FLOATS, *_TEXT_TYPES, *_JSON, *_OF_THE_SERVER)
+OF_TYPES = (*_UNSIGNED, *_FLOATS, *_STRING_TYPES, *_JSON, *_OF_THE_SERVER)
 
 
 # Values that their column cannot hold: a write must be refused, whatever the server does.
@@ -231,7 +231,7 @@ _INSTANT = dt.datetime(2025, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
 _MANY = 10_000  # more than any client samples to infer a type
 
 
-def _texts(*values: str) -> Rows:
+def _strings(*values: str) -> Rows:
     return column("text_value", *values)
 
 
@@ -252,31 +252,33 @@ _SHAPES = (
         [_NO_VALUES] * _MANY + [{}],
     ),
 )
-_TEXTS = (
-    Kind("empty_text", "the empty string, which is not null", _texts("", "word", "")),
-    Kind("backslash_n", r"the text \N, with which the servers' text formats write a null", _texts(r"\N", r"a\Nb")),
+_STRINGS = (
+    Kind("empty_text", "the empty string, which is not null", _strings("", "word", "")),
+    Kind("backslash_n", r"the text \N, with which the servers' text formats write a null", _strings(r"\N", r"a\Nb")),
     Kind(
         "null_words",
         "words that look like a null: NULL, NA, NaN, None and others",
-        _texts("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-"),
+        _strings("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-"),
     ),
-    Kind("digits", "strings of digits only, some with leading zeros", _texts("007", "1", "10")),
-    Kind("tab", "strings with tabs", _texts("a\tb", "\t", "a\t")),
-    Kind("newline", "strings with newlines, also at their end", _texts("a\nb", "\n", "a\n")),
-    Kind("carriage_return", "strings with carriage returns, with and without newline", _texts("a\rb", "a\r\nb", "a\r")),
-    Kind("quotes", "strings with single and double quotes", _texts('a"b', '"a"', '"', "a'b", "'a'", "'", '""')),
-    Kind("backslash", "strings with backslashes, also at their end", _texts("a\\b", "a\\", "\\", r"a\tb", r"a\nb")),
-    Kind("comma", "strings with commas and semicolons", _texts("a,b", ",", "a;b")),
-    Kind("spaces", "strings with spaces at their ends", _texts(" a", "a ", " ", "  ")),
+    Kind("digits", "strings of digits only, some with leading zeros", _strings("007", "1", "10")),
+    Kind("tab", "strings with tabs", _strings("a\tb", "\t", "a\t")),
+    Kind("newline", "strings with newlines, also at their end", _strings("a\nb", "\n", "a\n")),
+    Kind(
+        "carriage_return", "strings with carriage returns, with and without newline", _strings("a\rb", "a\r\nb", "a\r")
+    ),
+    Kind("quotes", "strings with single and double quotes", _strings('a"b', '"a"', '"', "a'b", "'a'", "'", '""')),
+    Kind("backslash", "strings with backslashes, also at their end", _strings("a\\b", "a\\", "\\", r"a\tb", r"a\nb")),
+    Kind("comma", "strings with commas and semicolons", _strings("a,b", ",", "a;b")),
+    Kind("spaces", "strings with spaces at their ends", _strings(" a", "a ", " ", "  ")),
     Kind(
         "placeholders",
         "strings that look like parameters of a query: %, %s, :a, $1, ?, {}",
-        _texts("100 %", "%s", "%(a)s", "%%", ":a", "$1", "?", "{}", "{a:UInt8}", "a'; --"),
+        _strings("100 %", "%s", "%(a)s", "%%", ":a", "$1", "?", "{}", "{a:UInt8}", "a'; --"),
     ),
     Kind(
         "unicode",
         "4-byte UTF-8, combining marks, right-to-left, and what some take for the end of a line or the start of a file",
-        _texts(
+        _strings(
             "\U0001f98a \U0001f468\u200d\U0001f469\u200d\U0001f467",
             "e\u0301 and \u00e9",
             "\u05e9\u05dc\u05d5\u05dd \u200fabc",
@@ -284,8 +286,8 @@ _TEXTS = (
             "\ufeffa\uffff",
         ),
     ),
-    Kind("nul_character", "strings with the character U+0000", _texts("a\0b", "\0", "a\0")),
-    Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
+    Kind("nul_character", "strings with the character U+0000", _strings("a\0b", "\0", "a\0")),
+    Kind("long_text", "a text of a million characters", _strings("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
     Kind("nan", "floats that are not numbers", column("float_value", 0.5, float("nan"))),
@@ -404,5 +406,5 @@ _NAMES = tuple(
     )
     for name, names in NAMES.items()
 )
-_ALL = (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *RANGES, *OF_TYPES, *CASTS, *_NAMES)
+_ALL = (*_SHAPES, *_STRINGS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *RANGES, *OF_TYPES, *CASTS, *_NAMES)
 KINDS = {kind.name: kind for kind in _ALL}

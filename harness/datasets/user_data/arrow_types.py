@@ -9,7 +9,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.check.canonical import texts_of
+from harness.check.canonical import strings_of
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
@@ -121,7 +121,7 @@ def _narrow(column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
     if scale <= MOST_DIGITS:
         with suppress(pa.ArrowInvalid):
             return column.cast(pa.decimal128(MOST_DIGITS, scale))
-    return pa.ExtensionArray.from_storage(pa.opaque(pa.large_string(), "numeric", "Arrow"), texts_of(column))
+    return pa.ExtensionArray.from_storage(pa.opaque(pa.large_string(), "numeric", "Arrow"), strings_of(column))
 
 
 def require_times(table: pa.Table) -> None:

@@ -17,6 +17,7 @@ TIMESTAMP = rf"^{_DAY}[T ]{_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?$"
 ZONED = rf"^{_DAY}[T ]{_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)$"
 DAY_MONTH = rf"^[0-9]{{1,2}}([/.-])[0-9]{{1,2}}[/.-][0-9]{{4}}(?: {_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,6}})?)?)?$"
 TIME = rf"^{_HOUR}:[0-5][0-9](?:\.[0-9]{{1,6}})?$"
+FINER = r"\.[0-9]{7}"  # than microseconds
 _OF_TIME = re.compile("%[HIMSTRfpPzZ]|%[.#]")
 
 
@@ -96,6 +97,8 @@ def orders(cells: pl.Series) -> list[Steps]:
 
 def formatted(cells: pl.Series, written: str) -> Steps:
     """Return the steps for dates or timestamps in the user's format."""
+    if cells.str.contains(FINER).any():
+        return ()  # microseconds would cut it off
     return parsed(cells, (to_timestamp(written) if _OF_TIME.search(written) else to_date(written),))
 
 

@@ -29,6 +29,7 @@ from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.steps import Call, Steps, applied
 
 _PROBE = 40  # cells at each end of a column that show which types to try
+_POINTS = r"^-?[0-9]{1,3}(?:\.?[0-9]{3})*(?:,[0-9]+)?$"
 _COMMA = r"^-?[0-9]{1,3}(?:\.?[0-9]{3})*,[0-9]+$"
 _TRUE_FALSE = {"true": True, "false": False}
 _BOOLEANS = {**_TRUE_FALSE, "t": True, "f": False, "1": True, "0": False, "yes": True, "no": False}
@@ -66,7 +67,8 @@ def asked(column: pl.Series, logical: str, options: Options) -> Typed:
         return Typed(column)
     cells = _filled(column)
     if not (steps := _asked(cells, logical, options)):
-        odd = cells.filter(~cells.str.contains(_SHAPES.get(plain(logical), cell_numbers.PLAIN)))
+        number = cell_numbers.PLAIN.replace(r"\.", ",") if options.decimal == "," else cell_numbers.PLAIN
+        odd = cells.filter(~cells.str.contains(_SHAPES.get(plain(logical), number)))
         misfit = (column == (odd if len(odd) else cells)[0]).arg_true()[0] if len(cells) else None
         return Typed(column, misfit=misfit)
     made = reduce(lambda values, step: step.loosely(values), steps, column)
@@ -121,12 +123,14 @@ _SHAPES = {
 def _asked(cells: pl.Series, logical: str, options: Options) -> Steps:
     """Return the steps to the type that the user requested; none if no cell shows them."""
     if logical in INTEGERS or logical == "float64" or plain(logical) == "decimal":
-        before = (cell_numbers.as_numbers(cells, options) or ((), cells))[0]
-        return (*before, *cell_numbers.asked(applied(cells, before), logical))
+        if (numbers := cell_numbers.as_numbers(cells, options)) is None:
+            return ()
+        return (*numbers[0], *cell_numbers.asked(numbers[1], logical))
     if logical == "boolean":
         return Call("str.to_lowercase"), Call("replace_strict", (_BOOLEANS,), _BOOLEAN)
     if options.date_format and logical != "time":
-        return ((cell_times.to_date if logical == "date" else cell_times.to_timestamp)(options.date_format),)
+        made = cell_times.to_date if logical == "date" else cell_times.to_timestamp
+        return () if cells.str.contains(cell_times.FINER).any() else (made(options.date_format),)
     return next((steps for steps_of in _OF_ASKED[logical] if (steps := steps_of(cells, options))), ())
 
 
@@ -138,6 +142,8 @@ def _note(cells: pl.Series, probe: set[str], options: Options) -> str:
             f'column "{name}": {cells[0]} may be day and month or month and day, so it stays a string; give '
             f"--date-format %d/%m/%Y or %m/%d/%Y, as it is written"
         )
+    if options.decimal == "," and cells.str.contains(_POINTS).all():
+        return f'column "{name}": {cells[0]} stays a string, because of its point; take the points out of numbers'
     if all(re.search(_COMMA, cell) for cell in probe) and cells.str.contains(_COMMA).all():
         return f'column "{name}": {cells[0]} stays a string; if its comma is a decimal point, give --decimal ,'
     if all(re.search(cell_numbers.NUMBER, cell) for cell in probe) and cells.str.contains(cell_numbers.NUMBER).all():

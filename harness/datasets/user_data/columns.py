@@ -160,7 +160,11 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
     counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"
-    made = series.cast(polars_dtype(logical), strict=not counted)
+    try:
+        made = series.cast(polars_dtype(logical), strict=not counted)
+    except pl.exceptions.InvalidOperationError as error:  # keys of maps
+        reason = str(error).partition(chr(10))[0]
+        raise LabError(f'column "{series.name}": {reason}; cast it, or make it a string') from None
     if counted:
         _require_same(series, made)
     return made

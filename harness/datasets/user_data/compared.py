@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from harness.check.canonical import texts_of
+from harness.check.canonical import strings_of
 from harness.datasets.user_data import arrow_types
 from harness.datasets.user_data.arrow_frames import OF_POLARS
 from harness.model import LabError, Scalar
@@ -81,7 +81,7 @@ def different(column: pl.Series, expected: pa.ChunkedArray) -> int | None:
     if isinstance(column.dtype, pl.BaseExtension):
         column = column.ext.storage()
         is_wide = pa.types.is_decimal256(expected.type)
-        expected = texts_of(expected) if is_wide else getattr(expected, "storage", expected)
+        expected = strings_of(expected) if is_wide else getattr(expected, "storage", expected)
     try:
         given = column.to_arrow(compat_level=_NEWEST)
     except OF_POLARS:

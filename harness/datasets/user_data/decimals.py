@@ -12,40 +12,40 @@ _MOST = 76  # maximum digits in Arrow and ClickHouse
 _NUMBER = r"^-?\d+(\.\d+)?$"
 
 
-def narrow(texts: pl.Series) -> pl.Series | None:
+def narrow(strings: pl.Series) -> pl.Series | None:
     """Return decimals of 38 digits with all the strings' places; None if 38 digits are not enough."""
-    scale = _places(texts)
+    scale = _places(strings)
     if scale > MOST_DIGITS:
         return None
     try:
-        return texts.cast(pl.Decimal(MOST_DIGITS, scale), strict=True)
+        return strings.cast(pl.Decimal(MOST_DIGITS, scale), strict=True)
     except pl.exceptions.PolarsError:
         return None
 
 
-def logical_type_of(texts: pl.Series) -> str:
+def logical_type_of(strings: pl.Series) -> str:
     """Return the logical type of decimals with more digits. Raises LabError for invalid numbers and too many digits."""
-    others = (~texts.str.contains(_NUMBER)).arg_true()
+    others = (~strings.str.contains(_NUMBER)).arg_true()
     if len(others):
         raise LabError(
-            f'column "{texts.name}", row {others[0]}: a decimal is NaN or infinity; make it null, or leave its row out'
+            f'column "{strings.name}", row {others[0]}: a decimal is NaN or infinity; make it null, or drop the row'
         )
-    scale = _places(texts)
-    whole = texts.str.extract(r"^-?0*(\d*)").str.len_chars().max()
+    scale = _places(strings)
+    whole = strings.str.extract(r"^-?0*(\d*)").str.len_chars().max()
     precision = max(int(whole or 0) + scale, MOST_DIGITS + 1)  # type: ignore[arg-type]
     if precision > _MOST:
         raise LabError(
-            f'column "{texts.name}": a decimal has {precision} digits, and at most {_MOST} fit; round it, or make it '
+            f'column "{strings.name}": a decimal has {precision} digits, and at most {_MOST} fit; round it, or make it '
             "a string"
         )
     return f"decimal({precision}, {scale})"
 
 
-def canonical(texts: pl.Series, logical: str) -> pl.Series:
+def canonical(strings: pl.Series, logical: str) -> pl.Series:
     """Return decimals of a logical type as strings; equal decimals have equal strings."""
-    made = [text if text is None else decimal_text(text, logical) for text in texts.to_list()]
-    return pl.Series(texts.name, made, pl.String)
+    made = [text if text is None else decimal_text(text, logical) for text in strings.to_list()]
+    return pl.Series(strings.name, made, pl.String)
 
 
-def _places(texts: pl.Series) -> int:
-    return int(texts.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]
+def _places(strings: pl.Series) -> int:
+    return int(strings.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]

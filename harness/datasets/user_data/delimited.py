@@ -7,6 +7,7 @@ column, however, those before the end are nulls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -78,6 +79,8 @@ def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
     )
     for place, name in enumerate(names, start=1):
         if not name.strip():
+            if names[0].startswith("sep="):
+                raise LabError(f"{where}, line {first}: a separator for Excel, not names; give --skip-rows {first}")
             hint = "pandas writes its index so: write the file with index=False, or name the column in line"
             last = "it ends in a separator: take that away, or name the column in line"
             raise LabError(
@@ -133,12 +136,15 @@ def _notes(table: pa.Table, raw: bytes, dialect: Dialect, where: str) -> Iterato
     first = dialect.skip_rows + 1
     if dialect.escape:
         yield f"{where}: quotes in fields are escaped by \\, and read so"
-    name = table.column_names[0]
-    if table.num_columns == 1:
-        cell = str(table[0][0].as_py() or "")
-        if found := next((mark for mark in SEPARATORS if mark in name or mark in cell), ""):
-            said = "\\t" if found == "\t" else found
-            yield f'{where}: one column, with "{said}" in it; if that separates columns, give --separator "{said}"'
+    which = "one column," if table.num_columns == 1 else "names of columns"
+    inside = raw if table.num_columns == 1 else "".join(table.column_names).encode()
+    others = [mark for mark in SEPARATORS if mark != dialect.separator or table.num_columns == 1]
+    if found := next((mark for mark in others if mark.encode() in inside), ""):
+        said = "\\t" if found == "\t" else found
+        yield f'{where}: {which} with "{said}" in it; if that separates columns, give --separator "{said}"'
+    if dialect.encoding == "iso8859-1" and (controls := re.search(b"\xc2[\x80-\x9f]", raw)):
+        line = raw.count(b"\n", 0, controls.start()) + first
+        yield f"{where}, line {line}: a control character of latin-1; if it is a quotation mark, give --encoding cp1252"
     if all(_looks_like_value(name) for name in table.column_names):
         yield f"{where}, line {first}: taken for the names of columns, but it looks like a row; put names before it"
     nulls = table[0].is_null()

@@ -26,6 +26,8 @@ def decoded(raw: bytes, where: str, options: Options) -> tuple[bytes, str]:
     known = codecs.lookup(encoding).name
     if mark and (_MARKS[mark].startswith(known) or known == "utf-8-sig"):
         raw, known = raw[len(mark) :], _MARKS[mark]
+    elif mark:
+        raise LabError(f"{where}: its byte order mark is of {_MARKS[mark]}, not of {encoding}; leave --encoding out")
     if known == UTF8:
         _require_utf8(raw, where, options)
         return raw, known
@@ -41,7 +43,7 @@ def decoded(raw: bytes, where: str, options: Options) -> tuple[bytes, str]:
 
 def _require_utf8(raw: bytes, where: str, options: Options) -> None:
     if raw[:LOOKED_AT].count(0) > len(raw[:LOOKED_AT]) // 4:
-        which = "utf-16-le" if raw[1:2] == b"\0" else "utf-16-be"
+        which = "utf-16-le" if raw[1:LOOKED_AT:2].count(0) > raw[:LOOKED_AT:2].count(0) else "utf-16-be"
         raise LabError(f"{where}, line 1: every other byte is zero, as in UTF-16; give --encoding {which}")
     decoder = codecs.getincrementaldecoder(UTF8)()
     for start in range(0, max(len(raw), 1), _PIECE):

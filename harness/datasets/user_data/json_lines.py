@@ -10,6 +10,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
+from harness.datasets.user_data import nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
 from harness.model import Facts, LabError, Scalar
 
@@ -32,11 +33,28 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
     lines = _lines(raw)
     if len(lines) != frame.height:
         raise LabError(f"{where}: {len(lines):,} lines with values and {frame.height:,} rows; write one object a line")
-    whole = frame.height * frame.width <= _WHOLE or _LONG.search(raw) is not None
+    whole = frame.height * frame.width <= _WHOLE or _LONG.search(raw) is not None or not _as_counted(frame, raw)
     rows = range(frame.height) if whole else np.linspace(0, frame.height - 1, _WHOLE // frame.width // 4, dtype=int)
     for row in rows:
         _require_same(frame.row(int(row), named=True), raw[slice(*lines[int(row)])], int(row), where)
     return frame, "every value" if whole else f"{len(rows):,} of {frame.height:,} rows"
+
+
+def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
+    """Return whether a file has as many names and strings as its frame: no value of another type became a string.
+
+    Where strings have escaped quotes after a backslash, or names other white space, the answer may be no all the same.
+    """
+    names = raw.count(b'":') - raw.count(b'\\":')
+    nulls = sum(column.null_count() for column in frame)
+    written = names + nulls - raw.count(b"null")  # a null may be a name that is missing
+    nested_columns = [column for column in frame if column.dtype.is_nested()]
+    strings = sum(len(column) - column.null_count() for column in frame if column.dtype == pl.String)
+    strings += sum(
+        level.height for one in nested_columns for level in nested.leaves(one) if level["value"].dtype == pl.String
+    )
+    quotes = raw.count(b'"') - raw.count(b'\\"')
+    return quotes == 2 * (names + strings) and bool(nested_columns or written == frame.height * frame.width)
 
 
 def _lines(raw: bytes) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.user_data import compared, nested
+from harness.datasets.user_data import arrow_types, compared, nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.user_data.columnar import require_different
 from harness.model import Frame, LabError, Scalar
@@ -35,7 +35,7 @@ def of_memory(data: Frame) -> pl.DataFrame:
             return _of_pandas(_with_index(data))
         if not hasattr(data, "__arrow_c_stream__"):
             raise LabError(f"{library}.{name} is not a frame; give {_TAKEN}")
-        return _of_relation(data) if name == "DuckDBPyRelation" else _of_arrow(data)
+        return _of_duckdb(data) if name == "DuckDBPyRelation" else _of_arrow(data)
 
 
 def said(data: Frame, made: pl.DataFrame) -> str:
@@ -46,8 +46,17 @@ def said(data: Frame, made: pl.DataFrame) -> str:
 def _collected(frame: Frame) -> pl.DataFrame:
     try:
         return frame.collect()
-    except OF_POLARS as error:
+    except (*OF_POLARS, OSError) as error:
         raise LabError(f"the LazyFrame cannot be collected: {str(error).partition(chr(10))[0]}") from None
+
+
+def _of_duckdb(data: Frame) -> pl.DataFrame:
+    import duckdb
+
+    try:
+        return _of_relation(data)
+    except duckdb.Error as error:
+        raise LabError(f"the relation cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 
 def _of_relation(data: Frame) -> pl.DataFrame:
@@ -81,11 +90,32 @@ def _of_arrow(data: Frame) -> pl.DataFrame:
     try:
         table = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
         require_different(table.column_names, "the frame")
+        _require_readable(table)
         frame = of_arrow(table)
         compared.require_frame(frame, table, "the frame")
         return frame
     except (*OF_POLARS, *_OF_ARROW) as error:
         raise _not_taken("", error) from None
+    except (OSError, RuntimeError) as error:  # of the source of a stream
+        raise LabError(f"the frame cannot be read: {str(error).strip().partition(chr(10))[0]}") from None
+
+
+def _require_readable(table: pa.Table) -> None:
+    """Raise LabError for a column without a name, or with offsets that lie or strings that are not UTF-8."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if not name:
+            raise LabError("a column has no name; name it")
+        try:
+            column.validate(full=_has_offsets(column.type))
+        except pa.ArrowInvalid as error:
+            raise LabError(f'column "{name}": {str(error).partition(chr(10))[0]}; make it anew') from None
+
+
+def _has_offsets(of: pa.DataType) -> bool:
+    parts = arrow_types.parts(of)
+    if any(pa.types.is_time(part) or pa.types.is_decimal(part) for part in parts):  # whose values are checked later
+        return False
+    return not all(map(pa.types.is_primitive, parts))
 
 
 def _not_taken(which: str, error: BaseException) -> LabError:
@@ -140,22 +170,33 @@ def _table(named: Frame) -> pa.Table:
             raise LabError(f'column "{field.name}": dates and timestamps are mixed; make all of them timestamps')
         if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
             raise LabError(f'column "{field.name}": bytes and strings are mixed; make all of them strings')
-        if pa.types.is_timestamp(field.type):
+        if pa.types.is_floating(field.type) and any(isinstance(one, bool) for one in objects):
+            raise LabError(f'column "{field.name}": numbers and Booleans are mixed; make all of them one type')
+        if any(map(pa.types.is_timestamp, arrow_types.parts(field.type))):
             _require_aware_or_naive(field.name, objects)
     return table
 
 
 def _require_aware_or_naive(name: str, objects: Frame) -> None:
     """Raise LabError if only some timestamps have a zone."""
-    zoned = [one.tzinfo is not None for one in objects if isinstance(one, datetime) and one == one]
-    if any(zoned) and not all(zoned):
-        row = next(
-            row for row, one in enumerate(objects) if isinstance(one, datetime) and (one.tzinfo is not None) != zoned[0]
-        )
+    first = None
+    for row, zoned in ((row, at.tzinfo is not None) for row, one in enumerate(objects) for at in _timestamps(one)):
+        first = zoned if first is None else first
+        if zoned == first:
+            continue
         raise LabError(
             f'column "{name}", row {row}: timestamps with a time zone and without one in one column; give all '
             "of them a zone (tz_localize), or none"
         )
+
+
+def _timestamps(value: Scalar) -> Iterator[datetime]:
+    """Yield the timestamps in an object, at any depth."""
+    if isinstance(value, datetime) and value == value:
+        yield value
+    elif isinstance(value, list | tuple | dict | set | np.ndarray):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _timestamps(one)
 
 
 def _not_of_arrow(frame: Frame) -> str:

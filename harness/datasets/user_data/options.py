@@ -67,7 +67,7 @@ def of(
     """Return the options from the command line. Raises LabError."""
     separator = _SEPARATORS.get(separator.lower(), separator)
     if separator and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
-        raise LabError(f'--separator "{separator}": give one character, such as ";", "|" or "\\t"')
+        raise LabError(f'--separator "{separator}": give one character of ASCII, such as ";", "|" or "\\t"')
     if encoding:
         try:
             "a".encode(encoding)
@@ -91,12 +91,14 @@ def _date_format(written: str) -> str:
     for short, long in _SHORT.items():
         made = made.replace(short, long)
     try:
-        dt.datetime.strptime(dt.datetime(2024, 12, 31, 23, 59).strftime(made), made)
+        dt.datetime.strptime(dt.datetime(2024, 12, 31, 23, 59, tzinfo=dt.UTC).strftime(made), made)
+        if re.search("%Z|(?<![.])%f", made):  # polars ignores the zone, and counts nanoseconds
+            raise ValueError(made)
     except (ValueError, re.error):  # the latter for a part that is there twice
         raise LabError(
-            f'--date-format "{written}": write the parts as Python does, such as %d/%m/%y or %m/%d/%Y %H:%M:%S'
+            f'--date-format "{written}": write the parts as Python does, such as %d/%m/%y, %m/%d/%Y %H:%M:%S.%f or %z'
         ) from None
-    return made
+    return made.replace(".%f", "%.f")
 
 
 def _schema(written: str) -> dict[str, str]:

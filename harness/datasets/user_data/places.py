@@ -28,7 +28,7 @@ _SUFFIXES = {
     ".ipc": "arrow",
     ".arrows": "arrow_stream",
 }
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
 _MAGIC_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 TEXTS = ("csv", "tsv", "ndjson")
@@ -76,7 +76,7 @@ class Part:
 
 def suffix(path: Path) -> str:
     """Return the end of a file's name that shows its format, such as .csv.gz."""
-    return "".join(path.suffixes[-2:] if path.suffix.lower() in _COMPRESSED else path.suffixes[-1:])
+    return "".join(path.suffixes[-2:] if path.suffix.lower() in COMPRESSED else path.suffixes[-1:])
 
 
 @contextmanager
@@ -105,16 +105,26 @@ def pattern(path: Path, of: Path) -> str:
     """
     if path.is_file() or str(path) == STANDARD_INPUT:
         return ""
+    there, rest = _fixed(path)
+    return os.path.join(glob.escape(str(there)), rest if rest.parts else Path("**", f"*{suffix(of)}"))
+
+
+def below(path: Path) -> int:
+    """Return how many parts at the end of `pattern` are not the fixed folder."""
+    return len(_fixed(path)[1].parts) or 2
+
+
+def _fixed(path: Path) -> tuple[Path, Path]:
+    """Return the folder that exists as it is written, and the rest of a pattern."""
     path = path.absolute()
     there = next(folder for folder in (path, *path.parents) if folder.is_dir())
-    rest = path.relative_to(there) if there != path else Path("**", f"*{suffix(of)}")
-    return os.path.join(glob.escape(str(there)), rest)
+    return there, path.relative_to(there)
 
 
 def _several(path: Path) -> list[Part]:
     named = _below(path) if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
     kept = [file for file in named if file.is_file() and not _is_hidden(file, path)]
-    files = sorted(file for file in kept if _by_suffix(file)) if path.is_dir() else sorted(kept)
+    files = sorted((file for file in kept if _by_suffix(file) or not path.is_dir()), key=str)  # as a program sorts them
     if not files:
         raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
     if len(suffixes := sorted({suffix(file) for file in files})) > 1:
@@ -142,7 +152,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
-    inside = file.relative_to(folder) if folder.is_dir() else Path(file.name)
+    inside = file.absolute().relative_to(_fixed(folder)[0])
     return any(part.startswith(("_", ".")) and "=" not in part for part in inside.parts)
 
 
@@ -188,7 +198,7 @@ def _start(path: Path) -> bytes:
 
 def _by_suffix(path: Path) -> str:
     return _SUFFIXES.get(
-        Path(path.stem).suffix.lower() if path.suffix.lower() in _COMPRESSED else path.suffix.lower(), ""
+        Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower(), ""
     )
 
 

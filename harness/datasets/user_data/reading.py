@@ -27,7 +27,8 @@ class Program:
     """How a program reads the same frame again: `lines` with {} for a file build a `frame`, or an Arrow `table`.
 
     `columns` are the expressions that convert columns. For a table, `offsets` are the columns with an offset zone,
-    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`.
+    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`. Its last
+    `below` parts may have wildcards, and match no hidden file.
     """
 
     lines: tuple[str, ...] = ()
@@ -35,6 +36,7 @@ class Program:
     offsets: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
     pattern: str = ""
+    below: int = 0
     hive: tuple[str, ...] = ()
 
 
@@ -57,8 +59,8 @@ def read(path: Path, options: Options | None = None) -> Read:
         if form not in ("csv", "tsv") and (given := options.given()):
             raise LabError(f"{', '.join(given)}: for CSV alone; {found[0].where} is {form.replace('_', ' ')}")
         made = _delimited(found, options) if form in ("csv", "tsv") else _typed(found)
-        hive, pattern = tuple(name for name, _ in found[0].hive), places.pattern(path, found[0].path)
-        return replace(made, program=replace(made.program, pattern=pattern, hive=hive))
+        pattern = places.pattern(path, found[0].path)
+        return replace(made, program=replace(made.program, pattern=pattern, below=places.below(path)))
 
 
 def _typed(found: Sequence[places.Part]) -> Read:
@@ -76,7 +78,7 @@ def _typed(found: Sequence[places.Part]) -> Read:
     folders = [_of_folders(part, one.frame.height, names) for part, one in zip(found, several, strict=True)]
     made = {name: cells.typed(pl.concat([one[name] for one in folders]), Options()) for name in names}
     frame = pl.concat([one.frame for one in several]).with_columns([one.column for one in made.values()])
-    program = replace(first.program, columns=_spelled({name: one.steps for name, one in made.items()}))
+    program = replace(first.program, columns=_spelled({name: one.steps for name, one in made.items()}), hive=names)
     return replace(first, frame=frame, program=program, compared=_together([one.compared for one in several]))
 
 
@@ -132,11 +134,12 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
         compared.append(compared_cells.require_same(one, piece, steps, options))
         row += one.table.num_rows
     notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
-    return Read(frame, Program(_lines(first), _spelled(steps)), _together(compared), tuple(notes))
+    program = Program(_lines(first, found[0]), _spelled(steps), hive=tuple(extra))
+    return Read(frame, program, _together(compared), tuple(notes))
 
 
-def _as_dialect(one: Cells) -> tuple[str, str, str]:
-    return one.dialect.separator, one.dialect.encoding, one.dialect.escape
+def _as_dialect(one: Cells) -> tuple[str, str, str, int]:
+    return one.dialect.separator, one.dialect.encoding, one.dialect.escape, one.dialect.skip_rows
 
 
 def _column(column: pl.Series, options: Options, several: Sequence[Cells]) -> cells.Typed:
@@ -172,7 +175,7 @@ def _spelled(steps: Mapping[str, Sequence[Call]]) -> tuple[str, ...]:
     )
 
 
-def _lines(one: Cells) -> tuple[str, ...]:
+def _lines(one: Cells, part: places.Part) -> tuple[str, ...]:
     """Return the lines of a program that read a CSV as strings: see `delimited.options_of_arrow`."""
     dialect, names = one.dialect, one.table.column_names
     reads = [f"encoding={dialect.encoding!r}"] if dialect.encoding != "utf-8" else []
@@ -180,10 +183,13 @@ def _lines(one: Cells) -> tuple[str, ...]:
     parses = [f"delimiter={dialect.separator!r}", "newlines_in_values=True"]
     parses += [f"escape_char={dialect.escape!r}", "double_quote=False"] if dialect.escape else []
     parses += ["ignore_empty_lines=False"] if dialect.blank_is_null else []
+    file = "{}"
+    if part.compression != places.COMPRESSED.get(part.path.suffix, ""):  # by which pyarrow goes
+        file = f"pyarrow.input_stream({{}}, compression={part.compression or None!r})"
     lines = [
         "import pyarrow.csv",
         "table = pyarrow.csv.read_csv(",
-        "    {},",
+        f"    {file},",
         f"    pyarrow.csv.ReadOptions({', '.join([*reads, 'block_size=1 << 22'])}),",
         f"    pyarrow.csv.ParseOptions({', '.join(parses)}),",
         "    pyarrow.csv.ConvertOptions(",

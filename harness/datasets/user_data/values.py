@@ -52,15 +52,15 @@ _NULL_WORDS = ("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT",
 _Test = Callable[[pl.Expr], pl.Expr]
 
 
-def _contains(*texts: str) -> _Test:
-    return lambda column: pl.any_horizontal(column.str.contains(text, literal=True) for text in texts)
+def _contains(*strings: str) -> _Test:
+    return lambda column: pl.any_horizontal(column.str.contains(text, literal=True) for text in strings)
 
 
 def _matches(pattern: str) -> _Test:
     return lambda column: column.str.contains(pattern)
 
 
-_TEXTS: dict[str, _Test] = {
+_STRINGS: dict[str, _Test] = {
     "empty_text": lambda column: column == "",
     "backslash_n": _contains("\\N"),
     "null_words": lambda column: column.is_in(_NULL_WORDS),
@@ -148,7 +148,7 @@ def _of_column(series: pl.Series, logical: str) -> Iterator[str]:
         if len(series) > _MANY and series[:_MANY].null_count() == _MANY and series.null_count() < len(series):
             yield "first_10000_null"
     if logical in ("text", "category", "json"):
-        yield from _of_texts(series)
+        yield from _of_strings(series)
     if logical in FLOATS:
         yield from _of_floats(series, logical)
     if logical in INTEGERS:
@@ -170,9 +170,9 @@ def _elsewhere(logical: str) -> set[str]:
     return found.union(*map(_elsewhere, inside))
 
 
-def _of_texts(series: pl.Series) -> Iterator[str]:
+def _of_strings(series: pl.Series) -> Iterator[str]:
     different = series.cast(pl.String).drop_nulls().unique().alias("text").to_frame()
-    tested = different.select(test(pl.col("text")).any().alias(name) for name, test in _TEXTS.items())
+    tested = different.select(test(pl.col("text")).any().alias(name) for name, test in _STRINGS.items())
     yield from (name for name in tested.columns if tested[name][0])
     if different.height and different["text"].str.contains(r"^\d+$").all():
         yield "digits"

@@ -24,7 +24,7 @@ _OTHER = r"\b(U?Int(?:128|256)|Interval\w+|DateTime(?!64)|Enum(?:8|16)|IPv[46]|B
 _STATE = r"\b(AggregateFunction)\b"
 # Types without such an expression -> suggestion for the user.
 _NO_FORM = ((re.compile(_OTHER), "toString({0})"), (re.compile(_STATE), "finalizeAggregation({0})"))
-_TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'")
+_STRINGS = re.compile(r"'(?:[^'\\]|\\.)*'")
 
 
 def as_brought(query: str, columns: Iterable[tuple[str, str]]) -> str:
@@ -44,7 +44,7 @@ def _form(name: str, of: str) -> str:
     if form := _of_type(of):
         return form
     for unlike, instead in _NO_FORM:
-        if found := unlike.search(_TEXTS.sub("''", of)):
+        if found := unlike.search(_STRINGS.sub("''", of)):
             raise LabError(
                 f'column "{name}": a query returns {found[1]} as another type; select '
                 f"{instead.format(identifier(name))}, or give the data as a file"

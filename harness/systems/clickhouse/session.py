@@ -39,6 +39,6 @@ def _opened(uri: str) -> Client:
     settings = dict(parse_qsl(parts.query))
     database = settings.pop("database", "") or unquote(parts.path.strip("/"))
     opened = client.connected(uri, **({"database": database} if database else {}), settings=settings)
-    if not int(str(opened.command(_READS_ALONE))):
+    if not int(str(opened.command(_READS_ALONE)).split()[0]):  # with extremes=1 more lines follow
         opened.set_client_setting("readonly", "2")
     return opened

@@ -94,7 +94,7 @@ def _type(spec: Specification, name: str) -> str:
     sql_type = TYPES[spec.logical_types[name]]
     if spec.logical_types[name] != "text":
         return sql_type
-    return (f"LowCardinality({sql_type})" if name in spec.few_texts else sql_type) + " DEFAULT ''"
+    return (f"LowCardinality({sql_type})" if name in spec.few_strings else sql_type) + " DEFAULT ''"
 
 
 def _described(column: Column) -> str:

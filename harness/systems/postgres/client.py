@@ -68,7 +68,7 @@ _ITEMS: dict[str, Callable[[Scalar], Scalar]] = {
     "time without time zone[]": dt.time.fromisoformat,
     "bytea[]": lambda found: bytes.fromhex(found.removeprefix("\\x")),
 }
-_AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # list items that ADBC does not ingest
+_AS_STRINGS = {"decimal", "timestamp", "timestamp_tz"}  # list items that ADBC does not ingest
 
 
 def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence[str]) -> pa.Table:
@@ -99,8 +99,8 @@ def _ingestible(series: pl.Series, logical: str) -> pl.Series:
     if logical == "array(uuid)":
         return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
     if _goes_as_text(logical):
-        texts = [None if lists is None else _array(lists) for lists in series.to_list()]
-        return pl.Series(series.name, texts, pl.String)
+        strings = [None if lists is None else _array(lists) for lists in series.to_list()]
+        return pl.Series(series.name, strings, pl.String)
     in_table = stored(logical, STORED)
     return series if in_table == logical else series.cast(polars_dtype(in_table))
 
@@ -114,7 +114,7 @@ def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
 
 
 def _goes_as_text(logical: str) -> bool:
-    return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_TEXTS)
+    return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_STRINGS)
 
 
 def _array(value: Scalar) -> str:
@@ -128,24 +128,24 @@ def _array(value: Scalar) -> str:
     return f'"{text}"'
 
 
-def by_texts(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
+def by_strings(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
     """Return a temporary table for columns that ADBC ingests as strings, and the statements before and after.
 
     Returns an empty name and no statements if ADBC ingests all columns directly. The table is in the schema `pg_temp`.
     """
-    texts = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
-    if not texts:
+    strings = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
+    if not strings:
         return "", [], []
-    beside = f"{table}_texts"[-60:]
+    beside = f"{table}_strings"[-60:]
     full, into = f"pg_temp.{identifier(beside)}", identifier(table)
     cast = (
-        f"{identifier(name)}::{column_type(logical_types[name])}" if name in texts else identifier(name)
+        f"{identifier(name)}::{column_type(logical_types[name])}" if name in strings else identifier(name)
         for name in logical_types
     )
     before = [
         f"DROP TABLE IF EXISTS {full}",
         f"CREATE TEMPORARY TABLE {identifier(beside)} (LIKE {into})",
-        f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in texts)}",
+        f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in strings)}",
     ]
     insertion = f"INSERT INTO {into} ({identifiers(logical_types)}) SELECT {', '.join(cast)} FROM {full}"
     return beside, before, [insertion, f"DROP TABLE {full}"]
@@ -208,7 +208,7 @@ def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
         raise NotConvertible(f"{name}: {of} does not convert to strings, its bytes are not UTF-8") from None
 
 
-def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
+def _lists(name: str, strings: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
     item = _ITEMS.get(of, lambda found: found)
     # -0 is not an integer, and a float lacks some digits of a decimal.
     decoder = json.JSONDecoder(
@@ -225,7 +225,7 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
         arrow_type = pa.large_list(arrow_type)
     try:
         return pa.array(
-            [None if text is None else made(decoder.decode(text)) for text in texts.to_pylist()], arrow_type
+            [None if text is None else made(decoder.decode(text)) for text in strings.to_pylist()], arrow_type
         )
     except (TypeError, ValueError):
         raise NotConvertible(f"{name}: {of} does not convert to lists of {dimensions} levels") from None
@@ -258,7 +258,7 @@ def require_characters(ask: _Ask, parquet: str | Path, logical_types: Mapping[st
     if encoding in _HOLD_ALL:
         return
     for place, name in enumerate(logical_types):
-        strings = _texts_of(pl.read_parquet(parquet, columns=[place], memory_map=False).to_series())
+        strings = _strings_of(pl.read_parquet(parquet, columns=[place], memory_map=False).to_series())
         if strings is None:
             continue
         there = strings["string"].str.extract_all(_BEYOND_ASCII).explode().drop_nulls().unique().sort().to_list()
@@ -270,12 +270,13 @@ def require_characters(ask: _Ask, parquet: str | Path, logical_types: Mapping[st
             )
 
 
-def _texts_of(series: pl.Series) -> pl.DataFrame | None:
+def _strings_of(series: pl.Series) -> pl.DataFrame | None:
     """Return the strings of a column, alone or in lists, with their row numbers; None for other columns."""
     found = pl.DataFrame({"row": pl.int_range(len(series), eager=True), "string": series})
     while isinstance(found.schema["string"], pl.List):
         found = found.explode("string")
-    return found if found.schema["string"] in (pl.String, pl.Categorical, pl.Enum) else None
+    is_string = found.schema["string"] in (pl.String, pl.Categorical, pl.Enum)
+    return found.cast({"string": pl.String}) if is_string else None
 
 
 def _first_missing(ask: _Ask, characters: Sequence[str]) -> str:
@@ -434,7 +435,7 @@ def load(
     """Fill a table from a dataset's Parquet file, sorted if requested, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
         rows = in_order(parquet, logical_types, order) if order else streamed(parquet, logical_types)
-        beside, before, after = by_texts(table, logical_types)
+        beside, before, after = by_strings(table, logical_types)
         _execute(connection, *before)
         cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else namespace())
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")

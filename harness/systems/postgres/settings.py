@@ -41,10 +41,10 @@ def configure(connection: Connection, parameters: Mapping[str, Value]) -> bool:
     Returns whether the server must restart for that. Raises LabError for an unknown level, and if the server does not
     apply a setting in time.
     """
-    usual: dict[str, str] = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
-    wanted = {name: usual[name] for name in (*_AT_START, "max_wal_senders", "max_wal_size")} | _asked(parameters)
+    defaults: dict[str, str] = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
+    wanted = {name: defaults[name] for name in (*_AT_START, "max_wal_senders", "max_wal_size")} | _asked(parameters)
     for name, value in wanted.items():
-        asked = f"RESET {name}" if value == usual[name] else f"SET {name} = {literal(value)}"
+        asked = f"RESET {name}" if value == defaults[name] else f"SET {name} = {literal(value)}"
         say(connection, f"ALTER SYSTEM {asked}")
     if any(_is(connection, name) != wanted[name] for name in _AT_START):
         return True

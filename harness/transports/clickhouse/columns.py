@@ -159,16 +159,16 @@ def pandas_csv_lossless(frame):
 
 def pandas_tsv(frame):
     """Return the frame in ClickHouse's TabSeparated: escaped instead of quoted; a null is an unescaped \\N."""
-    texts = {}
+    strings = {}
     for name, values in frame.items():
         if values.dtype in ("float64", "float32") and values.hasnans:
-            texts[name] = [repr(value) for value in values.tolist()]  # na_rep is only for nulls
+            strings[name] = [repr(value) for value in values.tolist()]  # na_rep is only for nulls
         elif values.dtype == "str":
             for plain, escaped in (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r")):
                 values = values.str.replace(plain, escaped, regex=False)
-            texts[name] = values.fillna(r"\N")
+            strings[name] = values.fillna(r"\N")
     layout = {"sep": "\t", "na_rep": r"\N", "quoting": csv.QUOTE_NONE}
-    return frame.assign(**texts).to_csv(None, index=False, header=False, **layout)
+    return frame.assign(**strings).to_csv(None, index=False, header=False, **layout)
 
 
 def arrow_numbers(name, column, sql_type):
@@ -184,7 +184,7 @@ def arrow_numbers(name, column, sql_type):
     return numbers
 
 
-def numbers_or_texts(name, column, sql_type, nullable):
+def numbers_or_strings(name, column, sql_type, nullable):
     """Return a column as a format stores it, with an empty value for each null.
 
     Strings are Arrow's, numbers a NumPy array, and UUIDs one of two halves each. Raises Unsupported for another type,
@@ -205,14 +205,14 @@ def numbers_or_texts(name, column, sql_type, nullable):
     return arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
 
 
-def uuid_halves(texts):
+def uuid_halves(strings):
     """Turn UUID strings (36 characters) into two little-endian 64-bit halves, 16 bytes a row."""
     import numpy as np
 
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset : strings.offset + len(strings) + 1]
     if (np.diff(offsets) != 36).any():
         raise ValueError("a UUID does not have 36 characters")
-    letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
+    letters = np.frombuffer(strings.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
     value_of = np.full(256, 255, np.uint8)
     for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):
         value_of[np.frombuffer(alphabet, np.uint8)] = np.arange(16)
@@ -222,13 +222,13 @@ def uuid_halves(texts):
     return np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8").astype("<u8")
 
 
-def lengths_of_texts(texts):
+def lengths_of_strings(strings):
     """Return the byte lengths of strings as LEB128, in an Arrow binary array."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lengths = pc.binary_length(texts).to_numpy()
+    lengths = pc.binary_length(strings).to_numpy()
     sizes = 1 + sum((lengths >> 7 * groups > 0).astype(np.int64) for groups in range(1, 5))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     data = np.empty(offsets[-1], np.uint8)
@@ -237,4 +237,4 @@ def lengths_of_texts(texts):
         more = np.where(sizes[reaching] > group + 1, 0x80, 0)
         data[offsets[:-1][reaching] + group] = lengths[reaching] >> 7 * group & 0x7F | more
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(texts), buffers)
+    return pa.Array.from_buffers(pa.large_binary(), len(strings), buffers)

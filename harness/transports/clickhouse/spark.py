@@ -51,7 +51,7 @@ def jdbc(connection):
     return url, {"driver": DRIVER} | who
 
 
-def as_texts(uri, table):
+def as_strings(uri, table):
     """Return the query for all rows, with types that JDBC does not support as strings, because Spark refuses them."""
     with sessionless(uri) as client:
         described = client.query(f"DESCRIBE TABLE {identifier(table)}").result_rows
@@ -87,7 +87,7 @@ def _door_of(uri, table):
     """Yield the name of a table that stores nothing and forwards its rows to another, with types that JDBC supports."""
     door, view = identifier(f"{table}_door"), identifier(f"{table}_door_view")
     with sessionless(uri) as client:
-        client.command(f"CREATE TABLE {door} ENGINE = Null EMPTY AS {as_texts(uri, table)}")
+        client.command(f"CREATE TABLE {door} ENGINE = Null EMPTY AS {as_strings(uri, table)}")
         try:
             client.command(f"CREATE MATERIALIZED VIEW {view} TO {identifier(table)} AS SELECT * FROM {door}")
             yield f"{table}_door"
@@ -153,7 +153,7 @@ def unload_jdbc(connection, table, destination):
     The query turns a UUID into a string, because JDBC does not support UUID and Spark refuses it.
     """
     url, who = jdbc(connection)
-    query = f"({as_texts(connection.uri, table)}) AS rows_of_it"
+    query = f"({as_strings(connection.uri, table)}) AS rows_of_it"
     connection.session.read.jdbc(url, query, properties=who).write.parquet(destination, mode="append")
 
 

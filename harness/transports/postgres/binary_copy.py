@@ -6,18 +6,18 @@ from harness.transports.postgres.sql import copy_from_stdin
 from harness.transports.postgres.tables import types_of
 
 
-def uuid_bytes(texts):
+def uuid_bytes(strings):
     """Turn an Arrow column of uuid strings into one of 16 bytes a value. Raises ValueError for other strings."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    digits = pc.fill_null(pc.replace_substring(pa.chunked_array(texts).combine_chunks(), "-", ""), "0" * 32)
+    digits = pc.fill_null(pc.replace_substring(pa.chunked_array(strings).combine_chunks(), "-", ""), "0" * 32)
     joined = memoryview(digits.buffers()[-1] or b"")[: 32 * len(digits)]
     octets = bytes.fromhex(str(joined, "ascii"))
     if len(octets) != 16 * len(digits) or not pc.all(pc.equal(pc.binary_length(digits), 32), min_count=0).as_py():
         raise ValueError("a UUID does not have 32 hexadecimal digits")
     values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(digits), [None, pa.py_buffer(octets)])
-    return pc.if_else(pc.is_valid(texts), values, None)
+    return pc.if_else(pc.is_valid(strings), values, None)
 
 
 def as_the_table(arrow, types):

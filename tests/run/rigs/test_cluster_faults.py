@@ -18,7 +18,6 @@ from harness.model import Experiment, Status
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.rigs.cluster import ClusterRig
 from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
@@ -58,7 +57,6 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
     of_others = marked()
     with open_run(RunRequest(settings=settings, plan=PLAN, rig="cluster", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
-        assert isinstance(rig, ClusterRig)
         uri = rig.lab.endpoints["postgres"]
         with injuring(lambda _: kill(victim(uri)), words, urlsplit(uri).port) as killed:
             runner.perform(suite_run, suite_run.todo, rows.append)

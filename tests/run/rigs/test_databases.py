@@ -1,6 +1,5 @@
 """The rig of databases: several sizes, datasets, calls and clients in one run, and a suite in one file."""
 
-import csv
 import tempfile
 from pathlib import Path
 
@@ -19,41 +18,6 @@ from harness.run.rigs import databases, server_parameters
 from harness.systems import SYSTEMS
 from tests.commands import ran
 from tests.run.rigs import orders
-
-SIXTH = """
-name = "sixth"
-title = "Where the curves cross"
-rig = "databases"
-
-[defaults]
-select = "postgres.psycopg.write_polars_copy_text, clickhouse.clickhouse_connect.read_polars_query_arrow"
-dataset = "analytics_metrics"
-passes = 1
-time_limit_seconds = 60
-
-[sizes.smoke]
-experiments = [{ name = "sizes", parameters = { rows = [10, 300, 2_000] } }]
-
-[[pictures]]
-name = "rows"
-title = "Time over rows"
-form = "lines"
-y = "seconds"
-x = "rows"
-log = true
-"""
-
-
-@pytest.mark.long
-def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment):
-    folder = ran(lab, environment | {"LAB_PICTURES": "1"}, SIXTH)
-    rows = runs_csv.load(folder / "runs.csv")
-    assert sorted((row.system, row.rows, str(row.status)) for row in rows) == [
-        (system, size, "ok") for system in ("clickhouse", "postgres") for size in (10, 300, 2_000)
-    ]
-    with (folder / "summary.csv").open(newline="") as file:
-        assert len(list(csv.DictReader(file))) == 6
-    assert (folder / "pictures" / "rows.svg").stat().st_size > 1_000
 
 
 @pytest.mark.long

@@ -5,12 +5,10 @@ import pytest
 from harness import registry
 from harness.datasets import benchmark_input
 from harness.lab.packages import not_installed
-from harness.model import LabError, Status
+from harness.model import LabError, Run, Status
 from harness.results import folder as folders
+from harness.run import runner
 from harness.run.rigs import tuning
-from harness.worker.contracts.tuning import TuningAnswer
-from harness.worker.measure import Stopwatch
-from harness.worker.messages import Measured
 from tests.made_up import MadeUp
 from tests.run.rigs import orders
 
@@ -105,30 +103,21 @@ def test_every_way_to_and_from_s3_is_ok(perform):
 
 
 @pytest.mark.long
-def test_the_peak_of_the_disk_is_announced_before_the_start_and_is_one(settings, monkeypatch):
-    said, largest = [], [0]
-    cases = [case("tuning.duckdb.create_table", rows=200_000, files=3, source="parquet")]
-    settle = tuning.TuningRig.settle
+@pytest.mark.process
+def test_the_peak_of_the_disk_is_announced_before_the_start_and_is_one(settings, monkeypatch, tmp_path):
+    said, largest, settle = [], [0], tuning.TuningRig.settle
+    one = case("tuning.duckdb.create_table", rows=200_000, files=3, source="parquet")
 
     def measured(rig, case):
         largest.append(sum(path.stat().st_size for path in rig.folder.rglob("*") if path.is_file()))
         settle(rig, case)
 
     monkeypatch.setattr(tuning.TuningRig, "settle", measured)
-    with tuning.opened(orders.order(settings, *cases, say=said.append)) as rig:
-        bound = tuning._made_bytes(cases[0], False)
-        job = rig.prepare(cases[0])
-        connect = registry.connect_of(cases[0].transport)
-        with connect(job.folder, None) as connection, Stopwatch() as stopwatch:
-            returned = cases[0].transport.function(connection, **job.arguments)
-        measured = Measured(0.0, stopwatch.report(), {})
-        answer = TuningAnswer(measured=measured, returned=returned["answer"], details=returned["details"])
-        checked = rig.check(cases[0], job, answer)
-        assert checked.wrong == []
-        assert checked.details["output_bytes_per_s"] == checked.details["output_bytes"] / stopwatch.seconds
-        rig.settle(cases[0])
+    with tuning.opened(orders.order(settings, one, say=said.append)) as rig:
+        runner.perform(orders.running(rig, tmp_path), [Run(one, 1, 1)], lambda row: said.append(row.status))
     assert said[0].startswith("tuning: up to 0.0 GB of disk, 0.0 GB of it removed at the end")
-    assert 1_000_000 < max(largest) < bound + 2 * tuning._FILE_BYTES
+    assert said[-1] is Status.OK
+    assert 1_000_000 < max(largest) < tuning._made_bytes(one, False) + 2 * tuning._FILE_BYTES
 
 
 @pytest.mark.long

@@ -1,18 +1,16 @@
 """Loading a large table: in pieces, and into a server that reads slowly, as the embedded engine sometimes does."""
 
-import socket
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
 
+from benchmarks.link import Link
 from harness import address
 from harness.datasets import store
 from harness.datasets.specification import PLAIN
@@ -21,86 +19,53 @@ from harness.machine.variables import namespace
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 
-LARGE, ROWS = 1_000_000, 150_000  # bytes of a request that is slowed down; rows that take some ten times as many
+ROWS = 150_000  # of more megabytes than sockets hold
 
 
-@contextmanager
-def slow_to_read(port: int, pause: float) -> Iterator[int]:
-    """Yield the port of a proxy to a server; it reads nothing for a while in the middle of a large request."""
-    with socket.socket() as door, ThreadPoolExecutor() as threads:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-        door.bind(("127.0.0.1", 0))
-        door.listen()
-        door.settimeout(0.1)
-        ended = threading.Event()
-
-        def carry(source: socket.socket, target: socket.socket) -> None:
-            carried, paused = 0, False
-            while data := source.recv(1 << 16):
-                target.sendall(data)
-                carried += len(data)
-                if carried > LARGE and not paused:
-                    paused = True
-                    time.sleep(pause)
-            for end in (source, target):
-                with suppress(OSError):  # the other direction was first
-                    end.shutdown(socket.SHUT_RDWR)
-
-        def accept() -> None:
-            while not ended.is_set():
-                with suppress(TimeoutError):
-                    client, server = door.accept()[0], socket.create_connection(("127.0.0.1", port))
-                    threads.submit(carry, client, server)
-                    threads.submit(carry, server, client)
-
-        threads.submit(accept)
-        try:
-            yield door.getsockname()[1]
-        finally:
-            ended.set()
+@pytest.fixture
+def table(embedded_lab: EmbeddedLab) -> Iterator[str]:
+    """The name of a table that is dropped afterwards."""
+    yield "large"
+    with closing(clickhouse.open_connection(embedded_lab.endpoints)) as client:
+        clickhouse.drop(client, "large")
 
 
 @pytest.mark.long
 def test_a_large_table_is_loaded_all_the_same(
-    embedded_lab: EmbeddedLab, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch
+    table: str, embedded_lab: EmbeddedLab, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(address, "CONNECT_SECONDS", 1)
     dataset, spec = store.ensure(dataset_folder, "analytics_metrics", ROWS, 1), store.specification("analytics_metrics")
-    assert Path(dataset.path).stat().st_size > 5 * LARGE
+    assert Path(dataset.path).stat().st_size > 5_000_000
     parts = urlsplit(embedded_lab.endpoints["clickhouse_http"])
-    with slow_to_read(parts.port or 0, 2.0) as port:
-        slow = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}").geturl()
-        client = clickhouse.open_connection({"clickhouse_http": slow})
-        try:
+    with closing(Link(parts.port or 0)) as link:
+        slow = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}").geturl()
+        with closing(clickhouse.open_connection({"clickhouse_http": slow})) as client:
             clickhouse.ensure_namespace(client)
-            clickhouse.create(client, "slowly", SYSTEMS["clickhouse"].tables.definition(spec, PLAIN) or "")
-            clickhouse.load(client, "slowly", dataset.path, spec.logical_types)
-            assert client.command(f"SELECT count() FROM {namespace()}.slowly") == ROWS
-            clickhouse.drop(client, "slowly")
-        finally:
-            client.close()
+            clickhouse.create(client, table, SYSTEMS["clickhouse"].tables.definition(spec, PLAIN) or "")
+            link.slow(2.0)
+            Timer(0.5, link.slow, (0.0,)).start()
+            clickhouse.load(client, table, dataset.path, spec.logical_types)
+            assert client.command(f"SELECT count() FROM {namespace()}.{table}") == ROWS
 
 
 def test_a_large_file_goes_in_by_pieces(
-    embedded_lab: EmbeddedLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: str, embedded_lab: EmbeddedLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clickhouse, "_PIECE_BYTES", 20_000)
     path = tmp_path / "large.parquet"
     pl.DataFrame({"n": range(20_000)}).write_parquet(path, row_group_size=1_000, compression="uncompressed")
-    client = clickhouse.open_connection(embedded_lab.endpoints)
-    clickhouse.ensure_namespace(client)
-    clickhouse.create(client, "by_pieces", "CREATE TABLE {table} (n Int64) ENGINE = MergeTree ORDER BY n")
-    sent = []
-    raw_insert = client.raw_insert
+    with closing(clickhouse.open_connection(embedded_lab.endpoints)) as client:
+        clickhouse.ensure_namespace(client)
+        clickhouse.create(client, table, "CREATE TABLE {table} (n Int64) ENGINE = MergeTree ORDER BY n")
+        sent, raw_insert = list[int](), client.raw_insert
 
-    def counted(*arguments: Any, **named: Any) -> Any:
-        sent.append(named["insert_block"].getbuffer().nbytes)
-        return raw_insert(*arguments, **named)
+        def counted(*arguments: Any, **named: Any) -> Any:
+            sent.append(named["insert_block"].getbuffer().nbytes)
+            return raw_insert(*arguments, **named)
 
-    monkeypatch.setattr(client, "raw_insert", counted)
-    clickhouse.load(client, "by_pieces", path, {"n": "int64"})
-    assert len(sent) > 5
-    assert max(sent) < 60_000
-    assert client.query(f"SELECT n FROM {namespace()}.by_pieces").result_columns[0] == list(range(20_000))
-    clickhouse.drop(client, "by_pieces")
-    client.close()
+        monkeypatch.setattr(client, "raw_insert", counted)
+        clickhouse.load(client, table, path, {"n": "int64"})
+        assert len(sent) > 5
+        assert max(sent) < 60_000
+        assert client.query(f"SELECT n FROM {namespace()}.{table}").result_columns[0] == list(range(20_000))

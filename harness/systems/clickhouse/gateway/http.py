@@ -483,7 +483,7 @@ class _Text:
 
     def insert_head(self) -> sql.InsertHead | None:
         """Read until it is clear whether this is an INSERT with inline data; return its head or None."""
-        while not (word := sql.first_word(self._data)) and self._more():
+        while not (word := sql.first_word(self._data)) and len(self._data) < sql.HEAD_BYTES and self._more():
             pass
         if word not in sql.WORDS_BEFORE_INSERT:
             return None
@@ -498,10 +498,12 @@ class _Text:
 
     def whole(self) -> bytes:
         """Return the whole text. Raises ClickHouseError with code 229 if it is too long for a statement."""
-        while len(self._data) <= sql.MAX_QUERY_BYTES and self._more():
-            pass
-        if len(self._data) > sql.MAX_QUERY_BYTES:
-            raise refusal(Code.QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
+        pieces, size = [self._data], len(self._data)
+        for chunk in self._chunks:
+            pieces.append(chunk)
+            if (size := size + len(chunk)) > sql.MAX_QUERY_BYTES:
+                raise refusal(Code.QUERY_IS_TOO_LARGE, f"Query: longer than {sql.MAX_QUERY_BYTES} bytes")
+        self._data = b"".join(pieces)
         return self._data
 
     def pour(self, start: int, pipe: int) -> None:

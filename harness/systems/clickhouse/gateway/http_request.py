@@ -224,6 +224,8 @@ class Body:
 
     def _line(self) -> bytes:
         line = self._source.readline(_MAX_CHUNK_HEAD_BYTES)
+        if len(line) == _MAX_CHUNK_HEAD_BYTES:
+            raise ValueError(f"the head of a chunk is longer than {_MAX_CHUNK_HEAD_BYTES} bytes")
         if not line.endswith(b"\n"):
             raise EOFError("the body ends inside a chunk")
         return line.strip()

@@ -279,7 +279,7 @@ def _compiled_rows():
     return find, gather
 
 
-def _texts(data, starts, sizes, missing):
+def _row_strings(data, starts, sizes, missing):
     import numpy as np
 
     offsets = np.zeros(len(sizes) + 1, np.int64)
@@ -297,7 +297,7 @@ def _array(data, sql_type, starts, sizes):
     present = sizes >= 0
     missing = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     if sql_type == "String":
-        return _texts(data, starts, sizes, missing)
+        return _row_strings(data, starts, sizes, missing)
     width = np.dtype(FIXED[sql_type]).itemsize
     octets = data[np.where(present, starts, 0)[:, None] + np.arange(width)]
     if sql_type == "UUID":
@@ -315,12 +315,12 @@ def _header(data):
         return value | int(data[place]) << shift, place + 1
 
     columns, place = varint(0)
-    texts = []
+    strings = []
     for _ in range(2 * columns):
         size, place = varint(place)
-        texts.append(data[place : place + size].tobytes().decode())
+        strings.append(data[place : place + size].tobytes().decode())
         place += size
-    return texts[:columns], texts[columns:], place
+    return strings[:columns], strings[columns:], place
 
 
 def _table_of_rows(answer):

@@ -68,8 +68,8 @@ def _unescaped(column):
     import pyarrow.compute as pc
 
     marked = pc.fill_null(pc.match_substring(column, "\\"), False).combine_chunks()
-    texts = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], text) for text in column.filter(marked).to_pylist()]
-    return pc.replace_with_mask(column, marked, pa.array(texts, column.type))
+    strings = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], text) for text in column.filter(marked).to_pylist()]
+    return pc.replace_with_mask(column, marked, pa.array(strings, column.type))
 
 
 @transport("HTTP SELECT FORMAT CSV", "delimited text", settings=NULL_IS_NOTHING)

@@ -15,7 +15,12 @@ UInt64, the high half first. A String is its length as LEB128 and its bytes.
 """
 
 from harness.registry import transport
-from harness.transports.clickhouse.columns import arrow_of_pandas, arrow_of_polars, lengths_of_texts, numbers_or_texts
+from harness.transports.clickhouse.columns import (
+    arrow_of_pandas,
+    arrow_of_polars,
+    lengths_of_strings,
+    numbers_or_strings,
+)
 from harness.transports.clickhouse.httpx.client import insert_arrow
 from harness.transports.clickhouse.server import INSERT_SETTINGS
 
@@ -47,20 +52,20 @@ def _block(arrow, types):
     yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (sql_type, nullable) = chunks.chunk(0), types[name]
-        values = numbers_or_texts(name, column, sql_type, nullable)
+        values = numbers_or_strings(name, column, sql_type, nullable)
         yield _text(name) + _text(f"Nullable({sql_type})" if column.null_count else sql_type)
         if column.null_count:
             yield column.is_null().cast("uint8").to_numpy(zero_copy_only=False)
         yield np.ascontiguousarray(_strings(values) if sql_type == "String" else values)
 
 
-def _strings(texts):
+def _strings(strings):
     """Return the strings consecutively, each after its length."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts = (lengths_of_texts(texts), texts.cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
+    parts = (lengths_of_strings(strings), strings.cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
     joined = pc.binary_join_element_wise(*parts)
     end = np.frombuffer(joined.buffers()[1], np.int64)[joined.offset + len(joined)]
     return np.frombuffer(joined.buffers()[2], np.uint8)[:end]
@@ -141,9 +146,9 @@ def _binaries(name, column, sql_type, nullable):
     """Return a column's values as Arrow binaries, strings after their lengths; a null is an empty value."""
     import pyarrow as pa
 
-    values = numbers_or_texts(name, column, sql_type, nullable)
+    values = numbers_or_strings(name, column, sql_type, nullable)
     if sql_type == "String":
-        return [lengths_of_texts(values), values.cast(pa.large_binary())]
+        return [lengths_of_strings(values), values.cast(pa.large_binary())]
     return [_fixed(values, values.nbytes // len(values))]
 
 

@@ -32,13 +32,13 @@ def _polars_json(frame):
 
 
 def _pandas_json(frame):
-    texts = {}
+    strings = {}
     for name, values in frame.items():
         if values.dtype in ("float64", "float32"):
-            texts[name] = [repr(value) for value in values.tolist()]
+            strings[name] = [repr(value) for value in values.tolist()]
         elif values.dtype.kind == "M":
-            texts[name] = values.dt.strftime("%Y-%m-%d")
-    return frame.assign(**texts).to_json(None, orient="records", lines=True).encode()
+            strings[name] = values.dt.strftime("%Y-%m-%d")
+    return frame.assign(**strings).to_json(None, orient="records", lines=True).encode()
 
 
 @transport("HTTP INSERT FORMAT CSVWithNames", "delimited text", settings=TEXT_SETTINGS)

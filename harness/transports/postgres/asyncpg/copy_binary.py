@@ -69,7 +69,7 @@ def _gather_fixed(data, starts, lengths, target):
     return True
 
 
-def _gather_texts(data, starts, lengths, offsets, target):
+def _gather_strings(data, starts, lengths, offsets, target):
     """Copy strings of any length consecutively."""
     for row in range(len(starts)):
         for i in range(max(lengths[row], 0)):
@@ -129,7 +129,7 @@ def _array(data, starts, lengths, sql_type):
         offsets = np.zeros(rows + 1, np.int64)
         np.cumsum(np.where(present, 36, 0) if sql_type == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
         text = np.empty(offsets[-1], np.uint8)
-        gather = _compiled(_gather_uuids if sql_type == "uuid" else _gather_texts)
+        gather = _compiled(_gather_uuids if sql_type == "uuid" else _gather_strings)
         fits = gather(data, starts, lengths, offsets, text)
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(text)]
         array = pa.Array.from_buffers(pa.large_string(), rows, buffers)

@@ -45,6 +45,6 @@ def read_by_sqlalchemy(uri, table, of_workers="", **partitions):
     def opened():
         return sa.create_engine(url_of(of_workers or uri)).connect()
 
-    texts = [name for name, of in types_of_sqlalchemy(uri, table).items() if isinstance(of, sa.UUID)]
-    hints = dict.fromkeys(texts, daft.DataType.string())
+    strings = [name for name, of in types_of_sqlalchemy(uri, table).items() if isinstance(of, sa.UUID)]
+    hints = dict.fromkeys(strings, daft.DataType.string())
     return daft.read_sql(f"SELECT * FROM {identifier(table)}", opened, schema=hints, **partitions)

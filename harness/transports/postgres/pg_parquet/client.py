@@ -22,11 +22,11 @@ def pandas_with_bytes(frame, uuids):
     return frame.assign(**{name: pd.arrays.ArrowExtensionArray(uuid_bytes(frame[name])) for name in uuids})
 
 
-def uuid_bytes(texts):
+def uuid_bytes(strings):
     """Return uuid strings as Arrow's binary of 16 bytes; pg_parquet takes no string for a uuid. A null stays null."""
     import pyarrow as pa
 
-    values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
+    values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in strings]
     return pa.array(values, pa.binary(16))
 
 

@@ -77,8 +77,8 @@ def _writable(frame):
     """
     floats = [name for name in frame.columns if frame[name].dtype in ("float64", "float32") and frame[name].hasnans]
     frame = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "NaN") for name in floats})
-    texts, null = frame.select_dtypes(include=["object", "string"]), r"\N"
-    while (texts == null).any(axis=None):
+    strings, null = frame.select_dtypes(include=["object", "string"]), r"\N"
+    while (strings == null).any(axis=None):
         null += "N"
     return frame, null
 

@@ -88,12 +88,14 @@ def read_polars_copy_text_format(connection, table):
         return frame.with_columns(pl.col(pl.String).str.replace_many(ESCAPED))
 
 
-def _unescaped(texts):
+def _unescaped(strings):
     """Return a column with its escapes removed, changing only the strings that have any."""
-    escaped = texts.str.contains("\\", regex=False, na=False)
+    escaped = strings.str.contains("\\", regex=False, na=False)
     if not escaped.any():
-        return texts
-    return texts.mask(escaped, texts[escaped].map(lambda text: re.sub(r"\\.", lambda found: ESCAPED[found[0]], text)))
+        return strings
+    return strings.mask(
+        escaped, strings[escaped].map(lambda text: re.sub(r"\\.", lambda found: ESCAPED[found[0]], text))
+    )
 
 
 @transport("COPY TO STDOUT", "delimited text")

@@ -74,6 +74,17 @@ class Gateway:
         """Return a plain socket to one of the ports."""
         return socket.create_connection(("127.0.0.1", port), timeout=60)
 
+    def said(self, port, data, ends=True):
+        """Send bytes over a new connection, end the sending side or not, and return all bytes until it is closed."""
+        answer = b""
+        with self.raw(port) as connection, contextlib.suppress(ConnectionError):
+            connection.sendall(data)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(1 << 16):
+                answer += piece
+        return answer
+
     def running(self, marker):
         """Return the number of running queries with a marker in their text."""
         others = "query LIKE {p:String} AND query NOT LIKE '%system.processes%'"

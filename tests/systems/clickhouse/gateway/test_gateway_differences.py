@@ -69,13 +69,7 @@ def test_a_client_that_ends_its_sending_side_ends_its_query(gateway):
     """
     body = b"SELECT sleepEachRow(1) FROM numbers(60) SETTINGS max_block_size = 1"
     head = f"POST /?user={gateway.user}&password={gateway.password} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-    with gateway.raw(gateway.http_port) as connection:
-        connection.sendall(head.encode() + body)
-        connection.shutdown(socket.SHUT_WR)
-        answer = b""
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert b"QUERY_WAS_CANCELLED" in answer
+    assert b"QUERY_WAS_CANCELLED" in gateway.said(gateway.http_port, head.encode() + body)
 
 
 def test_statements_other_than_select_do_not_stream():
@@ -162,12 +156,8 @@ def test_a_native_block_of_an_unknown_layout_is_refused_and_the_connection_close
     """
     gateway.query("CREATE TABLE IF NOT EXISTS dynamic (d Dynamic) ENGINE = MergeTree ORDER BY tuple()")
     block = b"\x02" + string("") + BLOCK_INFO + b"\x01\x01" + string("d") + string("Dynamic") + bytes(50)
-    answer = b""
-    with gateway.raw(gateway.native_port) as connection:
-        connection.sendall(hello() + query_packet("INSERT INTO dynamic VALUES") + NO_MORE_DATA + block)
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert b"FORMAT ..." in answer
+    sent = hello() + query_packet("INSERT INTO dynamic VALUES") + NO_MORE_DATA + block
+    assert b"FORMAT ..." in gateway.said(gateway.native_port, sent, ends=False)
     assert gateway.query("SELECT count() FROM dynamic") == b"0\n"
     gateway.query("DROP TABLE dynamic")
 

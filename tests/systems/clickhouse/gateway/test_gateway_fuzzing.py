@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 
 import pytest
 from hypothesis import given
@@ -77,11 +76,7 @@ def test_a_damaged_conversation_ends_at_most_its_connection(gateway, conversatio
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(sent)))
         sent[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
-    with gateway.raw(port) as connection, contextlib.suppress(ConnectionError):
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        while connection.recv(1 << 16):
-            pass
+    gateway.said(port, sent)
     assert ".py, line" not in failures(gateway)
     assert gateway.process.poll() is None
 
@@ -89,10 +84,7 @@ def test_a_damaged_conversation_ends_at_most_its_connection(gateway, conversatio
 def test_an_undamaged_conversation_is_understood(gateway, conversations):
     for port, several in conversations.items():
         for sent in several:
-            with gateway.raw(port) as connection:
-                connection.sendall(sent)
-                connection.shutdown(socket.SHUT_WR)
-                answer = b"".join(iter(lambda read=connection.recv: read(1 << 16), b""))
+            answer = gateway.said(port, sent)
             assert answer
             assert b"DB::Exception" not in answer or b"QUERY_WAS_CANCELLED" in answer  # it left before the answer
 

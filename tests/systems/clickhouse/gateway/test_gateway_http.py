@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import threading
 import uuid
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.systems.clickhouse.gateway.http import _Text
 from tests.waiting import until
 
 
@@ -72,12 +74,9 @@ def test_each_way_to_give_a_password_works(gateway):
     basic = {"Authorization": "Basic dGVzdGVyOnRlc3QtcGFzc3dvcmQ="}
     assert gateway.ask("SELECT 1", user=None, headers=basic).status == 200
     assert gateway.ask("SELECT 1").status == 200
-    params = {"user": None, "path": "/"}
     target = f"/?user={gateway.user}&password={gateway.password}&query=SELECT+1"
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port)) as connection:
-        connection.request("GET", target)
-        assert connection.getresponse().read() == b"1\n"
-    assert gateway.ask("SELECT 1", **params).status == 200  # the default user has no password
+    assert gateway.ask(method="GET", path=target, user=None).body == b"1\n"
+    assert gateway.ask("SELECT 1", user=None).status == 200  # the default user has no password
 
 
 @pytest.mark.parametrize(
@@ -288,10 +287,7 @@ def test_a_get_in_a_session_leaves_it_writable(gateway):
     ],
 )
 def test_what_is_no_request_is_closed_and_harms_no_other(gateway, request_bytes):
-    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
-        connection.sendall(request_bytes)
-        while connection.recv(1 << 16):
-            pass
+    gateway.said(gateway.http_port, request_bytes, ends=False)
     assert gateway.query("SELECT 1") == b"1\n"
 
 
@@ -314,6 +310,7 @@ AMBIGUOUS = {
     "a signed chunk with 0x": CHUNKED + b"\r\n-0x8\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk with an underscore": CHUNKED + b"\r\n0_8\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk of 40 digits": CHUNKED + b"\r\n" + b"0" * 39 + b"8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a head of 5000 bytes": CHUNKED + b"\r\n8;" + b"a" * 5000 + b"\r\nSELECT 1\r\n0\r\n\r\n",
     "a chunk that is longer than its size": CHUNKED + b"\r\n8\r\nSELECT 1 + 1\r\n0\r\n\r\n",
     "trailers without an end": CHUNKED + b"\r\n8\r\nSELECT 1\r\n0\r\n" + b"a: b\r\n" * 1000 + b"\r\n",
 }
@@ -322,11 +319,16 @@ AMBIGUOUS = {
 @pytest.mark.parametrize("how", AMBIGUOUS)
 def test_a_body_whose_end_is_not_plain_is_refused_and_the_connection_ends(gateway, how):
     credentials = f"X-ClickHouse-User: {gateway.user}\r\nX-ClickHouse-Key: {gateway.password}\r\n".encode()
-    answer = b""
-    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
-        connection.sendall(b"POST / HTTP/1.1\r\n" + credentials + AMBIGUOUS[how])
-        while piece := connection.recv(1 << 16):
-            answer += piece
+    request = b"POST / HTTP/1.1\r\n" + credentials + AMBIGUOUS[how]
+    answer = gateway.said(gateway.http_port, request, ends=False)
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
     assert answer.count(b"HTTP/1.1 ") == 1
     assert gateway.query("SELECT 1") == b"1\n"
+
+
+@pytest.mark.parametrize("endless", [b" ", b"-- no statement\n"])
+def test_a_body_without_a_word_is_not_read_to_its_end_to_find_one(endless):
+    """A compressed body of blanks is a thousand times as large."""
+    pieces = itertools.repeat(endless * (1 << 16), 1_000)
+    assert _Text("", pieces, print).insert_head() is None
+    assert len(list(pieces)) > 900

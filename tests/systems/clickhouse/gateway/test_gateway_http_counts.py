@@ -51,10 +51,6 @@ def test_the_native_format_is_the_one_of_the_clients_revision(gateway, revision,
     assert gateway.ask(query, param_zone="Asia/Tokyo", client_protocol_version=revision).body == found
 
 
-def test_an_empty_native_result_has_no_bytes(gateway):
-    assert gateway.ask("SELECT 1 WHERE 0 FORMAT Native", client_protocol_version=54405).body == b""
-
-
 BOUNDARY = "a boundary"
 
 

@@ -2,7 +2,8 @@
 
 import contextlib
 import http.client
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -19,34 +20,21 @@ def peak_growth(gateway, work):
     """Call a function and return the largest growth of the gateway's memory."""
     process = psutil.Process(gateway.process.pid)
     before = peak = process.memory_info().rss
-    done = threading.Event()
-    failures = []
-
-    def run():
-        try:
-            work()
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            done.set()
-
-    worker = threading.Thread(target=run)
-    worker.start()
-    while not done.wait(0.02):
-        peak = max(peak, process.memory_info().rss)
-    worker.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        while not working.done():
+            peak = max(peak, process.memory_info().rss)
+            time.sleep(0.02)
+    working.result()
     return peak - before
 
 
 def drain_slowly(receive, least):
     """Read a stream to its end with a pause after each 100 MB."""
-    pause = threading.Event()
     total = 0
     while data := receive(1 << 20):
         if total // (100 << 20) < (total + len(data)) // (100 << 20):
-            pause.wait(0.1)
+            time.sleep(0.1)
         total += len(data)
     assert total >= least
 

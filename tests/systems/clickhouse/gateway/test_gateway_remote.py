@@ -31,9 +31,11 @@ def elsewhere(gateway):
             where = f"127.0.0.1:{gateway.native_port}"
             return f"remote('{where}', 'default', '{table}', '{gateway.user}', '{password}')"
 
-        texts = [query.format(rows=remote("rows"), missing=remote("missing")) for query in queries]
+        strings = [query.format(rows=remote("rows"), missing=remote("missing")) for query in queries]
         command = [sys.executable, "-c", SESSION]
-        done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            command, input=json.dumps(strings), capture_output=True, text=True, timeout=60, check=True
+        )
         return json.loads(done.stdout.splitlines()[-1])
 
     columns = "n Int64, t Nullable(String), u UUID, k LowCardinality(String), s String"
