@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,29 @@ ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 OF_PSYCOPG = [entry for entry in registry.select("postgres.psycopg.*") if entry.origin is Origin.PUBLISHED]
 THREE_PASSES = 3 * len(OF_PSYCOPG)
+
+
+@pytest.mark.long
+def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
+    arguments = ("run", *OF_THE_ARTICLE, "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
+    first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)
+    results_dir = Path(environment["LAB_RESULTS_DIR"])
+    wait_for_rows(results_dir, 4)
+    first.send_signal(signal.SIGTERM)
+    output, _ = first.communicate(timeout=30)
+    assert first.returncode == 143
+    (folder,) = results_dir.iterdir()
+    assert f"lab run --resume {folder.name}".encode() in output
+    before = (folder / "runs.csv").read_text()
+    with (folder / "runs.csv").open("a") as file:
+        file.write("torn,li")  # as a killed run may leave it
+
+    succeeded(lab("run", "--resume", folder.name, env=environment))
+    after = (folder / "runs.csv").read_text()
+    assert after.startswith(before)
+    rows = runs_csv.load(folder / "runs.csv")
+    assert len(rows) == len({(row.transport, row.pass_number) for row in rows}) == THREE_PASSES
+    assert sorted(row.order for row in rows) == list(range(1, THREE_PASSES + 1))
 
 
 @pytest.fixture(scope="module")
