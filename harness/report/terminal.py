@@ -287,4 +287,5 @@ def _cut(sentences: Sequence[str], width: int, room: int, file: str) -> list[str
     if lines_of(sentences, width) <= max(room, 0):
         return list(sentences)
     fit = max((count for count in range(len(sentences)) if lines_of(sentences[:count], width) < room), default=0)
-    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: {file}"]
+    more = len(sentences) - fit
+    return [*sentences[:fit], f"what else this run shows, in {more} {'sentence' if more == 1 else 'sentences'}: {file}"]
