@@ -89,9 +89,9 @@ def installed(entry: Transport) -> tuple[str, ...]:
 
     These are packages of PyPI. One that another of them requires is left out.
     """
-    packages = packages_of(entry) | {entry.frame}
-    required = {name for package in packages for name in _required(package)}
-    asked = {package: asked_for(package) for package in packages - {entry.frame} - set(NOT_ON_PYPI)}
+    packages, frame = packages_of(entry), {entry.frame} - {""}  # some bounds have no frame
+    required = {name for package in packages | frame for name in _required(package)}
+    asked = {package: asked_for(package) for package in packages - frame - set(NOT_ON_PYPI)}
     return tuple(sorted(said for package, said in asked.items() if package not in required or said != package))
 
 

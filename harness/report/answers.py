@@ -120,7 +120,7 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
     lean = min(measured, key=lambda case: case.peak_rss_bytes or 0, default=None)
     ran = [case for case in cases if case.status == Status.OK and case.fidelity]
     beyond = wanted.beyond_pypi
-    pip = [case for case in ran if beyond and not any(fnmatchcase(case.transport, one) for one in beyond)]
+    pip = [case for case in ran if beyond and _is_from_pypi(case, beyond)]
     from_pypi = min(pip, key=lambda case: (not is_exact(case), case.took), default=None)
     converted = min((case for case in pip or ran if not is_exact(case)), key=attrgetter("took"), default=None)
     among = max(len(exact) - 1, 1)
@@ -142,6 +142,10 @@ def defaults_among(cases: Sequence[Summary], defaults: Sequence[str]) -> list[Su
     """Return the cases of default transports, in the order of the ids and globs that name these, each once."""
     named = {case.transport: case for pattern in defaults for case in cases if fnmatchcase(case.transport, pattern)}
     return list(named.values())
+
+
+def _is_from_pypi(case: Summary, beyond: Sequence[str]) -> bool:
+    return not any(fnmatchcase(case.transport, name) for name in beyond)
 
 
 def _rival(case: Summary, fastest: Summary | None, among: int) -> Rival:
@@ -426,7 +430,7 @@ def no_contenders(wanted: AnswersWanted, summaries: Sequence[Summary]) -> list[N
 
 def _near_from_pypi(one: Leaders, case: Summary, beyond: Sequence[str]) -> bool:
     best = one.from_pypi.case if one.from_pypi else None
-    if best is None or any(fnmatchcase(case.transport, name) for name in beyond):
+    if best is None or not _is_from_pypi(case, beyond):
         return False
     return is_exact(case) >= is_exact(best) and bool(case.n) and case.took <= FACTOR * best.took
 

@@ -235,8 +235,8 @@ def title(found: Recommendation) -> str:
 
 def screen(found: Recommendation) -> Table:
     """Return the whole screen as one table, with the remaining notes below it."""
-    said = (one.replace(": see the report.", ".") for one in sentences(found))  # which has it below
-    return replace(table(found), title="What to take", notes=(*opening(found), *said, *details(found)))
+    notes = (*opening(found), *sentences(found, elsewhere=""), *details(found))
+    return replace(table(found), title="What to take", notes=notes)
 
 
 def picture(found: Recommendation) -> Lane:
@@ -359,8 +359,8 @@ def needs(figure: Figure, versions: Mapping[str, str] | None = None) -> str:
     return ", ".join((*pinned, *_beyond(figure))) or "nothing else"
 
 
-def sentences(found: Recommendation) -> Iterator[str]:
-    """Yield the remaining notes for one screen; the report has all of `details`."""
+def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Iterator[str]:
+    """Yield the remaining notes for one screen; `elsewhere` says where all of `details` are."""
     if found.ended:
         runs = numbered(found.fastest.runs, "run")
         yield f"Not final: {found.ended}; figures are of {runs}. A larger --budget tells more."
@@ -373,7 +373,8 @@ def sentences(found: Recommendation) -> Iterator[str]:
     if found.fastest.values != EXACT:
         yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
     else:
-        yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{_would_change(found)}"
+        lost = _would_change(found, elsewhere)
+        yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{lost}"
     shown = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
     if said := legend(one.lossy for one in shown if one):
         yield f"{said}: your data have none."
@@ -393,10 +394,10 @@ def _kinds(found: Recommendation) -> str:
     return f" ({', '.join(named)} found in your data)" if named else ""
 
 
-def _would_change(found: Recommendation) -> str:
+def _would_change(found: Recommendation, elsewhere: str) -> str:
     lost = len({one.transport for one in found.ruled_out if one.kind})
     would = "would change or refuse something"
-    return f" {_many(lost, would, would)}: see the report." if lost else ""
+    return f" {_many(lost, would, would)}{elsewhere}." if lost else ""
 
 
 def details(found: Recommendation) -> Iterator[str]:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from harness.model import printable as harmless
 from harness.report import recommendation
+from harness.report.figures import numbered
 from harness.report.recommendation import Recommendation
 from harness.report.table import Table, ever_smaller
 
@@ -287,4 +288,4 @@ def _cut(sentences: Sequence[str], width: int, room: int, file: str) -> list[str
     if lines_of(sentences, width) <= max(room, 0):
         return list(sentences)
     fit = max((count for count in range(len(sentences)) if lines_of(sentences[:count], width) < room), default=0)
-    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: {file}"]
+    return [*sentences[:fit], f"what else this run shows, in {numbered(len(sentences) - fit, 'sentence')}: {file}"]

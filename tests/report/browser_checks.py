@@ -72,10 +72,10 @@ def no_letter_of_a_picture_is_cut_off(page, seen):
 
 def column(page, table, head):
     """The strings of a column of a table, from top to bottom."""
-    heads = table.locator("th").all_inner_strings()
+    heads = table.locator("th").all_inner_texts()
     assert head in heads
     place = heads.index(head)
-    return [cell.split("\n")[0] for cell in table.locator(f"tbody td:nth-child({place + 1})").all_inner_strings()]
+    return [cell.split("\n")[0] for cell in table.locator(f"tbody td:nth-child({place + 1})").all_inner_texts()]
 
 
 def number(text):
@@ -122,9 +122,9 @@ def tables_are_complete(page, seen):
     open_all(page)
     assert page.locator("button").count() == 0
     names = {name for row in ROWS for name in (row.transport, row.published_row) if name}
-    cells = page.locator("section[aria-labelledby=cases] td:visible").all_inner_strings()
+    cells = page.locator("section[aria-labelledby=cases] td:visible").all_inner_texts()
     assert {name for name in names if not any(name in cell for cell in cells)} == set()
-    failures = page.locator("section[aria-labelledby=not-ok] td:visible").all_inner_strings()
+    failures = page.locator("section[aria-labelledby=not-ok] td:visible").all_inner_texts()
     assert {row.error for row in ROWS if row.error} <= set(failures)
     assert page.locator("figure svg .mark title").count() == page.locator("figure svg .mark").count() > 50
 
@@ -197,7 +197,7 @@ def a_word_filters_the_rows(page, seen):
     before = rows.count()
     page.locator("#filter").fill("ENGINE10 scan", timeout=2_000)
     assert 0 < rows.count() < before
-    assert all("engine10" in text for text in rows.all_inner_strings())
+    assert all("engine10" in text for text in rows.all_inner_texts())
     assert " of " in page.locator("#left").inner_text()
     page.locator("#filter").fill("")
     assert rows.count() == before

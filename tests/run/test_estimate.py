@@ -255,7 +255,8 @@ def test_after_the_first_pass_a_person_sees_its_answers_and_what_cannot_run_is_o
     done = succeeded(lab("run", "--external", *chosen, env=on_embedded_lab))
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("skipped: ")] == [
-        f"skipped: {len(cannot)} transports: the postgres 18.4 server does not offer pg_parquet"
+        f"skipped: {len(cannot)} transports: the postgres 18.4 server does not offer pg_parquet; run CREATE EXTENSION "
+        "pg_parquet"
     ]
     assert [line for line in lines if line.startswith("2 runs of 1 transports, size default, 2 passes")]
     first, second = (next(place for place, line in enumerate(lines) if line.startswith(f"[{n}/2, ")) for n in (1, 2))

@@ -123,7 +123,8 @@ def _fixed(path: Path) -> tuple[Path, Path]:
 
 def _several(path: Path) -> list[Part]:
     named = _below(path) if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
-    kept = [file for file in named if file.is_file() and not _is_hidden(file, path)]
+    fixed, _ = _fixed(path)
+    kept = [file for file in named if file.is_file() and not _is_hidden(file, fixed)]
     files = sorted((file for file in kept if _by_suffix(file) or not path.is_dir()), key=str)  # as a program sorts them
     if not files:
         raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
@@ -151,8 +152,8 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in names)
 
 
-def _is_hidden(file: Path, folder: Path) -> bool:
-    inside = file.absolute().relative_to(_fixed(folder)[0])
+def _is_hidden(file: Path, fixed: Path) -> bool:
+    inside = file.absolute().relative_to(fixed)
     return any(part.startswith(("_", ".")) and "=" not in part for part in inside.parts)
 
 
