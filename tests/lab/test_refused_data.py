@@ -14,7 +14,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import References
 from harness.lab.tables import Tables
 from harness.model import LabError
-from harness.systems.postgres import client
+from harness.systems.postgres import characters
 
 LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
 
@@ -89,7 +89,7 @@ def test_a_category_that_a_database_of_another_encoding_lacks_is_refused(tmp_pat
         return [("LATIN1",)]
 
     with pytest.raises(LabError, match='column "a", row 1: the database is in LATIN1'):
-        client.require_characters(ask, path, {"a": "category"})
+        characters.require_held(ask, path, {"a": "category"})
 
 
 @pytest.fixture
