@@ -243,6 +243,11 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
+def first_line(said: object) -> str:
+    """Return the first line of an error, or of other people's words, without spaces around it."""
+    return str(said).strip().partition("\n")[0]
+
+
 @dataclass(frozen=True)
 class Case:
     """One transport in one experiment under one combination of its parameters."""

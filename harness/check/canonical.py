@@ -32,7 +32,7 @@ from harness.check.logical_types import (
     polars_dtype,
     polars_name,
 )
-from harness.model import Frame, Scalar
+from harness.model import Frame, Scalar, first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -415,8 +415,9 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
             return cast
         survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
     except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {logical}: {reason}") from None
+        raise NotConvertible(
+            f"{series.name}: {series.dtype} does not convert to {logical}: {first_line(error)}"
+        ) from None
     if not survived:
         raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {logical}")
     return cast

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from harness.check import sums
 from harness.check.canonical import NotConvertible
 from harness.check.sums import Sums
+from harness.model import first_line
 
 _TYPES = {
     "boolean": pa.bool_(),
@@ -69,7 +70,7 @@ def canonical(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.Rec
             {name: _column(batch.column(name), logical) for name, logical in logical_types.items()}
         )
     except (pa.ArrowException, ValueError) as error:
-        raise NotConvertible(str(error).partition("\n")[0]) from None
+        raise NotConvertible(first_line(error)) from None
 
 
 def _column(column: pa.ChunkedArray, logical: str) -> pa.ChunkedArray:

@@ -27,7 +27,7 @@ from harness.embedded.service import Service
 from harness.lab.delay_relay import DELAY, DELAY_BYTES, DEVICE, TUN, far
 from harness.machine import network_namespace, variables
 from harness.machine.network_namespace import ADDRESSES
-from harness.model import LabError
+from harness.model import LabError, first_line
 
 NAME = "wire"
 _PATH = f"{os.defpath}:/usr/sbin:/sbin"
@@ -206,5 +206,4 @@ def _run(*command: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoWire(f"{' '.join(command)}: {error}") from None
     if done.returncode:
-        said = (done.stderr.strip() or f"status {done.returncode}").splitlines()[0]
-        raise NoWire(f"{' '.join(command)}: {said}")
+        raise NoWire(f"{' '.join(command)}: {first_line(done.stderr) or f'status {done.returncode}'}")

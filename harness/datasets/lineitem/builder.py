@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from harness.model import Facts
+from harness.model import Facts, first_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,7 +45,7 @@ def main() -> None:
         os.chdir(job["folder"])  # file names without a path need no quoting, whatever the folder's name
         answer = _generate(**job["generate"]) if "generate" in job else _join(**job["join"])
     except (duckdb.Error, OSError) as error:
-        answer = {"error": str(error).partition("\n")[0]}
+        answer = {"error": first_line(error)}
     sys.stdout.write(json.dumps(answer) + "\n")
 
 

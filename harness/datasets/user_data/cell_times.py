@@ -17,7 +17,7 @@ TIMESTAMP = rf"^{_DAY}[T ]{_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?$"
 ZONED = rf"^{_DAY}[T ]{_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)$"
 DAY_MONTH = rf"^[0-9]{{1,2}}([/.-])[0-9]{{1,2}}[/.-][0-9]{{4}}(?: {_HOUR}(?::[0-5][0-9](?:\.[0-9]{{1,6}})?)?)?$"
 TIME = rf"^{_HOUR}:[0-5][0-9](?:\.[0-9]{{1,6}})?$"
-FINER = r"\.[0-9]{7}"  # than microseconds
+_FINER = r"\.[0-9]{7}"  # than microseconds
 _OF_TIME = re.compile("%[HIMSTRfpPzZ]|%[.#]")
 
 
@@ -97,14 +97,11 @@ def orders(cells: pl.Series) -> list[Steps]:
 
 def formatted(cells: pl.Series, written: str) -> Steps:
     """Return the steps for dates or timestamps in the user's format."""
-    if cells.str.contains(FINER).any():
-        return ()  # microseconds would cut it off
-    return parsed(cells, (to_timestamp(written) if _OF_TIME.search(written) else to_date(written),))
+    return parsed(cells, asked(cells, written, is_date=not _OF_TIME.search(written)))
 
 
-def to_date(written: str) -> Call:
-    return Call("str.to_date", (written,))
-
-
-def to_timestamp(written: str) -> Call:
-    return Call("str.to_datetime", (written,), {"time_unit": "us"})
+def asked(cells: pl.Series, written: str, is_date: bool) -> Steps:
+    """Return the step to the type that the user requested; none for cells that microseconds would cut off."""
+    if cells.str.contains(_FINER).any():
+        return ()
+    return (Call("str.to_date", (written,)) if is_date else Call("str.to_datetime", (written,), {"time_unit": "us"}),)

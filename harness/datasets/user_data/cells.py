@@ -129,8 +129,7 @@ def _asked(cells: pl.Series, logical: str, options: Options) -> Steps:
     if logical == "boolean":
         return Call("str.to_lowercase"), Call("replace_strict", (_BOOLEANS,), _BOOLEAN)
     if options.date_format and logical != "time":
-        made = cell_times.to_date if logical == "date" else cell_times.to_timestamp
-        return () if cells.str.contains(cell_times.FINER).any() else (made(options.date_format),)
+        return cell_times.asked(cells, options.date_format, is_date=logical == "date")
     return next((steps for steps_of in _OF_ASKED[logical] if (steps := steps_of(cells, options))), ())
 
 

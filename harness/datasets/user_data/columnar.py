@@ -16,7 +16,7 @@ from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, compared
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly, require_zones, with_uuids
-from harness.model import LabError, Scalar
+from harness.model import LabError, Scalar, first_line
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -72,8 +72,7 @@ def read(path: Path, form: str, where: str) -> OfFile:
             return _read(path, form, where)
     except (*OF_POLARS, pa.ArrowException, NotImplementedError, OSError, ValueError) as error:
         _require_narrow(path, form)
-        reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {reason}") from None
+        raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {first_line(error)}") from None
 
 
 def _read(path: Path, form: str, where: str) -> OfFile:

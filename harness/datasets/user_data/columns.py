@@ -27,7 +27,7 @@ import polars as pl
 from harness.check.logical_types import FLOATS, INTEGERS, Dtype, is_wide, map_of, nested, plain, polars_dtype
 from harness.datasets.user_data import decimals
 from harness.datasets.user_data import nested as inside
-from harness.model import LabError
+from harness.model import LabError, first_line
 
 _NAMED: dict[Dtype, str] = {
     pl.Boolean: "boolean",
@@ -163,8 +163,7 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     try:
         made = series.cast(polars_dtype(logical), strict=not counted)
     except pl.exceptions.InvalidOperationError as error:  # keys of maps
-        reason = str(error).partition(chr(10))[0]
-        raise LabError(f'column "{series.name}": {reason}; cast it, or make it a string') from None
+        raise LabError(f'column "{series.name}": {first_line(error)}; cast it, or make it a string') from None
     if counted:
         _require_same(series, made)
     return made

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from harness.model import LabError
+from harness.model import LabError, first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +115,7 @@ def refuse(raw: bytes, dialect: Dialect, where: str, said: str) -> None:
             f"{where}, line {reader.line_num + dialect.skip_rows}, column 1 or later: {error}: a quote in quotes must "
             "be doubled, and the last one closed"
         ) from None
-    raise LabError(f"{where}: {said.partition(chr(10))[0]}; give another --encoding or --separator")
+    raise LabError(f"{where}: {first_line(said)}; give another --encoding or --separator")
 
 
 def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, where: str) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 
 from harness.datasets.user_data import nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
-from harness.model import Facts, LabError, Scalar
+from harness.model import Facts, LabError, Scalar, first_line
 
 _WHOLE = 100_000  # up to this many values, all are compared
 _LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not represent
@@ -29,7 +29,7 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
         raise LabError(f"{where}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; save it as UTF-8") from None
     except OF_POLARS as error:
         _require_json(raw, where)
-        raise LabError(f"{where}: not valid JSON lines: {str(error).partition(chr(10))[0]}") from None
+        raise LabError(f"{where}: not valid JSON lines: {first_line(error)}") from None
     lines = _lines(raw)
     if len(lines) != frame.height:
         raise LabError(f"{where}: {len(lines):,} lines with values and {frame.height:,} rows; write one object a line")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from harness.datasets.user_data import arrow_types, compared, nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.user_data.columnar import require_different
-from harness.model import Frame, LabError, Scalar
+from harness.model import Frame, LabError, Scalar, first_line
 
 _OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # Arrow's exceptions for values without a type
 _CHANGED_BY_DUCKDB = {"time with time zone", "bit", "bignum", "uhugeint", "variant"}
@@ -47,7 +47,7 @@ def _collected(frame: Frame) -> pl.DataFrame:
     try:
         return frame.collect()
     except (*OF_POLARS, OSError) as error:
-        raise LabError(f"the LazyFrame cannot be collected: {str(error).partition(chr(10))[0]}") from None
+        raise LabError(f"the LazyFrame cannot be collected: {first_line(error)}") from None
 
 
 def _of_duckdb(data: Frame) -> pl.DataFrame:
@@ -56,7 +56,7 @@ def _of_duckdb(data: Frame) -> pl.DataFrame:
     try:
         return _of_relation(data)
     except duckdb.Error as error:
-        raise LabError(f"the relation cannot be read: {str(error).partition(chr(10))[0]}") from None
+        raise LabError(f"the relation cannot be read: {first_line(error)}") from None
 
 
 def _of_relation(data: Frame) -> pl.DataFrame:
@@ -97,7 +97,7 @@ def _of_arrow(data: Frame) -> pl.DataFrame:
     except (*OF_POLARS, *_OF_ARROW) as error:
         raise _not_taken("", error) from None
     except (OSError, RuntimeError) as error:  # of the source of a stream
-        raise LabError(f"the frame cannot be read: {str(error).strip().partition(chr(10))[0]}") from None
+        raise LabError(f"the frame cannot be read: {first_line(error)}") from None
 
 
 def _require_readable(table: pa.Table) -> None:
@@ -108,7 +108,7 @@ def _require_readable(table: pa.Table) -> None:
         try:
             column.validate(full=_has_offsets(column.type))
         except pa.ArrowInvalid as error:
-            raise LabError(f'column "{name}": {str(error).partition(chr(10))[0]}; make it anew') from None
+            raise LabError(f'column "{name}": {first_line(error)}; make it anew') from None
 
 
 def _has_offsets(of: pa.DataType) -> bool:
@@ -119,7 +119,7 @@ def _has_offsets(of: pa.DataType) -> bool:
 
 
 def _not_taken(which: str, error: BaseException) -> LabError:
-    reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
+    reason = first_line(error.args[0] if len(error.args) == 2 else error)
     reason = reason.encode(errors="backslashreplace").decode()  # including half a surrogate pair
     return LabError(f"{which}no type of Arrow holds all these values ({reason}); cast them, or make them strings")
 

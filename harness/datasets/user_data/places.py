@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.model import LabError, printable
+from harness.model import LabError, first_line, printable
 
 STANDARD_INPUT = "-"
 _SUFFIXES = {
@@ -70,7 +70,7 @@ class Part:
                     return bytes(stream.read())
             return raw
         except (OSError, pa.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            reason = getattr(error, "strerror", None) or first_line(error)
             raise LabError(f"cannot read {self.where}: {reason}") from None
 
 

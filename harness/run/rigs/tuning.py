@@ -312,7 +312,7 @@ def _check(request: RunRequest) -> None:
         if case.parameters.get("source", SOURCES[0]) not in SOURCES:
             raise wrong_value(case, "source", " or ".join(SOURCES))
         if case.transport.function.__name__ not in CHECKS:
-            raise LabError(f"{case.transport.id} has no known answer; give it a check in rigs/py")
+            raise LabError(f"{case.transport.id} has no known answer; give it a check in harness/run/rigs/tuning.py")
 
 
 def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:

@@ -20,7 +20,7 @@ from adbc_driver_postgresql import dbapi
 
 from harness import address
 from harness.machine.variables import namespace
-from harness.model import MARK, LabError, Scalar, Server
+from harness.model import MARK, LabError, Scalar, Server, first_line
 from harness.systems.postgres import SYSTEM, carried, characters
 from harness.transports.postgres.sql import identifier, literal
 
@@ -261,7 +261,7 @@ def said(error: Exception) -> str:
     """Return the server's message, without the driver's additions."""
     text = str(error).strip()
     of_server = next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text)
-    return of_server.partition("\n")[0]
+    return first_line(of_server)
 
 
 def _make(connection: Connection, creation: str, what: str) -> None:

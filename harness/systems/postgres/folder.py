@@ -6,7 +6,7 @@ import os
 import uuid
 from pathlib import Path
 
-from harness.model import LabError, SharedFolder
+from harness.model import LabError, SharedFolder, first_line
 from harness.systems.postgres.client import open_connection
 from harness.transports.postgres.sql import literal
 
@@ -24,8 +24,9 @@ def check(endpoints: dict[str, str], io: SharedFolder) -> None:
             cursor.execute(f"COPY (SELECT 1) TO {literal(f'{io.there}/{theirs}')}")
         Path(io.here, theirs).read_text()
     except (OSError, Error) as error:
-        first = str(error).strip().partition("\n")[0]
-        raise LabError(f"{io.here}: {first}; the server and uid {os.getuid()} must both write and read it") from None
+        raise LabError(
+            f"{io.here}: {first_line(error)}; the server and uid {os.getuid()} must both write and read it"
+        ) from None
     finally:
         for name in (ours, theirs):
             Path(io.here, name).unlink(missing_ok=True)

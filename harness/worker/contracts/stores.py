@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.check.canonical import NotConvertible, canonicalise
-from harness.model import Frame, Operation, Status, Transport
+from harness.model import Frame, Operation, Status, Transport, first_line
 from harness.worker.contracts.calls import Calls
 from harness.worker.messages import Answer, Failed, Job, Measured
 
@@ -97,7 +97,7 @@ def _of_tuples(returned: Frame, names: list[str]) -> Frame:
     try:
         return pl.DataFrame(returned, schema=schema, orient="row", infer_schema_length=None)
     except (TypeError, pl.exceptions.PolarsError) as error:
-        raise NotConvertible(str(error).partition("\n")[0]) from None
+        raise NotConvertible(first_line(error)) from None
 
 
 def _of_arrow(returned: Frame, names: list[str]) -> Frame:
