@@ -13,8 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Logical type -> canonical dtype as each library prints it.
 Dtype = Any  # of polars, whose base class has no types of items and fields
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # by the unit of timestamps and times
+# Logical type -> canonical dtype as each library prints it.
 POLARS_DTYPES = {
     "uuid": "String",
     "date": "Date",

@@ -6,7 +6,6 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from pyarrow import ipc, parquet
 
 from harness.datasets.user_data import arrow_types, compared
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly, require_zones, with_uuids
+from harness.datasets.user_data.steps import Program, Read
 from harness.model import LabError, Scalar, first_line
 
 if TYPE_CHECKING:
@@ -51,21 +51,7 @@ _NUMBERS |= {pl.Int8: pa.int8(), pl.Int16: pa.int16(), pl.Int32: pa.int32(), pl.
 _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
 
 
-@dataclass(frozen=True)
-class OfFile:
-    """A file's frame, the lines of a program that read it, and how much of it was compared.
-
-    A program that reads through Arrow gets a `table`, for columns with an offset zone or wide decimals.
-    """
-
-    frame: pl.DataFrame
-    lines: tuple[str, ...]
-    compared: str
-    offsets: tuple[str, ...] = ()
-    wide: tuple[str, ...] = ()
-
-
-def read(path: Path, form: str, where: str) -> OfFile:
+def read(path: Path, form: str, where: str) -> Read:
     """Return the content of a Parquet or Arrow file. Raises LabError with a column that no frame holds."""
     try:
         with quietly():
@@ -75,7 +61,7 @@ def read(path: Path, form: str, where: str) -> OfFile:
         raise LabError(f"{where}: cannot be read as {form.replace('_', ' ')}: {first_line(error)}") from None
 
 
-def _read(path: Path, form: str, where: str) -> OfFile:
+def _read(path: Path, form: str, where: str) -> Read:
     # Avoid reading a whole column for one page.
     piecewise = {"memory_map": False, "pre_buffer": False, "buffer_size": _BUFFER}
     file = parquet.ParquetFile(path, **piecewise) if form == "parquet" else None
@@ -92,8 +78,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     far = _int96(path, None if any("." in name for name in schema.names) else [*old]) if old else ""
     if arrow_types.for_polars(odd) and not far:
         frame = with_uuids(_READ[form](path), odd)
-        rows = _compare(frame, path, form, file, schema, where)
-        return OfFile(frame, (_POLARS[form],), rows)
+        return Read(frame, Program((_POLARS[form],)), _compare(frame, path, form, file, schema, where))
     table = _in_unit(path, None, "us") if far else _TABLES[form](path)
     frame = of_arrow(table)
     if file is not None:
@@ -101,14 +86,9 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     compared.require_frame(frame, table, where)
     found = schema if not far else table.schema
     lines = tuple(line.format("{}", far) for line in _ARROW[form])
-    rows = compared.said(*frame.shape)
-    return OfFile(
-        frame,
-        lines,
-        rows,
-        tuple(arrow_types.columns(found, arrow_types.has_offset)),
-        tuple(arrow_types.columns(found, pa.types.is_decimal256)),
-    )
+    offsets = tuple(arrow_types.columns(found, arrow_types.has_offset))
+    wide = tuple(arrow_types.columns(found, pa.types.is_decimal256))
+    return Read(frame, Program(lines, offsets=offsets, wide=wide), compared.said(*frame.shape))
 
 
 def _require_parquet(file: pq.ParquetFile, odd: pa.Schema) -> None:

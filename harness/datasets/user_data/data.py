@@ -16,7 +16,8 @@ from harness.datasets.store import content_hash
 from harness.datasets.user_data import columns, mark, memory, nested, reading, values
 from harness.datasets.user_data.columnar import require_no_pattern
 from harness.datasets.user_data.options import Options
-from harness.datasets.user_data.reading import Program
+from harness.datasets.user_data.places import in_one_line
+from harness.datasets.user_data.steps import Program
 from harness.model import Dataset, Frame, LabError, unknown
 
 NAME = "own"  # name of the dataset and of its tables
@@ -168,7 +169,7 @@ def from_memory(frame: Frame, key: Sequence[str] = (), rows: int | None = None, 
     return replace(from_frame(made, key, rows, names), compared=how and f"{how}, with the frame that was given")
 
 
-@reading.in_one_line()
+@in_one_line()
 def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> UserData:
     """Return a frame as data of the lab: a sample of `rows`, with `key` as the key of its tables.
 

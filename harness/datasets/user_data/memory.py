@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from harness.check.logical_types import PER_SECOND
 from harness.datasets.user_data import arrow_types, compared, nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, of_arrow, quietly
 from harness.datasets.user_data.columnar import require_different
@@ -234,7 +235,7 @@ def _different(column: pl.Series, piece: Frame) -> int | None:
         given = piece.dt.tz_convert("UTC").dt.tz_localize(None) if hasattr(piece.dtype, "tz") else piece
         numbers = given.to_numpy().astype("int64")
         found = column.to_physical().fill_null(0).to_numpy()
-        has, wanted = _PER_SECOND[getattr(given.dt, "unit", "ns")], _PER_SECOND[column.dtype.time_unit]
+        has, wanted = PER_SECOND[getattr(given.dt, "unit", "ns")], PER_SECOND[column.dtype.time_unit]
         coarse, fine = (numbers, found) if has < wanted else (found, numbers)
         whole, rest = np.divmod(fine, max(has, wanted) // min(has, wanted))  # a product may be beyond 64 bits
         changed = ((whole != coarse) | (rest != 0)) & ~missing
@@ -243,9 +244,6 @@ def _different(column: pl.Series, piece: Frame) -> int | None:
     values = column.ext.storage() if isinstance(column.dtype, pl.BaseExtension) else column
     pairs = enumerate(zip(values.to_list(), piece.tolist(), missing.tolist(), strict=True))
     return next((row for row, (one, other, no) in pairs if not _same(one, other, no)), None)
-
-
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _same(made: Scalar, given: Scalar, missing: Scalar) -> bool:

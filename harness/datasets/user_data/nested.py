@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from harness.check.canonical import entries_of
-from harness.check.logical_types import Dtype
-
-_A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+from harness.check.logical_types import PER_SECOND, Dtype
 
 
 def rows(series: pl.Series) -> dict[str, int]:
@@ -52,7 +50,7 @@ def days(series: pl.Series) -> pl.DataFrame:
         if dtype == pl.Date:
             found.append(level)
         elif isinstance(dtype, pl.Datetime):
-            whole = level["value"].to_physical() // (86_400 * _A_SECOND[dtype.time_unit])
+            whole = level["value"].to_physical() // (86_400 * PER_SECOND[dtype.time_unit])
             found.append(level.with_columns(whole.cast(pl.Int32).cast(pl.Date).alias("value")))
     return pl.concat(found)
 

@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from harness.datasets.user_data import cells, columnar, compared_cells, delimited, json_lines, memory, places
-from harness.datasets.user_data.columnar import require_different, require_no_pattern
+from harness.datasets.user_data.columnar import require_no_pattern
 from harness.datasets.user_data.dialect import Cells
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.places import in_one_line
-from harness.datasets.user_data.steps import Call, applied
+from harness.datasets.user_data.steps import Call, Program, Read, applied
 from harness.model import LabError
 
-__all__ = ["Program", "Read", "in_one_line", "of_memory", "read", "require_different"]
-
-
 of_memory = in_one_line()(memory.of_memory)
-
-
-@dataclass(frozen=True)
-class Program:
-    """How a program reads the same frame again: `lines` with {} for a file build a `frame`, or an Arrow `table`.
-
-    `columns` are the expressions that convert columns. For a table, `offsets` are the columns with an offset zone,
-    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`. Its last
-    `below` parts may have wildcards, and match no hidden file.
-    """
-
-    lines: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    offsets: tuple[str, ...] = ()
-    wide: tuple[str, ...] = ()
-    pattern: str = ""
-    below: int = 0
-    hive: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Read:
-    """A frame, how a program reads it, how much of it was compared with its source, and notes for the user."""
-
-    frame: pl.DataFrame
-    program: Program = field(default_factory=Program)
-    compared: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @in_one_line()
@@ -86,8 +55,7 @@ def _one(part: places.Part) -> Read:
     if part.form == "ndjson":
         frame, compared = json_lines.read(part.content(), part.where)
         return Read(frame, Program(('frame = polars.read_ndjson(open({}, "rb"), infer_schema_length=None)',)), compared)
-    found = columnar.read(part.path, part.form, part.where)
-    return Read(found.frame, Program(found.lines, (), found.offsets, found.wide), found.compared)
+    return columnar.read(part.path, part.form, part.where)
 
 
 def _other(first: pl.DataFrame, other: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Steps that convert a column of strings to values: as data, so that a program does exactly the same."""
+"""How a frame was read, as data, so that a program does exactly the same: the lines, and steps that convert columns."""
 
 from __future__ import annotations
 
@@ -47,3 +47,31 @@ Steps = tuple[Call, ...]
 def applied(column: Frame, steps: Iterable[Call]) -> Frame:
     """Return a column after all steps."""
     return reduce(lambda made, step: step(made), steps, column)
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a program reads the same frame again: `lines` with {} for a file build a `frame`, or an Arrow `table`.
+
+    `columns` are the expressions that convert columns. For a table, `offsets` are the columns with an offset zone,
+    `wide` those with many digits. A `pattern` finds several files, whose folders name the columns `hive`. Its last
+    `below` parts may have wildcards, and match no hidden file.
+    """
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    pattern: str = ""
+    below: int = 0
+    hive: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Read:
+    """A frame, how a program reads it, how much of it was compared with its source, and notes for the user."""
+
+    frame: pl.DataFrame
+    program: Program = field(default_factory=Program)
+    compared: str = ""
+    notes: tuple[str, ...] = ()

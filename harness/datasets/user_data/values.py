@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
+from harness.check.logical_types import FLOATS, INTEGERS, PER_SECOND, digits, fields, is_wide, items, mapped, plain
 from harness.datasets.hostile.common_kinds import KINDS
 
 # Type -> the kind that shows its values.
@@ -129,7 +129,7 @@ def rows(series: pl.Series) -> dict[str, int]:
 
 
 def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
-    a_day = {"us": 86_400_000_000, "ns": 86_400_000_000_000}.get(getattr(dtype, "time_unit", ""), 1)
+    a_day = 86_400 * PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
     number: int = getattr(numbers, end)() // a_day
     first, last = dt.date.min.toordinal(), dt.date.max.toordinal()
     return dt.date.fromordinal(min(max(number + dt.date(1970, 1, 1).toordinal(), first), last))

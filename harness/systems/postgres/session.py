@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adbc_driver_manager.dbapi import Connection, Error
 
-from harness.datasets.user_data.reading import require_different
+from harness.datasets.user_data.columnar import require_different
 from harness.model import Facts, LabError
 from harness.systems.postgres import client
 from harness.systems.queries import DOLLARS, without_end
