@@ -193,12 +193,14 @@ class Racing:
         If no transport returns the canonical types, those that converted values race.
         """
         try:
-            self._race(on_row)
+            for turns in self.race.passes():
+                self._pass(turns, on_row)
             converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
             if self.race.leader(self.race.stages[0]) is None and converted:
                 self.exact = False
                 self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={}, behind=set())
-                self._race(on_row)
+                for turns in self.race.passes():
+                    self._pass(turns, on_row)
         except _UsedUp:
             if not self.race.finished:
                 self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
@@ -217,11 +219,6 @@ class Racing:
         failed = [self.entries[name] for name in self.race.transports]
         self.blamed = self.track.alone(failed, columns) if columns else {}
 
-    def _race(self, on_row: Callable[[Row], None]) -> None:
-        for turns in self.race.passes():
-            self._pass(turns, on_row)
-            self.begun = True
-
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Do the runs of one pass that are not done yet. Raises _UsedUp if the budget is too short for the next."""
         done = {row.key: row for row in self.track.done} | self.rows
@@ -234,10 +231,7 @@ class Racing:
             else:
                 self.waiting.append(turn)
                 runs.append(run)
-        if not runs:
-            return
         since = [self.track.now()]
-        self._next()
 
         def came(row: Row) -> None:
             now = self.track.now()
@@ -248,7 +242,10 @@ class Racing:
             on_row(row)
             self._next()
 
-        self.track.perform(runs, came)
+        if runs:
+            self._next()
+            self.track.perform(runs, came)
+        self.begun = True
 
     def _next(self) -> None:
         """Go on to the next turn of the pass, if it has one. Raises _UsedUp if the budget is too short for it."""

@@ -35,7 +35,7 @@ from harness.run.plan import shuffled_runs
 from harness.run.redaction import DataRules
 from harness.run.rigs.rig import LIMIT, AnyRig, NotNow, RunRequest, Stop, Unavailable
 from harness.worker.measure import cores_used
-from harness.worker.messages import Answer, AnyJob, Failed
+from harness.worker.messages import Answer, Failed
 
 _BYTES_A_RUN = 1_000_000  # disk space for rows, logs and environment.json
 _SAID = {Unavailable: Status.UNAVAILABLE, NotNow: Status.AGAIN, NotConvertible: Status.MISMATCH}
@@ -234,13 +234,17 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
     job = replace(prepared, result=str(result), module=case.transport.module)
-    waiting, start_next = (
-        suite_run.ahead.take(run),
-        partial(suite_run.ahead.start, job.contract, partial(_log, suite_run)),
-    )
+    start_next = partial(suite_run.ahead.start, job.contract, partial(_log, suite_run))
     left = max(suite_run.deadline - time.monotonic(), 0.0)
+    seconds, died = min(time_limit, left), partial(rig.died, case)
+    command = interpreters.command_of(case.transport, case.environment)
     try:
-        execution = _executed(rig, case, job, min(time_limit, left), log, waiting, start_next)
+        if shared := job.shared():
+            suite_run.ahead.close()
+            execution = execute_together(shared, seconds, log, died, command)
+        else:
+            worker = suite_run.ahead.take(run) or Worker(log, command)
+            execution = worker.ask(job, seconds, died, start_next, partial(rig.between, case, job))
         start_next()  # if there was no call
         _close_log(log, execution, suite_run)
         answer = execution.answer
@@ -261,26 +265,6 @@ def _measured(suite_run: SuiteRun, run: Run) -> Outcome:
     finally:
         for file in suite_run.folder.glob(f"{result.name}*"):
             file.unlink()
-
-
-def _executed(
-    rig: AnyRig,
-    case: Case,
-    job: AnyJob,
-    seconds: float,
-    log: Path,
-    waiting: Worker | None,
-    start_next: Callable[[], None],
-) -> Execution[Answer]:
-    """Do a job in the worker that waits for it, in a new one, or in several at once."""
-    command = interpreters.command_of(case.transport, case.environment)
-    died = partial(rig.died, case)
-    if shared := job.shared():
-        if waiting:
-            waiting.end()
-        return execute_together(shared, seconds, log, died, command)
-    worker = waiting or Worker(log, command)
-    return worker.ask(job, seconds, died, start_next, partial(rig.between, case, job))
 
 
 def _log(suite_run: SuiteRun, run: Run) -> Path:
