@@ -24,8 +24,18 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, Dtype, is_wide, map_of, nested, plain, polars_dtype
-from harness.datasets.user_data import decimals
+from harness.check.canonical import canonicalise, decimal_text
+from harness.check.logical_types import (
+    FLOATS,
+    INTEGERS,
+    MOST_DIGITS,
+    Dtype,
+    is_wide,
+    map_of,
+    nested,
+    plain,
+    polars_dtype,
+)
 from harness.datasets.user_data import nested as inside
 from harness.model import LabError, first_line
 
@@ -54,6 +64,8 @@ _NAMED: dict[Dtype, str] = {
 _IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "timestamp_tz"}
 _KEYS = _IN_NESTED | {"decimal", "time"}
 _IN_NESTED |= {"decimal", "time", "binary", "array", "nested", "map"}
+_MOST = 76  # maximum digits of decimals in Arrow and ClickHouse
+_NUMBER = r"^-?\d+(\.\d+)?$"
 _INSTEAD = {
     pl.Struct: "unnest it into columns, cast its fields, or make it a string",
     pl.Object: "make it a string",
@@ -86,7 +98,7 @@ def _plain(series: pl.Series) -> pl.Series:
     stored = series.ext.storage()
     if "numeric" not in str(series.dtype) or stored.dtype != pl.String:
         return stored
-    narrow = decimals.narrow(stored)
+    narrow = _narrow(stored)
     return series if narrow is None else narrow
 
 
@@ -109,7 +121,7 @@ def _logical_type(series: pl.Series) -> str:
         raise LabError(f'column "{series.name}", row {row}: a map has one key twice; remove one')
     if isinstance(dtype, pl.BaseExtension):
         stored = series.ext.storage()
-        return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else decimals.logical_type_of(stored)
+        return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else _decimal(stored)
     if logical := _of_nested(dtype) or _of_flat(dtype):
         return logical
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
@@ -152,10 +164,8 @@ def _inside(dtype: Dtype) -> str:
 def _canonical(series: pl.Series, logical: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError if that would change a value."""
     if is_wide(logical):
-        return decimals.canonical(series.ext.storage(), logical)
+        return _normalized(series.ext.storage(), logical)
     if isinstance(series.dtype, pl.BaseExtension):  # UUIDs: no other extension type remains
-        from harness.check.canonical import canonicalise
-
         return canonicalise(series.ext.storage().to_frame(), {series.name: logical})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
@@ -178,3 +188,45 @@ def _require_same(series: pl.Series, made: pl.Series) -> None:
     finer = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit == "ns"
     wrong = "has nanoseconds; round it to microseconds" if finer else "is out of range; leave it out"
     raise LabError(f'column "{series.name}", row {changed[0]}: a {what} {wrong}')
+
+
+# Decimals that arrived as strings: polars decimals if 38 digits are enough, otherwise normalized strings.
+
+
+def _narrow(strings: pl.Series) -> pl.Series | None:
+    """Return decimals of 38 digits with all the strings' places; None if 38 digits are not enough."""
+    scale = _places(strings)
+    if scale > MOST_DIGITS:
+        return None
+    try:
+        return strings.cast(pl.Decimal(MOST_DIGITS, scale), strict=True)
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _decimal(strings: pl.Series) -> str:
+    """Return the logical type of decimals with more digits. Raises LabError for invalid numbers and too many digits."""
+    others = (~strings.str.contains(_NUMBER)).arg_true()
+    if len(others):
+        raise LabError(
+            f'column "{strings.name}", row {others[0]}: a decimal is NaN or infinity; make it null, or drop the row'
+        )
+    scale = _places(strings)
+    whole = strings.str.extract(r"^-?0*(\d*)").str.len_chars().max()
+    precision = max(int(whole or 0) + scale, MOST_DIGITS + 1)  # type: ignore[arg-type]
+    if precision > _MOST:
+        raise LabError(
+            f'column "{strings.name}": a decimal has {precision} digits, and at most {_MOST} fit; round it, or make it '
+            "a string"
+        )
+    return f"decimal({precision}, {scale})"
+
+
+def _normalized(strings: pl.Series, logical: str) -> pl.Series:
+    """Return decimals of a logical type as strings; equal decimals have equal strings."""
+    made = [text if text is None else decimal_text(text, logical) for text in strings.to_list()]
+    return pl.Series(strings.name, made, pl.String)
+
+
+def _places(strings: pl.Series) -> int:
+    return int(strings.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]
