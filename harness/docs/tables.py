@@ -1,4 +1,4 @@
-"""The pages of columns and settings, and .env.example."""
+"""The pages of columns, settings and commands, and .env.example."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""One worker process from start to end: pass it a job, sample its memory, end it if it hangs, return its answer."""
+"""Workers: give a process its job, watch it, end it if it hangs; start the next one early; run several at once."""
 
 from __future__ import annotations
 
