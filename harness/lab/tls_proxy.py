@@ -1,7 +1,7 @@
 """The process in front of servers, with TLS or without: `python -m harness.lab.tls_proxy FOLDER`.
 
 It accepts connections, terminates TLS on those that use it, and forwards bytes between client and server.
-`networks.py` starts it. The folder has its task (`Front`, as JSON) and its certificate, which it reads for every
+`tls_endpoints.py` starts it. The folder has its task (`Front`, as JSON) and its certificate, which it reads for every
 connection. It writes a line to standard output when it is ready. For each connection it writes one line of JSON
 (`Seen`) before it forwards any byte. A signal ends it.
 """

@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from harness.lab import tls_proxy
+from harness.lab import tls_endpoints, tls_proxy
+from harness.lab.tls_endpoints import Fronts, tls_at
 from harness.model import LabError
-from harness.run.rigs import networks
-from harness.run.rigs.networks import Fronts, tls_at
 from harness.settings import Settings
 from tests.waiting import until
 
@@ -26,7 +25,7 @@ MEGABYTES = 8
 def made(embedded_lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
-    with networks.opened(Settings(state_dir=folder), embedded_lab.endpoints) as found:
+    with tls_endpoints.opened(Settings(state_dir=folder), embedded_lab.endpoints) as found:
         if isinstance(found, str):
             pytest.skip(found)
         yield found
@@ -164,9 +163,9 @@ def test_the_certificate_is_for_every_host_that_clients_go_to(made, embedded_lab
 
 
 def test_a_front_that_died_is_brought_back(made, embedded_lab):
-    made.lab.end(networks.NAME)
+    made.lab.end(tls_endpoints.NAME)
     until(made.lab.dead)
-    assert made.revive() == [networks.NAME]
+    assert made.revive() == [tls_endpoints.NAME]
     assert made.revive() == []
     psycopg.connect(at_front(made, embedded_lab, "postgres", on=True)).close()
     assert made.used(embedded_lab.endpoints["postgres"], on=True)["tls_connections"] == 1
@@ -175,7 +174,7 @@ def test_a_front_that_died_is_brought_back(made, embedded_lab):
 def test_without_openssl_there_is_a_reason_and_what_to_do(embedded_lab, tmp_path: Path, monkeypatch):
     tmp_path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with networks.opened(Settings(state_dir=tmp_path), embedded_lab.endpoints) as found:
+    with tls_endpoints.opened(Settings(state_dir=tmp_path), embedded_lab.endpoints) as found:
         assert isinstance(found, str)
         assert "no program openssl; install openssl" in found
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from harness.lab import links
+from harness.lab import links, tls_endpoints
 from harness.lab.labs import Lab
 from harness.lab.links import Limits, Links, Off
 from harness.model import LabError, Status
@@ -98,7 +98,7 @@ def test_a_link_that_cannot_be_made_here_is_unavailable_with_what_to_do(made, mo
 def with_fronts(made, embedded_lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Networks]:
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
-    with networks.opened(Settings(state_dir=folder), embedded_lab.endpoints) as found:
+    with tls_endpoints.opened(Settings(state_dir=folder), embedded_lab.endpoints) as found:
         if isinstance(found, str):
             pytest.skip(found)
         yield Networks(made.links, found)
@@ -107,7 +107,7 @@ def with_fronts(made, embedded_lab, tmp_path_factory: pytest.TempPathFactory) ->
 def test_a_job_with_tls_has_an_address_that_asks_for_it_and_its_row_says_that_it_was_used(with_fronts, embedded_lab):
     one, given = case(_CALL, rows=20, tls="on"), job(embedded_lab)
     told = with_fronts.put(one, given)
-    assert told.server_pids == [with_fronts.fronts.lab.pids[networks.NAME]]
+    assert told.server_pids == [with_fronts.fronts.lab.pids[tls_endpoints.NAME]]
     with pytest.raises(LabError, match="the client went around it"):
         with_fronts.after(one, {})
     with psycopg.connect(told.addresses.uri) as connection:
@@ -134,10 +134,10 @@ def test_tls_goes_over_the_link_of_its_case(with_fronts, embedded_lab):
 
 def test_what_ends_tls_is_brought_back(with_fronts, embedded_lab):
     one = case(_CALL, rows=20, tls="off")
-    with_fronts.fronts.lab.end(networks.NAME)
+    with_fronts.fronts.lab.end(tls_endpoints.NAME)
     until(lambda: with_fronts.died(one))
     assert not with_fronts.died(case(_CALL))
-    assert with_fronts.revive() == [networks.NAME]
+    assert with_fronts.revive() == [tls_endpoints.NAME]
     psycopg.connect(with_fronts.put(one, job(embedded_lab)).addresses.uri).close()
     assert with_fronts.after(one, {}) == {"tls_connections": 0}
 
