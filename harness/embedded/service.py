@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.embedded.keeper import ServiceError, Task
-from harness.model import first_line
 
 _VERSION_SECONDS = 20.0
 SHARED = "io"  # the subfolder that a service shares with the lab's users, if it has one
@@ -65,4 +64,4 @@ def version_said(program: Path, words: Sequence[str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ServiceError(f"{program}: cannot be started on this machine: {error}") from None
-    return "" if done.returncode else first_line(done.stdout)
+    return "" if done.returncode else done.stdout.strip().partition("\n")[0]
