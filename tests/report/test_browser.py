@@ -221,5 +221,5 @@ SITE = ROOT / "site"
 def test_the_search_of_the_site_finds_first(words, first, browser):
     with opened(browser, SITE / "index.html") as (page, _):
         page.get_by_role("textbox", name="Search").fill(words)
-        link = page.locator(".md-search-result__link").first.get_attribute("href")
+        link = page.locator(".md-search-result__link").first.get_attribute("href", timeout=120_000)
     assert link.partition("?")[0] == (SITE / first).as_uri()
