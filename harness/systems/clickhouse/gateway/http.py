@@ -1,4 +1,4 @@
-"""ClickHouse's HTTP protocol: one thread per connection, one engine session per request or per session_id."""
+"""ClickHouse's HTTP protocol: one thread per connection, whose requests share an engine session if they may."""
 
 import contextlib
 import io
