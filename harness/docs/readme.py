@@ -113,7 +113,7 @@ def _how_much(found: Sequence[Leaders]) -> str:
     from_packages = _range((from_pypi, default) for default, from_pypi, _ in cases)
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
-        from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
+        from_packages and f"Packages from PyPI alone make it {from_packages} faster.",
     ]
     return " ".join(filter(None, said))
 
@@ -145,7 +145,7 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
         page = "docs/explanation/arrow-wire.md"
         yield (
             f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
-            "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
+            "key, may use several connections, and builds the index of an empty table afterwards, under a lock."
         )
         yield _changed_since(every)
 
@@ -186,7 +186,7 @@ def few_rows(found: Curves) -> str:
     ends = (many(rows, one) for rows, one in (min(lost, key=itemgetter(0)), max(lost, key=itemgetter(0))))
     bounds = " to ".join(dict.fromkeys(ends)).replace(" rows to ", " to ")
     return (
-        f"With few rows clients from PyPI win in {len(lost)} of {len(found.winners)} directions, below "
+        f"With few rows, clients from PyPI win in {len(lost)} of {len(found.winners)} directions, below "
         f"[{bounds}](results/reference/{CROSSINGS}/report.md)."
     )
 
@@ -207,7 +207,7 @@ def _made(environment: Facts) -> Iterator[str]:
     servers = ", ".join(f"{name} {server_in_words(ran[name])}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
     report = f"[report](results/reference/{SUITE}/report.md)"
-    yield f"Made on {where}; lab: {environment['lab']} ({servers}); {runs(environment)}: {report}."
+    yield f"Measured on {where}; lab: {environment['lab']} ({servers}); {runs(environment)}: {report}."
     if environment["lab"] == "embedded":
         own = [system for name, system in SYSTEMS.items() if name in ran and not ran[name].get("program")]
         yield from (system.embedded for system in own if system.embedded)

@@ -109,14 +109,14 @@ def results() -> str:
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
-        source = f"\n\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}."
-        published = source if suite.citation else ""
+        source = f"\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}.\n"
+        conditions = "".join(f"- {one[0].upper()}{one[1:]}.\n" for one in markdown.facts_of(run.environment))
         parts.append(
             f"## {path.name}: {suite.title}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
             f"[the whole report](../../results/reference/{path.name}/report.md), "
             f"[every run as CSV](../../results/reference/{path.name}/runs.csv).\n\n"
-            f"{markdown.conditions(run.environment)}{published}\n"
+            f"{conditions}{source if suite.citation else ''}"
         )
     return "\n".join(parts)
 

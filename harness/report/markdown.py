@@ -98,6 +98,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 
 def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
+    return f"{'; '.join(facts_of(environment))}."
+
+
+def facts_of(environment: Facts) -> list[str]:
+    """Return what was asked and of which servers, the machine, the versions, and the code with the runs."""
     plan = environment["plan"]
     versions = ", ".join(f"{name} {server_in_words(server)}" for name, server in environment.get("servers", {}).items())
     filesystem = environment.get("server_filesystem")
@@ -106,7 +111,7 @@ def conditions(environment: Facts) -> str:
     asked = f"Suite {plan['suite']}, {size}{numbered(plan['passes'], 'pass', 'passes')}, lab: {environment['lab']}"
     where = f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}"
     made = f"{code(environment, digits=12)}, {runs(environment)}"
-    return plain(f"{asked} ({versions or 'no server'}); {where}; {python}; {made}.")
+    return [plain(one) for one in (f"{asked} ({versions or 'no server'})", where, python, made)]
 
 
 def machine(facts: Facts) -> str:

@@ -422,7 +422,7 @@ def of_sizes(few, many, *others):
 
 def test_it_says_below_how_many_rows_clients_from_pypi_win():
     report = "(results/reference/crossings/report.md)"
-    said = f"With few rows clients from PyPI win in {{}} of {{}} directions, below [{{}}]{report}."
+    said = f"With few rows, clients from PyPI win in {{}} of {{}} directions, below [{{}}]{report}."
     assert of_sizes(PGPQ, TUNED) == said.format(1, 1, "400 rows")  # 0.04 s are 400 of the rows that cost 99 µs more
     pandas = (PGPQ.replace("polars", "pandas"), TUNED.replace("polars", "pandas"))
     assert of_sizes(PGPQ, TUNED, pandas) == said.format(2, 2, "100 to 400 rows")

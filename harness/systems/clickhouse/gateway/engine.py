@@ -12,7 +12,7 @@ import chdb
 
 from .blocks import BlockColumn
 from .errors import ClickHouseError, Code, from_engine, refusal
-from .session import Session, quote_name
+from .session import Session
 
 # With these, the engine lets its user see users, roles and policies.
 _USERS = """<clickhouse><profiles><default/></profiles><quotas><default/></quotas>
@@ -58,12 +58,11 @@ class Engine:
         """Open a session with its own settings, temporary tables and current database."""
         connection = chdb.connect(self._connection_string)
         session = Session(connection, self.kill_queries, self._compression_method, partial(self._describe, database))
-        if database and database != "default":
-            try:
-                session.execute(f"USE {quote_name(database)}")
-            except ClickHouseError:
-                session.close()
-                raise
+        try:
+            session.use(database)
+        except ClickHouseError:
+            session.close()
+            raise
         return session
 
     def _describe(self, database: str, select: str, params: Mapping[str, str] | None) -> tuple[BlockColumn, ...]:

@@ -75,6 +75,7 @@ class Session:
         self._stopped = False
         self._has_own_settings = False  # the client ran SET in this session
         self._has_own_names = False  # names may have other meanings than in a new session
+        self._ran_statement = False  # one without a result, which may have changed the session
         self.extremes = self._own_extremes = False  # results have extremes: for this query, and without its settings
 
     def close(self) -> None:
@@ -102,13 +103,24 @@ class Session:
         return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
 
     def begin(self) -> None:
-        """Reset an earlier stop; call this before the work for a new request."""
+        """Forget an earlier request's stop and counts; call this before the work for a new one."""
         self._stopped = False
+        self._counted = {}
+
+    def use(self, database: str) -> None:
+        """Make a database the current one. Raises ClickHouseError with code 81 if there is none of that name."""
+        if database and database != "default":
+            self.execute(f"USE {quote_name(database)}")
 
     @property
     def stopped(self) -> bool:
         """Whether the current request was stopped."""
         return self._stopped
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the session has only run queries and INSERTs with data, to their ends."""
+        return not (self._stopped or self._has_own_names or self._ran_statement)
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
@@ -142,6 +154,7 @@ class Session:
 
     def run(self, query: Query, params: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no result."""
+        self._ran_statement = True
         if query.changes_settings:
             self._has_own_settings = True
             if found := _EXTREMES.search(query.text):

@@ -5,6 +5,7 @@ import http.client
 import itertools
 import json
 import threading
+import urllib.parse
 import uuid
 from xml.etree import ElementTree
 
@@ -225,6 +226,32 @@ def test_a_created_database_can_be_used_at_once(gateway):
     assert gateway.ask("INSERT INTO inside FORMAT CSV", body=b"7\n", database="lab_http").status == 200
     assert gateway.query("SELECT * FROM lab_http.inside") == b"7\n"
     gateway.query("DROP DATABASE lab_http")
+
+
+def test_a_request_leaves_nothing_to_the_next_of_its_connection(gateway):
+    block_size, empty = "SELECT getSetting('max_block_size')", b""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port, timeout=60)) as connection:
+
+        def ask(query, method="POST", **params):
+            connection.request(method, "/?" + urllib.parse.urlencode({"query": query, **params}))
+            return connection.getresponse().read()
+
+        default = ask(block_size)
+        assert [ask(block_size, max_block_size=size) for size in (5, 5, 6)] == [b"5\n", b"5\n", b"6\n"]
+        assert ask("SELECT 1 SETTINGS max_block_size = 7") == b"1\n"
+        assert ask("SET max_block_size = 8") == empty
+        assert ask(block_size) == default
+        assert ask("SELECT {n:UInt8}", param_n=9) == b"9\n"
+        assert b"UNKNOWN_QUERY_PARAMETER" in ask("SELECT {n:UInt8}")
+        assert b"READONLY" in ask("CREATE DATABASE lab_kept", method="GET")
+        for change in ("CREATE DATABASE lab_kept", "USE lab_kept", "CREATE TEMPORARY TABLE mine (a Int8)"):
+            assert ask(change) == empty
+        assert b"UNKNOWN_TABLE" in ask("SELECT * FROM mine")
+        current = "SELECT currentDatabase()"
+        assert [ask(current), ask(current, database="lab_kept")] == [b"default\n", b"lab_kept\n"]
+        gateway.query("DROP DATABASE lab_kept")
+        assert b"UNKNOWN_DATABASE" in ask(current, database="lab_kept")
+        assert ask(current) == b"default\n"
 
 
 def test_a_session_keeps_its_temporary_tables_and_settings(gateway):
