@@ -290,7 +290,8 @@ def _last(folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
     found = [f"Report: {short_path(folder / 'report.html')}", f"All tables: {command_line()} report {run} --tables"]
     found += [report.unread] if report.unread else []
     if report.again:
-        found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
+        ended = "1 run was" if report.again == 1 else f"{report.again} runs were"
+        found.append(f"{ended} ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])
 
 
