@@ -28,7 +28,7 @@ def verify(
     from harness.fidelity import select, select_kinds
 
     chosen, console = settings.load(), new_console()
-    transports, tried = select(pattern), select_kinds(kinds)
+    tried, transports = select_kinds(kinds), select(pattern)
     # Imports that take longer than finding a wrong word in the command.
     from harness.fidelity import examination, snapshot, trials
     from harness.report import fidelity as matrix
