@@ -105,7 +105,8 @@ def test_a_run_refuses_a_wrong_setting_without_its_password(
     changed = {name: text for name, text in on_embedded_lab.items() if name != setting}
     if value:
         changed[setting] = value.format(server=on_embedded_lab["LAB_POSTGRES_URI"].partition("@")[2])
-    done = lab("run", "--external", "--rows", "100", "--only", ONE_WAY, env=changed)
+    both = f"{ONE_WAY},clickhouse.httpx.write_polars_parquet_lz4"
+    done = lab("run", "--external", "--rows", "100", "--only", both, env=changed)
     assert said in refused(done)
     assert "geheim99" not in done.stdout + done.stderr
 

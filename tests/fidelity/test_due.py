@@ -10,7 +10,8 @@ import pytest
 
 from harness import declared_losses, registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.fidelity.examination import pairs, select
+from harness.fidelity import select
+from harness.fidelity.examination import pairs
 from harness.model import Fate, Finding, Transport
 from harness.show import script
 from tests.fidelity import due

@@ -16,8 +16,8 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.fidelity import pair, tables, trials
-from harness.fidelity.examination import Examination, pairs, select
+from harness.fidelity import pair, select, tables, trials
+from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.pair import judge
 from harness.lab import labs
 from harness.lab.labs import Lab

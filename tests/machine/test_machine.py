@@ -17,6 +17,7 @@ from harness.machine.calibration import calibrate, slower
 from harness.machine.connections import Connection, Connections
 from harness.machine.marked import VARIABLE
 from harness.machine.memory_limit import MemoryLimit
+from harness.machine.patience import slowdown
 from harness.model import LabError
 from tests.commands import one_line
 from tests.waiting import until
@@ -248,3 +249,7 @@ def test_a_damaged_file_is_made_anew(tmp_path):
     now, best = calibrate(tmp_path / "new", 0.01)
     assert now == best
     assert calibrate(tmp_path, 0.01)[1].keys() == now.keys()
+
+
+def test_a_thread_takes_no_less_time_than_on_an_idle_machine():
+    assert slowdown() >= 1

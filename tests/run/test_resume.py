@@ -92,7 +92,7 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(
     (folder / "runs.csv").write_text("\n".join([*rows[:-1], rows[-1].replace(",ok,", ",again,"), ""]))
     before = lab("report", folder.name, env=on_embedded_lab)
     assert "This run is not complete" in (folder / "report.html").read_text()
-    assert f"1 runs were ended by the machine or a person: lab run --resume {folder.name}" in before.stdout
+    assert f"1 run was ended by the machine or a person: lab run --resume {folder.name}" in before.stdout
     succeeded(lab("run", "--resume", folder.name, env=on_embedded_lab))
     assert [str(row.status) for row in runs_csv.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
