@@ -9,7 +9,7 @@ import pytest
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, files
-from tests.datasets.lineitem_file import ensure
+from tests.datasets.user_files import ensure
 
 pytestmark = pytest.mark.process
 

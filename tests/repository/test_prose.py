@@ -90,12 +90,6 @@ def test_no_comment_of_a_script_says_a_word_that_has_a_better_one(tmp_path):
     assert found(read, tmp_path / "scripts.txt") == []
 
 
-def test_comments_are_read_behind_their_marks():
-    assert remarks('# It stands\n# here.\nfoo: 1  # beside\n  "a#b" // strings\n//! on\nhttps://x') == (
-        "It stands\nhere.\nbeside\nstrings\non\n"
-    )
-
-
 def test_each_rule_finds_its_examples_and_nothing_else(tmp_path):
     examples = {f"{rule}: {before}": before for rule, pairs in EXAMPLES.items() for before, _ in pairs}
     wrong = {
@@ -103,14 +97,6 @@ def test_each_rule_finds_its_examples_and_nothing_else(tmp_path):
     }
     assert {(path, rule) for path, rule, _ in found(examples, tmp_path / "examples.md")} == wrong
     assert {rule for _, rule in wrong} == EXAMPLES.keys()
-
-
-def test_the_words_of_source_are_those_of_docstrings_comments_and_messages():
-    code = (
-        'def test_one():\n    """Return `strings`.\n\n    Of two."""\n    # rows,\n    # all\n    print("it is long")\n'
-    )
-    assert said("harness/a.py", code) == "Return x.\n\nOf two.\n\nrows,\nall\n\nit is long"
-    assert said("tests/a.py", code) == "Return x.\n\nOf two.\n\nrows,\nall\n\ntest one"
 
 
 def too_long(text: str) -> list[str]:
@@ -124,12 +110,6 @@ def test_no_sentence_of_a_page_is_too_long():
 def test_no_sentence_of_a_docstring_is_too_long():
     all_of = {path: [one for text in docstrings(source) for one in too_long(text)] for path, source in SOURCES.items()}
     assert {path: long for path, long in all_of.items() if long} == {}
-
-
-def test_a_sentence_ends_where_it_ends():
-    many = " ".join(["word"] * LONGEST)
-    assert too_long(f"{many} end.") == [f"{many} end."]
-    assert too_long(f"{many}.\n\n- {many}\n- {many}\n\n| {many}{many} |\n\n```\n{many}{many}\n```\n") == []
 
 
 FILES = {
@@ -200,24 +180,3 @@ def wrong(path: str, source: str) -> list[str]:
 @every(FILES, str)
 def test_a_kind_is_a_kind_of_values(path):
     assert wrong(path, FILES[path]) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("def plain(kind: str): return kind", ["kind"]),
-        ("for name, item_kind in described: pass", ["item_kind"]),
-        (
-            '"""Of a kind of values, and every kind of lab. More."""',
-            ["Of a kind of values, and every kind of lab"],
-        ),
-        ("class Job:\n    '''A dataset.'''\n    kinds: dict[str, str]", ["Job.kinds", "kinds"]),
-        ("class Lost:\n    '''Of the kind of values.'''\n    kind: str", []),
-        ("from harness.datasets.hostile.kind import Kind\ndef held(kind): pass", []),
-        ("lossy = {}\ndef load(kinds: dict[str, str]): pass", ["kinds: dict[str, str]"]),
-        (f"from {TYPES} import plain\nlossy = plain(kind)", ["plain(kind)"]),
-        ("column.dtype.kind == 'f' or numpy.argsort(groups, kind='stable')", []),
-    ],
-)
-def test_a_kind_of_anything_else_is_found(source, found):
-    assert wrong("a.py", source) == found

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ import psutil
 import psycopg
 import pytest
 
+from benchmarks.faults import Campaign
+from benchmarks.injected_faults import PHASES, TESTED, Case, cases
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import NoAnswer, Reference
 from harness.machine.variables import namespace
@@ -28,7 +31,7 @@ from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
-from harness.settings import Settings
+from harness.settings import ROOT, Settings
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from harness.worker.contracts.databases import Addresses, DatabaseJob
@@ -414,3 +417,29 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(embedded_lab: Embedd
             answer = Worker(tmp_path / "log").ask(job, 60).answer
         direct.execute(f"DROP TABLE {table}")
     assert answer.status is Status.OK, answer
+
+
+CHOSEN = [
+    "kill parent in call (postgres, embedded)",
+    "kill keeper in prepare (clickhouse, embedded)",
+    "cut link in verify (postgres, external)",
+    "remove logs in call (postgres, embedded)",
+]
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if str(case) in CHOSEN], ids=str)
+def test_a_fault_costs_no_row_and_leaves_nothing(embedded_lab: EmbeddedLab, case: Case) -> None:
+    with tempfile.TemporaryDirectory(prefix="lab-test-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)  # Postgres' account has to pass
+        found = Campaign(Path(folder), embedded_lab, 30.0).tried(case, 0)
+        assert found.well, f"{found}\n{(Path(folder) / 'case-0' / 'log').read_text()[-2000:]}"
+
+
+def test_the_campaign_knows_every_part_and_every_phase() -> None:
+    assert {str(case) for case in cases()} >= set(CHOSEN)
+    assert {case.part for case in cases()} >= {"parent", "worker", "keeper", "postgres", "clickhouse", "link", "state"}
+    assert {case.phase for case in cases() if case.fault != "test"} == set(PHASES)
+
+
+def test_the_files_of_tests_that_the_campaign_runs_are_there() -> None:
+    assert [file for files in TESTED.values() for file in files if not (ROOT / file).is_file()] == []

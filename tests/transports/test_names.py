@@ -15,20 +15,23 @@ from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
 from harness.datasets.hostile.common_kinds import KINDS, ORDINARY, Kind
-from harness.datasets.hostile.names import NAMES, VICTIM
-from harness.fidelity import tables, trials, witness
-from harness.fidelity.examination import Examination
+from harness.datasets.hostile.names import VICTIM
+from harness.fidelity import pair, tables, trials, witness
+from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.witness import Witness
 from harness.lab import labs
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
+from harness.lab.object_stores import object_store
 from harness.machine.variables import namespace
-from harness.model import Fate, Operation, Origin, Transport
+from harness.model import OR, Fate, Operation, Origin, Transport
 from harness.systems import SYSTEMS
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql
 from tests.calls import call
+from tests.every import every
 from tests.made_up import MadeUp
+from tests.object_store import settings_below
 
 LONGEST = 63  # bytes of a name in Postgres
 LETTERS = st.sampled_from("\"`'\\%:;$?{}()[].,*^ \t\n-/#@aAé名\U0001f98a") | st.characters(exclude_categories=["Cs"])
@@ -194,20 +197,6 @@ def test_a_way_that_executes_sql_in_a_name_is_found_out(
     assert found["name_backtick_statement"].fate in (Fate.EXACT, Fate.CONVERTED)  # and the table was made anew
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_all_names_of_a_kind_differ_and_fit_into_postgres(name: str) -> None:
-    columns, both = NAMES[name].columns, NAMES[name].tables
-    assert len({*columns, *tables.ROW_KEY}) == 7
-    assert both[0] != both[1]
-    assert max(len(name.encode()) for name in (*columns, *both)) <= LONGEST
-
-
-def test_tables_of_two_kinds_differ_by_more_than_capital_letters() -> None:
-    """A database that does not tell those apart would take one table for the other."""
-    folded = [{name.casefold() for name in names.tables} for names in NAMES.values()]
-    assert len(set().union(*folded)) == sum(map(len, folded))
-
-
 def test_a_frame_with_names_that_are_patterns_is_read_as_it_was_written(tmp_path: Path) -> None:
     from harness.check.canonical import load_frame
 
@@ -218,3 +207,65 @@ def test_a_frame_with_names_that_are_patterns_is_read_as_it_was_written(tmp_path
         "^.*$": ["b"],
         "*": ["a"],
     }
+
+
+COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
+# Transport -> kind of values -> its possible fates.
+ONCE_CHANGED = {
+    "clickhouse.httpx.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.urllib.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.asynch.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg.read_polars_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg.read_pandas_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg.read_polars_copy_binary": {"generated": COMES_THROUGH},
+    "postgres.duckdb.read_polars_postgres_binary": {"generated": COMES_THROUGH},
+    "postgres.psycopg.write_polars_copy_binary": {
+        "int64_beyond_int32": (Fate.REFUSED,),
+        "uint32_beyond_int32": (Fate.REFUSED,),
+        "uint64_beyond_int64": (Fate.REFUSED,),
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "json": COMES_THROUGH,
+        "jsonb": COMES_THROUGH,
+    },
+    "postgres.psycopg.write_pandas_copy_binary": {
+        "int64_beyond_int32": (Fate.REFUSED,),
+        "uint32_beyond_int32": (Fate.REFUSED,),
+        "uint64_beyond_int64": (Fate.REFUSED,),
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "json": COMES_THROUGH,
+        "jsonb": COMES_THROUGH,
+    },
+    **{
+        f"clickhouse.httpx.{way}": {"float64_beyond_float32": (Fate.REFUSED,), "timestamp_into_int64": (Fate.REFUSED,)}
+        for way in ("write_polars_native", "write_polars_row_binary")
+    },
+    "postgres.psycopg.write_polars_tuned": {"float64_beyond_float32": (Fate.REFUSED,)},
+    "postgres.psycopg.write_pandas_tuned": {
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "timestamp_into_int64": (Fate.REFUSED, *COMES_THROUGH),  # the server would do either
+    },
+}
+
+
+@every(ONCE_CHANGED, name=str)
+def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_refused(way: str) -> None:
+    """tests/fidelity checks pair by pair that the declarations are true."""
+    entry = registry.one(way)
+    for name, may in ONCE_CHANGED[way].items():
+        assert KINDS[name] in pairs(entry)
+        wanted = pair.wanted(entry, KINDS[name])
+        assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
+
+
+@pytest.mark.long
+def test_transports_through_s3_are_as_declared_in_another_time_zone(lab_of_tests: Lab, tmp_path: Path) -> None:
+    chosen = [entry for entry in registry.select("clickhouse.*") if "s3" in entry.needs]
+    kinds = [KINDS[name] for name in ("timestamps_elsewhere", "timestamps_tz_elsewhere")]
+    with object_store(settings_below(tmp_path), [entry.id for entry in chosen], "test", print) as (objects, bucket):
+        if isinstance(objects, str):
+            pytest.skip(objects)
+        exam = Examination(lab_of_tests, labs.check(lab_of_tests), objects, bucket, chosen, kinds=kinds)
+        found = list(trials.examine(exam))
+    assert len(found) == 2 * len(chosen) == 12
+    assert all(finding.as_wanted and finding.fate is not Fate.UNAVAILABLE for finding in found), found
