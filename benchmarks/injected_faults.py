@@ -28,7 +28,7 @@ TESTED = {
     "other accounts": ("tests/lab/test_embedded.py",),
     "results of others": ("tests/report/test_writing.py",),
     "framing of HTTP": ("tests/systems/clickhouse/gateway/test_gateway_http.py",),
-    "names in a script": ("tests/recommend/test_script.py",),
+    "names in a script": ("tests/recommend/test_recommend.py",),
 }
 
 

@@ -25,8 +25,7 @@ from harness.suites import suite_files
 from harness.suites.comparisons import Comparison
 from harness.systems import SYSTEMS
 from tests.every import every
-from tests.report.cases import row, suite
-from tests.report.curves import line, runs
+from tests.report.cases import line, row, runs, suite
 
 GROUP = typer.main.get_command(app)
 TYPED = (

@@ -8,9 +8,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -30,9 +30,51 @@ from harness.systems.clickhouse import client as clickhouse
 from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.commands import wait_for_rows
 from tests.disks import small_disk
-from tests.waiting import until
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
+
+
+def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
+    """Processes below this one whose command line has all the words."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if all(any(word in part for part in command) for word in words):
+            found.append(process)
+    return found
+
+
+def busy(words: tuple[str, ...] = ("harness.worker",), port: int = 0) -> psutil.Process:
+    """Wait for a process with these words that has been talking to a server, or a port, for a short time."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for found in descendants(words):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                opened = [c for c in found.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED]
+                if any(not port or c.raddr.port == port for c in opened):
+                    time.sleep(0.2)
+                    return found
+        time.sleep(0.01)
+    raise AssertionError("no worker connected to a server in time")
+
+
+@contextmanager
+def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[list[int]]:
+    """In the background, act once as soon as a process `of` the run is busy; yield the list that gets its pid."""
+    injured: list[int] = []
+
+    def wait() -> None:
+        found = busy(*of)
+        injure(found)
+        injured.append(found.pid)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield injured
+    thread.join()
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -204,21 +246,10 @@ def test_ctrl_c_is_never_a_row_even_where_a_client_takes_it_for_itself(environme
         assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
 
 
-def interrupt() -> None:
-    """Interrupt a worker ten times as soon as it is connected to a server."""
-    connected: list[psutil.Process] = []
-
-    def find() -> bool:
-        for found in psutil.Process().children(recursive=True):
-            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                if any("harness.worker" in part for part in found.cmdline()) and found.net_connections("tcp"):
-                    connected.append(found)
-        return bool(connected)
-
-    until(find)
+def interrupt(worker: psutil.Process) -> None:
     for _ in range(10):
+        worker.send_signal(signal.SIGINT)
         time.sleep(0.02)
-        connected[0].send_signal(signal.SIGINT)
 
 
 def test_an_interrupt_that_reaches_a_worker_changes_nothing(embedded_lab: EmbeddedLab, tmp_path: Path) -> None:
@@ -233,10 +264,8 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(embedded_lab: Embedd
     )
     with psycopg.connect(uri, autocommit=True) as direct:
         direct.execute(f"CREATE TABLE {table} AS SELECT n::int8 FROM generate_series(1, 5000000) n")
-        with ThreadPoolExecutor(1) as pool:
-            interrupted = pool.submit(interrupt)
+        with injuring(interrupt):
             answer = Worker(tmp_path / "log").ask(job, 60).answer
-            interrupted.result()
         direct.execute(f"DROP TABLE {table}")
     assert answer.status is Status.OK, answer
 
