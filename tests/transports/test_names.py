@@ -91,6 +91,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 VALUES["array"] = st.lists(st.none() | VALUES["int32"], max_size=5)
 NEVER_NULL = ("uuid", "array")  # for some of these transports
+# In pandas a null may be a NaN, and a number next to one a float.
+WITHOUT_NULLS = {"postgres.asyncpg.read_pandas_prepared_rows", "postgres.asyncpg.write_pandas_executemany"}
 # A write and a read over the same server, of clients that send names and values differently.
 WAYS = [
     ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
@@ -114,10 +116,12 @@ def logical_types_for(*entries: Transport) -> list[str]:
 
 
 @st.composite
-def random_tables(draw: st.DrawFn, logical_types: list[str]) -> tuple[str, dict[str, str], list[list[Any]]]:
+def random_tables(
+    draw: st.DrawFn, logical_types: list[str], nulls: st.SearchStrategy[None]
+) -> tuple[str, dict[str, str], list[list[Any]]]:
     """Draw a name, columns (name -> logical type) and rows; a type may come several times."""
     columns = draw(st.dictionaries(ANY_NAME, st.sampled_from(logical_types), min_size=1, max_size=5))
-    values = [VALUES[logical] if logical in NEVER_NULL else st.none() | VALUES[logical] for logical in columns.values()]
+    values = [VALUES[logical] if logical in NEVER_NULL else nulls | VALUES[logical] for logical in columns.values()]
     return draw(ANY_NAME), columns, draw(st.lists(st.tuples(*values).map(list), min_size=1, max_size=8))
 
 
@@ -129,9 +133,10 @@ def test_any_table_of_any_names_comes_back_and_its_name_as_a_string_is_its_name(
     writer, reader = registry.one(write), registry.one(read)
     of, system = witnesses[writer.system], writer.system
     literal, question = LITERALS[system]
+    nulls = st.nothing() if {write, read} & WITHOUT_NULLS else st.none()
 
     @FEW
-    @given(random_tables(logical_types_for(writer, reader)))
+    @given(random_tables(logical_types_for(writer, reader), nulls))
     def comes_back(drawn: tuple[str, dict[str, str], list[list[Any]]]) -> None:
         table, columns, rows = drawn
         kind, expected = Kind("random", "", [], columns, tables=(table, table)), tables.frame(columns, rows)
