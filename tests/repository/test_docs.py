@@ -256,7 +256,7 @@ TUNED, PGPQ, ADBC = (
 EXTENSION = "postgres.pg_parquet.write_polars_parquet_stream"
 USUAL = "postgres.sqlalchemy.write_polars_write_database"
 JOINED = "\N{NO-BREAK SPACE}"
-TO_SQL, MULTI = (f"postgres.sqlalchemy.write_pandas_{name}" for name in ("to_sql", "to_sql_multi"))
+TO_SQL = "postgres.sqlalchemy.write_pandas_to_sql"
 
 
 def block():

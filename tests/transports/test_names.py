@@ -92,7 +92,11 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 VALUES["array"] = st.lists(st.none() | VALUES["int32"], max_size=5)
 NEVER_NULL = ("uuid", "array")  # for some of these transports
 # In pandas a null may be a NaN, and a number next to one a float.
-WITHOUT_NULLS = {"postgres.asyncpg.read_pandas_prepared_rows", "postgres.asyncpg.write_pandas_executemany"}
+WITHOUT_NULLS = {
+    "postgres.asyncpg.read_pandas_prepared_rows",
+    "postgres.asyncpg.write_pandas_executemany",
+    "clickhouse.httpx.write_pandas_json",
+}
 # A write and a read over the same server, of clients that send names and values differently.
 WAYS = [
     ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
