@@ -1,4 +1,4 @@
-"""Programs compiled from Go: once on a machine, even if several processes ask at the same time."""
+"""Programs compiled from Go, and jars: once on a machine, even if several processes ask at the same time."""
 
 import contextlib
 import fcntl

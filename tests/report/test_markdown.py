@@ -1,4 +1,4 @@
-"""report.md and its parts: it is complete, nothing is taken for markup, and it is the same each time."""
+"""report.md and its parts: all is there, no text is taken for markup, and it is the same each time."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`lab run` on a user's own data: the whole matrix on a file or a query, skipped transports, and resuming."""
+"""`lab run` on a user's own data: the whole matrix on a file or a query, skipped transports, resuming, secrets."""
 
 import json
 from collections.abc import Iterator

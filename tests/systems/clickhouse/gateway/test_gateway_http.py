@@ -1,4 +1,4 @@
-"""The HTTP protocol, with the standard library's client and plain sockets."""
+"""The HTTP protocol, with the standard library's client and plain sockets: bodies, codecs and counts too."""
 
 import base64
 import contextlib

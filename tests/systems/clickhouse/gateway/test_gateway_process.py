@@ -1,4 +1,4 @@
-"""The process: how it starts, refuses to start, and ends."""
+"""The process: how it starts, refuses to start, and ends; its memory, and tables read from it by `remote`."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""SQL heads, without an engine."""
+"""SQL heads and values in SQL, without an engine."""
 
 import pytest
 from hypothesis import given
