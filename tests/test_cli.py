@@ -280,19 +280,6 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     assert [row.status for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "arguments",
-    [("list", "clickhouse.*.write_*"), ("run", "matrx"), ("run", "--rows", "many"), ("merge", "--help")],
-)
-def test_a_command_says_the_same_in_the_process_of_the_tests_and_in_its_own(
-    lab: Command, lab_process: Command, environment: dict[str, str], arguments: tuple[str, ...]
-) -> None:
-    """The folder that most tests of commands use."""
-    here, there = (run(*arguments, env=environment) for run in (lab, lab_process))
-    assert (here.returncode, here.stderr, here.stdout) == (there.returncode, there.stderr, there.stdout)
-
-
 LAB = (sys.executable, "-m", "harness.cli")
 SHOWN = "postgres.psycopg.call_select_1"
 NOBODY = 54_321  # a uid that no passwd entry names

@@ -58,11 +58,6 @@ def left(server: psycopg.Connection) -> tuple[int, int]:
     return rows, prepared
 
 
-def test_rows_of_all_connections_are_there_and_nothing_is_prepared(server, write):
-    write()
-    assert left(server) == (ROWS, 0)
-
-
 def test_one_connection_writes_where_the_server_prepares_no_transaction(monkeypatch, server, writers):
     monkeypatch.setattr(postgres_write, "most_together", lambda _: 1)
     tuned.write_polars_tuned(writers, FRAME, "together")
