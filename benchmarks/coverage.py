@@ -200,7 +200,8 @@ def write(made: str) -> None:
     """Put the table into its page, after the spreads of the reference runs."""
     text = PAGE.read_text(encoding="utf-8")
     between = r"(<!-- benchmarks/coverage.py -->\n).*?(<!-- end -->)"
-    PAGE.write_text(re.sub(between, lambda found: f"{found[1]}\n{spreads()}\n\n{made}\n{found[2]}", text, flags=re.S), "utf-8")
+    put = f"\n{spreads()}\n\n{made}\n"
+    PAGE.write_text(re.sub(between, lambda found: found[1] + put + found[2], text, flags=re.S), "utf-8")
 
 
 if __name__ == "__main__":
