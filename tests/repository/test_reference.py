@@ -117,7 +117,7 @@ PART = "a reference run has the default size"
     [
         ({"size": "smoke"}, PART),
         ({"select": "parquet.duckdb.*"}, PART),
-        ({"left_out": ["parquet.duckdb.scan"]}, PART),
+        ({"suite": "matrix", "passes": 5, "left_out": [WRITE]}, PART),
         ({"code": {"modified": True}}, PART),
         ({"code": {"modified": None}}, PART),
         ({"missing": 1}, "not all of its runs are there; lab run --resume 20260101T000000Z-vm ends it"),
@@ -147,6 +147,10 @@ def test_runs_that_do_not_belong_together_are_refused(a_run, tmp_path, facts, sa
     with pytest.raises(LabError, match=said):
         reference.adopt(a_run(), a_run(**{"hour": 2} | facts))
     assert not (tmp_path / "results" / "reference").exists()
+
+
+def test_a_suite_that_takes_the_contenders_of_another_may_have_them_alone(a_run):
+    assert folders.read(reference.adopt(a_run(left_out=[WRITE]))).ended
 
 
 def test_another_commit_and_kernel_do_not_matter_if_the_code_of_the_transports_is_the_same(a_run):
