@@ -132,10 +132,10 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
             " to ".join(map(str, dict.fromkeys((calls[0], calls[-1])))),
             max(len(case.medians) for case in every),
         )
-        several = f"{runs} runs of the lab, hours apart; a factor has its range over these runs"
+        several = f"{runs} runs of the lab, hours apart; factors have their range"
         yield f"Median of {many} calls, the call alone, in {several if runs > 1 else 'one run of the lab'}."
     before = max((int(case.parameters.get("rows_before", 0)) for case in every), default=0)
-    with_rows = f", or into one that has {before:,} rows if its row says so" if before else ""
+    with_rows = f", or one with {before:,} rows if the row says so" if before else ""
     yield f"Writes go into an empty table{with_rows}."
     if said := legend(case.lossy for case in every):
         yield f"{said}: these data have none ([list](docs/catalogue.md))."
@@ -144,7 +144,7 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one in found):
         page = "docs/explanation/arrow-wire.md"
         yield (
-            f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
+            f"`tuned` needs [arrow-wire]({page}), not on PyPI: `make install` builds it. It sorts rows by the "
             "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
         )
         yield _changed_since(every)

@@ -339,7 +339,7 @@ def test_the_table_is_of_writes_into_a_table_that_has_rows_if_the_run_has_them(s
         "| polars to ClickHouse",
     ]
     assert "0.300 s, **20×**" in rows[0]
-    assert "Writes go into an empty table, or into one that has 5,000 rows if its row says so." in said
+    assert "Writes go into an empty table, or one with 5,000 rows if the row says so." in said
     assert "Median of 3 calls, the call alone, in one run of the lab." in said
 
 
@@ -353,7 +353,7 @@ def test_a_factor_of_several_runs_is_their_range(screen):
     assert "0.200 s, **10× to 11×**" in rows[0]
     assert "0.315 s, **2.7× to 3.0×**" in rows[1]
     assert said.startswith("What most code does is 2.7× to 20× slower")
-    assert "in 2 runs of the lab, hours apart; a factor has its range over these runs." in said
+    assert "in 2 runs of the lab, hours apart; factors have their range." in said
     assert "run 20260101T000000Z-host and 1 more: [report]" in said
 
 
