@@ -55,7 +55,8 @@ def _begun(run: StoredRun) -> datetime:
 def _faults(run: StoredRun, suite: Suite) -> Iterator[str]:
     """Yield why a run is no reference run."""
     asked, code = run.environment["plan"], run.environment["code"]
-    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
+    # The contenders of a suite that answers are made from its reference run.
+    contenders_alone = suite.answers and any(part.get("left_out") for part in asked.get("experiments", ()))
     transports = "contenders alone" if contenders_alone else asked["select"]
     if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
         yield (

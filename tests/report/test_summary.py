@@ -416,7 +416,9 @@ def test_a_scatter_taken_too_small_would_be_noticed(monkeypatch):
     assert found["ratio of two transports named beforehand"] < 0.85
 
 
-def test_the_page_has_the_table_of_the_simulation():
+def test_the_page_has_the_table_of_the_simulation_and_the_spreads_of_the_reference_runs():
+    """After a new reference, `python -m benchmarks.coverage --write` makes both again."""
     text = coverage.PAGE.read_text(encoding="utf-8")
     kinds = coverage.shares(3, 1, coverage.lognormal)
     assert all(f"| {kind} |" in text for kind in kinds)
+    assert f"\n{coverage.spreads()}\n" in text
