@@ -109,7 +109,10 @@ def figures() -> str:
         runs = [run for run in csv.DictReader(file) if run["status"] == "ok" and run["fidelity"] == "exact"]
     columns = [(s, o, f) for s in ("postgres", "clickhouse") for o in ("write", "read") for f in ("polars", "pandas")]
     shown = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
-    lines = ["| | " + " | ".join(f"{shown[s]} {o}, {f}" for s, o, f in columns) + " |", "|---" + "|---:" * 8 + "|"]
+    lines = [
+        "| client | " + " | ".join(f"{shown[s]} {o}, {f}" for s, o, f in columns) + " |",
+        "|---" + "|---:" * 8 + "|",
+    ]
     for client, pattern in CLIENTS.items():
         cells = []
         for system, operation, frame in columns:

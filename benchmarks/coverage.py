@@ -22,6 +22,7 @@ import numpy as np
 from harness.report.comparing import LEVEL, holm
 from harness.report.crossings import crossing, fitted
 from harness.report.intervals import (
+    UNKNOWN,
     Estimate,
     Interval,
     RunSpread,
@@ -65,6 +66,16 @@ def reference_runs() -> list[Run]:
         several = ([seconds for seconds in cases.values() if len(seconds) > 2] for cases in runs.values())
         found += filter(None, several)
     return found
+
+
+def spreads() -> str:
+    """Say between which values s0 and d0 are in the committed runs."""
+    found = [spread for run in reference_runs() if (spread := spread_of(run)) != UNKNOWN]
+    priors, freedoms = ([getattr(one, name) for one in found] for name in ("prior", "freedom"))
+    return (
+        f"In the reference runs s0 is {min(priors):.2f} to {max(priors):.2f}, and d0 {min(freedoms):.1f} to "
+        f"{max(freedoms):.1f}."
+    )
 
 
 def lognormal(runs: Sequence[Run], number: int, chance: np.random.Generator) -> Callable[[], Scatter]:
@@ -186,10 +197,11 @@ def table(tables: int) -> str:
 
 
 def write(made: str) -> None:
-    """Put the table into its page."""
+    """Put the table into its page, after the spreads of the reference runs."""
     text = PAGE.read_text(encoding="utf-8")
     between = r"(<!-- benchmarks/coverage.py -->\n).*?(<!-- end -->)"
-    PAGE.write_text(re.sub(between, lambda found: found[1] + "\n" + made + "\n" + found[2], text, flags=re.S), "utf-8")
+    put = f"\n{spreads()}\n\n{made}\n"
+    PAGE.write_text(re.sub(between, lambda found: found[1] + put + found[2], text, flags=re.S), "utf-8")
 
 
 if __name__ == "__main__":

@@ -26,12 +26,9 @@ TESTED = {
     "a lock of others": ("tests/run/test_lock.py",),
     "what a command lacks": ("tests/test_cli.py",),
     "other accounts": ("tests/lab/test_embedded.py",),
-    "results of others": ("tests/report/test_foreign.py",),
-    "framing of HTTP": (
-        "tests/systems/clickhouse/gateway/test_gateway_http.py",
-        "tests/systems/clickhouse/gateway/test_gateway_codecs.py",
-    ),
-    "names in a script": ("tests/recommend/test_script.py",),
+    "results of others": ("tests/report/test_writing.py",),
+    "framing of HTTP": ("tests/systems/clickhouse/gateway/test_gateway_http.py",),
+    "names in a script": ("tests/recommend/test_recommend.py",),
 }
 
 

@@ -292,11 +292,15 @@ def _atomic(entry: Transport) -> str:
 
 def catalogue() -> dict[str, Transport]:
     """Return every transport by id, in order; imports all transport modules, but no client."""
+    _import_all()
+    return registered()
+
+
+def _import_all() -> None:
     package = importlib.import_module(_PACKAGE)
     for module in pkgutil.walk_packages(package.__path__, prefix=f"{_PACKAGE}."):
         if not module.ispkg:
             importlib.import_module(module.name)
-    return registered()
 
 
 def registered() -> dict[str, Transport]:
@@ -312,7 +316,8 @@ def one(transport_id: str, module: str = "") -> Transport:
     for name in [module] if module else _modules(transport_id):
         importlib.import_module(name)
     if transport_id not in _CATALOGUE:
-        raise _unknown(transport_id, catalogue())
+        _import_all()
+        raise _unknown(transport_id, sorted(_CATALOGUE))
     return _CATALOGUE[transport_id]()
 
 
@@ -334,14 +339,15 @@ def select(pattern: str = "*", among: str = "*") -> list[Transport]:
     `among` (globs as well) limits the transports to choose from. Raises LabError, naming the nearest id, if a pattern
     matches none of them.
     """
-    entries = {name: entry for name, entry in catalogue().items() if _matches(name, among)}
+    _import_all()
+    names = [name for name in sorted(_CATALOGUE) if _matches(name, among)]
     chosen: set[str] = set()
     for part in (piece.strip() for piece in pattern.split(",")):
-        matches = [name for name in entries if part and _matches(name, part)]
+        matches = [name for name in names if part and _matches(name, part)]
         if not matches:
-            raise _unknown(part, entries)
+            raise _unknown(part, names)
         chosen.update(matches)
-    return [entry for name, entry in entries.items() if name in chosen]
+    return [_CATALOGUE[name]() for name in sorted(chosen)]
 
 
 def _matches(name: str, patterns: str) -> bool:

@@ -2,19 +2,27 @@
 
 import datetime as dt
 import math
+import os
+import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from harness import registry
-from harness.check import sums
+from harness.check import sums, unloaded
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
-from harness.model import Operation
+from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
+from harness.transports.clickhouse import partitions as clickhouse
+from harness.transports.parts import row_groups
+from harness.transports.postgres import partitions as postgres
 from tests.calls import call
 
 # Those of Daft have their own tests.
@@ -75,8 +83,8 @@ class Server:
 
     def of_hostile(self, name: str = "of hostile streams") -> str:
         columns = []
-        for column, (_, _, postgres, clickhouse, _) in HOSTILE.items():
-            of = postgres if self._quote == '"' else f"Nullable({clickhouse})"
+        for column, (_, _, in_postgres, in_clickhouse, _) in HOSTILE.items():
+            of = in_postgres if self._quote == '"' else f"Nullable({in_clickhouse})"
             columns.append(f"{self._quote}{column}{self._quote} {of}")
         engine = "" if self._quote == '"' else " ENGINE = MergeTree ORDER BY tuple()"
         return self.make(name, f"CREATE TABLE {{table}} ({', '.join(columns)}){engine}")
@@ -96,16 +104,62 @@ class Server:
 
 
 class Table:
-    """A table of the dataset on the server of a system, and its address."""
+    """A table of the dataset on the server of a system, its address, and what an engine does with it."""
 
-    def __init__(self, system: str, endpoint: str, lab: EmbeddedLab) -> None:
+    def __init__(
+        self, system: str, endpoint: str, lab: EmbeddedLab, profile: str = "", name: str = "of streams"
+    ) -> None:
         self._server = Server(system, lab)
-        self.name = self._server.of_dataset(profile=PROFILES[system])
+        self.system, self.name = system, self._server.of_dataset(name, profile or PROFILES[system])
         self.uri = SYSTEMS[system].client.transport_uri(endpoint, lab.endpoints[endpoint])
         self.discard = self._server.discard
 
+    def fill(self, source: str) -> None:
+        """Write the rows of a Parquet file, row group by row group."""
+        for group in row_groups(source):
+            PLAIN_AND_ONCE[self.system][0](self.uri, self.name, source, group)
+
+    def moved(self, entry: Transport, connection: Any, source: str, folder: Path) -> sums.Sums:
+        """Call a transport on the table and return the sums of the rows it loaded or unloaded."""
+        if entry.operation is Operation.LOAD:
+            entry.function(connection, source, self.name)
+            return self.sums()
+        self.fill(source)
+        folder.mkdir()
+        entry.function(connection, self.name, str(folder))
+        return unloaded.summed(folder, SPEC.logical_types)[0]
+
+    def killed_in_a_part(self, source: str, folder: Path, done: Callable[[Callable[[int], int]], object]) -> None:
+        """Have workers write all parts, of which one dies when its part is there: it is there twice, or once."""
+        plain, once, keeping = PLAIN_AND_ONCE[self.system]
+        at, total = (self.uri, self.name), parquet.read_metadata(source).num_rows
+        done(partial(once_killed, str(folder / "plain"), partial(plain, *at, source)))
+        rows = self.sums().rows
+        assert rows > total
+        with keeping(*at) as kept:
+            more = (kept,) if self.system == "postgres" else ()
+            done(partial(once_killed, str(folder / "once"), partial(once, *at, *more, source)))
+        assert {path.name for path in folder.iterdir()} >= {"plain", "once"}
+        assert self.sums().rows == rows + total
+
     def sums(self) -> sums.Sums:
         return self._server.sums(self.name)
+
+
+# System -> the functions that write a part of rows, plainly and once, and their setup.
+PLAIN_AND_ONCE: dict[str, tuple[Any, Any, Any]] = {
+    "postgres": (postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
+    "clickhouse": (clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
+}
+
+
+def once_killed(flag: str, call: Callable[[int], int], group: int) -> int:
+    """Do it, and for the second part die of it the first time, when it is done."""
+    rows = call(group)
+    if group == 1 and not os.path.exists(flag):
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rows
 
 
 @contextmanager

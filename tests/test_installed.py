@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +11,8 @@ from importlib import import_module, metadata
 from pathlib import Path
 from zipfile import ZipFile
 
+import duckdb
+import duckdb_extensions
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -21,6 +24,7 @@ from harness.lab.packages import PROJECT, not_installed, package_of, remedy
 from harness.settings import ROOT
 from harness.suites import suite_files
 from tests.commands import succeeded
+from tests.repository.locks import ENGINES, entries
 
 # Hides modules from a process as if they were not installed; `find_spec` finds none of them either.
 _WITHOUT = """
@@ -337,3 +341,40 @@ def test_what_would_install_a_package_depends_on_where_the_lab_runs(
 def test_what_is_installed_is_no_reason_and_what_is_not_is_named_once() -> None:
     assert not_installed(["polars", "json", "pyarrow.parquet"]) is None
     assert not_installed(["no_such.one", "polars", "no_such.two"]) == 'the Python package "no-such" is not installed'
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["httpfs", "postgres_scanner", "tpch"])
+def test_an_extension_loads_without_a_download(name: str, tmp_path) -> None:
+    offline = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "custom_extension_repository": "http://127.0.0.1:1",
+        "extension_directory": str(tmp_path),
+    }
+    with duckdb.connect(config=offline) as connection:
+        with pytest.raises(duckdb.Error):
+            connection.execute(f"LOAD {name}")
+        duckdb_extensions.import_extension(name, con=connection)
+        connection.execute(f"LOAD {name}")
+        query = "SELECT loaded, extension_version <> '' FROM duckdb_extensions() WHERE extension_name = ?"
+        assert connection.execute(query, [name]).fetchone() == (True, True)
+
+
+# Packages without a wheel for the images' Python: one is C, the rest are pure Python; the build stage has a compiler.
+_PYTHON = {"clickhouse-sqlalchemy", "pyspark"}
+SOURCES = {"x86_64": _PYTHON, "aarch64": _PYTHON | {"zstd"}}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processor", SOURCES)
+def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
+    """The test asks the package index, as a build of the image does. glibc 2.41 is Debian 13's."""
+    python = re.search(r"python:(\d+\.\d+)-slim-trixie", (ROOT / "images/harness/Dockerfile").read_text())[1]
+    locked = {name: text for lock in ("requirements.lock", *ENGINES) for name, text in entries(lock).items()}
+    wheels = [text for name, text in locked.items() if name not in SOURCES[processor]]
+    command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
+    command += ["--python-version", python, "--python-platform", f"{processor}-manylinux_2_40"]
+    succeeded(
+        subprocess.run([*command, "--only-binary", ":all:", "-"], input="".join(wheels), capture_output=True, text=True)
+    )

@@ -15,9 +15,8 @@ from harness.results.environment import made_on
 from harness.run import plan as plans
 from harness.settings import Settings
 from tests.commands import Command
-from tests.report.cases import environment, row, run_folder
-from tests.report.curves import line
-from tests.report.curves import runs as made_up
+from tests.report.cases import environment, line, row, run_folder
+from tests.report.cases import runs as made_up
 
 HERE = describe_machine()
 ELSEWHERE = HERE | {"cpu": "Another CPU"}

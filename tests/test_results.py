@@ -12,7 +12,7 @@ import pytest
 from harness.model import LabError, Status, strings
 from harness.results import folder as folders
 from harness.results import runs_csv
-from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers
+from harness.results.row import COLUMNS, NAMES, Row, numbers
 from tests.commands import one_line
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
@@ -248,9 +248,3 @@ def test_mappings_are_strings_in_files_alone():
     assert strings("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
     assert (numbers(""), strings("")) == ({}, {})
     assert FULL.label == FULL.text("parameters") == "files=8; page_cache=as found"
-
-
-def test_column_names_are_unique_and_every_column_has_a_meaning():
-    assert len(set(NAMES)) == len(COLUMNS)
-    assert all(column.meaning for column in COLUMNS)
-    assert {*OF_TRANSPORT, *OF_MEASUREMENT} <= set(NAMES)

@@ -123,7 +123,7 @@ def is_wide(logical: str) -> bool:
 
 
 def nested(of: Mapping[str, str]) -> str:
-    """Return the logical type of structs of these fields."""
+    """Return the logical type of structs with these fields."""
     return f"nested({json.dumps(of, ensure_ascii=False)})"
 
 

@@ -31,11 +31,15 @@ def verify(
 
     Fails where a transport declares something else, unless --update changes the declaration.
     """
+    from harness.fidelity import select, select_kinds
+
+    chosen, console = settings.load(), new_console()
+    tried, transports = select_kinds(kinds), select(pattern)
+    # Imports that take longer than finding a wrong word in the command.
     from harness.fidelity import examination, snapshot, trials
     from harness.report import fidelity as matrix
 
-    chosen, console = settings.load(), new_console()
-    with examination.opened(chosen, "external" if external else chosen.name, pattern, kinds, echo) as exam:
+    with examination.opened(chosen, "external" if external else chosen.name, transports, tried, echo) as exam:
         echo(exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:

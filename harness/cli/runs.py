@@ -84,26 +84,33 @@ def run(
         _refuse_beside_resume(context)
     user_data = None
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
-    require_threads()
-    if data is not None or query is not None:
-        user_data = user_data_options.user_data(chosen, data, query, key, rows, names, query_from, csv)
-    elif given := csv.given():
+    own = data is not None or query is not None
+    if not own and (given := csv.given()):
         raise LabError(f"{', '.join(given)}: only with --data FILE")
+    if resume is None:  # reading the data, and the imports below, take longer than finding a wrong word in the command
+        known = suite_files.load(chosen.suites_dir, suite)
+        origin = plans.origins_on_user_data(known, origin) if own else origin
+
+        def planned(rows: int | None) -> "Plan":
+            return plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
+
+        plan = planned(rows)
+        plans.cases(plan, registry.select)
+    require_threads()
+    if own:
+        user_data = user_data_options.user_data(chosen, data, query, key, rows, names, query_from, csv)
     if resume is not None:
         from harness.run.suite_run import resume_request
 
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
-        known, rows = suite_files.load(chosen.suites_dir, suite), user_data.rows if user_data else rows
-        if user_data:
-            origin = plans.origins_on_user_data(known, origin)
-        plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        # Imports that take longer than finding a wrong word in the command.
-        from harness.datasets.user_data.data import NAME
         from harness.run.rigs.rig import RunRequest
 
-        plan = plans.on_user_data(plan, NAME) if user_data else plan
+        if user_data:
+            from harness.datasets.user_data.data import NAME
+
+            plan = plans.on_user_data(planned(user_data.rows), NAME)
         lab = "external" if external else chosen.name
         request = RunRequest(settings=chosen, plan=plan, rig=known.rig, lab=lab)
     if not perform(replace(request, user_data=user_data, traces=known.traces), known):
@@ -282,7 +289,8 @@ def _last(folder: Path, report: "Report", bad: "Sequence[Row]") -> list[str]:
     found = [f"Report: {short_path(folder / 'report.html')}", f"All tables: {command_line()} report {run} --tables"]
     found += [report.unread] if report.unread else []
     if report.again:
-        found.append(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {run}")
+        ended = "1 run was" if report.again == 1 else f"{report.again} runs were"
+        found.append(f"{ended} ended by the machine or a person: {command_line()} run --resume {run}")
     return found + (_not_ok(bad, len(report.rows), folder) if bad else [])
 
 

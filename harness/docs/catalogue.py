@@ -18,7 +18,7 @@ from harness.lab.packages import NOT_ON_PYPI, asked_for, packages_of
 from harness.model import LabError, Operation, Origin, Transport
 from harness.report import fidelity
 from harness.report.answers import competing, defaults_among
-from harness.report.figures import loss_marks, megabytes, ranged, significant, times
+from harness.report.figures import loss_marks, megabytes, ranged, significant
 from harness.report.markdown import table
 from harness.report.summary import Summary, factors
 from harness.systems import SYSTEMS
@@ -40,7 +40,7 @@ _ALL = """\
 """
 _KINDS = """\
 `lab verify` sends these kinds of values through every transport of a database. The [catalogue](../catalogue.md) lists
-those that a transport is known to lose: `changed` without a word, `refused` with an error, or the call `hangs`.
+those that a transport is known to lose: `changed` silently, `refused` with an error, or the call `hangs`.
 """
 _ORIGINS = {
     Origin.LIMIT: "a bound: what the server or the machine alone can do",
@@ -182,7 +182,7 @@ def _figure(case: Summary, default: Summary | None, link: str) -> tuple[str, ...
         case.frame,
         f"[{shown}]({link.format(name(entry), function)}) {loss_marks(entry.lossy)}".rstrip(),
         significant(case.median_seconds),
-        ranged(factors(default, case), times) if default else "",
+        ranged(factors(default, case)) if default else "",
         megabytes(case.peak_rss_bytes),
         case.fidelity.partition(":")[0],
         str(len(entry.lossy) or ""),

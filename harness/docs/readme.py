@@ -19,8 +19,8 @@ from harness.report.answers import HERO, Leaders, answers
 from harness.report.crossings import Curves, Winners, curves, many
 from harness.report.figures import apart, legend, loss_marks, ranged, significant, spelled
 from harness.report.summary import EXACT, Summary, factors, is_exact
-from harness.results.environment import runs, server_in_words
-from harness.results.folder import Facts
+from harness.results.environment import server_in_words
+from harness.results.folder import Facts, members
 from harness.run import environment
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
@@ -113,7 +113,7 @@ def _how_much(found: Sequence[Leaders]) -> str:
     from_packages = _range((from_pypi, default) for default, from_pypi, _ in cases)
     said = [
         of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
-        from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
+        from_packages and f"Packages from PyPI alone make it {from_packages} faster.",
     ]
     return " ".join(filter(None, said))
 
@@ -132,11 +132,11 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
             " to ".join(map(str, dict.fromkeys((calls[0], calls[-1])))),
             max(len(case.medians) for case in every),
         )
-        several = f"{runs} runs of the lab, hours apart; a factor has its range over these runs"
+        several = f"{runs} runs of the lab, hours apart; factors have their range"
         yield f"Median of {many} calls, the call alone, in {several if runs > 1 else 'one run of the lab'}."
     before = max((int(case.parameters.get("rows_before", 0)) for case in every), default=0)
-    with_rows = f"a table that has {before:,} rows, where the table says so, and else into "
-    yield f"Writes go into {with_rows if before else ''}an empty table."
+    with_rows = f", or one with {before:,} rows if the row says so" if before else ""
+    yield f"Writes go into an empty table{with_rows}."
     if said := legend(case.lossy for case in every):
         yield f"{said}: these data have none ([list](docs/catalogue.md))."
     if any(case.fidelity != EXACT for case in every if case.n):
@@ -144,8 +144,8 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one in found):
         page = "docs/explanation/arrow-wire.md"
         yield (
-            f"`tuned` needs [arrow-wire]({page}), which is not on PyPI: `make install` builds it. It sorts rows by the "
-            "key, may use several connections, and builds the index of an empty table afterwards, in a lock."
+            f"`tuned` needs [arrow-wire]({page}), not on PyPI: `make install` builds it. It sorts rows by the "
+            "key, may use several connections, and builds the index of an empty table afterwards, under a lock."
         )
         yield _changed_since(every)
 
@@ -175,7 +175,7 @@ def in_short(name: str) -> str:
     suite, _, summaries = reference.of(name)
     if suite.answers is None:
         raise LabError(f'README does not answer from {name}; name a comparison after "comparisons of {name}:"')
-    return _how_much(answers(suite.answers, summaries))
+    return _how_much(shown(answers(suite.answers, summaries)))
 
 
 def few_rows(found: Curves) -> str:
@@ -186,7 +186,7 @@ def few_rows(found: Curves) -> str:
     ends = (many(rows, one) for rows, one in (min(lost, key=itemgetter(0)), max(lost, key=itemgetter(0))))
     bounds = " to ".join(dict.fromkeys(ends)).replace(" rows to ", " to ")
     return (
-        f"With few rows clients from PyPI win in {len(lost)} of {len(found.winners)} directions, below "
+        f"With few rows, clients from PyPI win in {len(lost)} of {len(found.winners)} directions, below "
         f"[{bounds}](results/reference/{CROSSINGS}/report.md)."
     )
 
@@ -207,7 +207,9 @@ def _made(environment: Facts) -> Iterator[str]:
     servers = ", ".join(f"{name} {server_in_words(ran[name])}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
     report = f"[report](results/reference/{SUITE}/report.md)"
-    yield f"Made on {where}; lab: {environment['lab']} ({servers}); {runs(environment)}: {report}."
+    first, *others = members(environment)
+    named = f"run {first['run_id']}{f' and {len(others)} more' if others else ''}"
+    yield f"Measured on {where}; lab: {environment['lab']} ({servers}); {named}: {report}."
     if environment["lab"] == "embedded":
         own = [system for name, system in SYSTEMS.items() if name in ran and not ran[name].get("program")]
         yield from (system.embedded for system in own if system.embedded)

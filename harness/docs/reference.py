@@ -55,7 +55,8 @@ def _begun(run: StoredRun) -> datetime:
 def _faults(run: StoredRun, suite: Suite) -> Iterator[str]:
     """Yield why a run is no reference run."""
     asked, code = run.environment["plan"], run.environment["code"]
-    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
+    # The contenders of a suite that answers are made from its reference run.
+    contenders_alone = suite.answers and any(part.get("left_out") for part in asked.get("experiments", ()))
     transports = "contenders alone" if contenders_alone else asked["select"]
     if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
         yield (
@@ -109,14 +110,14 @@ def results() -> str:
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
-        source = f"\n\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}."
-        published = source if suite.citation else ""
+        source = f"\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}.\n"
+        conditions = "".join(f"- {one[0].upper()}{one[1:]}.\n" for one in markdown.facts_of(run.environment))
         parts.append(
             f"## {path.name}: {suite.title}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
             f"[the whole report](../../results/reference/{path.name}/report.md), "
             f"[every run as CSV](../../results/reference/{path.name}/runs.csv).\n\n"
-            f"{markdown.conditions(run.environment)}{published}\n"
+            f"{conditions}{source if suite.citation else ''}"
         )
     return "\n".join(parts)
 

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 
-from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
 from harness.fidelity.tables import held
@@ -17,12 +16,11 @@ from harness.lab.labs import Lab, reason_unavailable
 from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
-from harness.model import Fate, LabError, Operation, Server, Transport, unknown
+from harness.model import Fate, LabError, Operation, Server, Transport
 from harness.run.execution import COMMAND
 from harness.run.lock import only_run, only_run_on_server
 from harness.run.suite_run import new_id
 from harness.settings import Settings
-from harness.systems import SYSTEMS
 
 TIME_LIMIT = 20.0  # seconds for one pair, including the client's import; nearly all take a fraction of a second
 
@@ -82,31 +80,11 @@ class Examination:
         return f"the {system} server {'did not answer' if hangs else 'died'} and was restarted"
 
 
-def select(pattern: str) -> list[Transport]:
-    """Return the matching transports that move whole frames into or out of a database. Raises LabError if none does."""
-    chosen = [entry for entry in registry.select(pattern) if entry.system in SYSTEMS and entry.moves_a_frame]
-    if not chosen:
-        raise LabError(f'"{pattern}" matches no transport of a database with a frame of pandas or polars')
-    return chosen
-
-
-def _kinds(names: str) -> list[Kind]:
-    asked = list(KINDS) if names == "*" else [name.strip() for name in names.split(",")]
-    for name in asked:
-        if name not in KINDS:
-            raise unknown("kind of values", name, KINDS)
-    return [KINDS[name] for name in asked]
-
-
 @contextmanager
 def opened(
-    settings: Settings, lab_name: str, pattern: str, kinds: str, say: Callable[[str], None]
+    settings: Settings, lab_name: str, chosen: Sequence[Transport], kinds: Sequence[Kind], say: Callable[[str], None]
 ) -> Iterator[Examination]:
-    """Start a lab, alone on this machine, for the matching transports and these kinds of values.
-
-    `kinds` are their comma-separated names, * for all. Raises LabError.
-    """
-    chosen, tried = select(pattern), _kinds(kinds)
+    """Start a lab, alone on this machine, for these transports and kinds of values. Raises LabError."""
     run_id = f"{new_id(settings.results_dir)}-verify"
     with ExitStack() as stack:
         stack.enter_context(on_signals())
@@ -117,7 +95,7 @@ def opened(
         stack.enter_context(only_run_on_server(lab, run_id))
         on_s3 = [one.id for one in chosen if "s3" in one.needs and not reason_unavailable(one, lab, servers)]
         objects, bucket = stack.enter_context(object_store(settings, on_s3, run_id, say))
-        yield Examination(lab, servers, objects, bucket, chosen, run_id, tried)
+        yield Examination(lab, servers, objects, bucket, chosen, run_id, kinds)
 
 
 def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:

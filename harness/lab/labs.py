@@ -53,8 +53,8 @@ class Lab:
 
 
 @contextmanager
-def embedded(settings: Settings) -> Iterator[Lab]:
-    """Start the embedded lab, and stop it with everything it started at the end, however it ends."""
+def embedded(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> Iterator[Lab]:
+    """Start an embedded lab of these databases, and stop it with everything it started at the end, however it ends."""
     from harness.lab.embedded import EmbeddedLab, ServiceError
 
     try:
@@ -62,8 +62,9 @@ def embedded(settings: Settings) -> Iterator[Lab]:
         installed = {
             name: SYSTEMS[name].installed.service(at, keys if SYSTEMS[name].keys_in_environment else {})
             for name, at in settings.installed.items()
+            if name in systems
         }
-        with on_signals(), EmbeddedLab(settings.state_dir, more=installed) as servers:
+        with on_signals(), EmbeddedLab(settings.state_dir, systems, installed) as servers:
             yield Lab(
                 "embedded",
                 servers.folder,
@@ -84,13 +85,14 @@ def embedded(settings: Settings) -> Iterator[Lab]:
 
 
 @contextmanager
-def external(settings: Settings) -> Iterator[Lab]:
-    """Use the servers named in the environment. Raises LabError if none is named."""
-    endpoints = settings.endpoints
+def external(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> Iterator[Lab]:
+    """Use the servers of these databases named in the environment. Raises LabError if none is named."""
+    asked = [SYSTEMS[name] for name in systems]
+    known = {name for system in asked for name in system.endpoints}
+    endpoints = {name: uri for name, uri in settings.endpoints.items() if name in known}
     if not endpoints:
-        needed = ", or ".join(map(variables, SYSTEMS.values()))
-        raise LabError(f"--external: no server is set; set {needed}")
-    for system in SYSTEMS.values():
+        raise LabError(f"--external: no server is set; set {', or '.join(map(variables, asked))}")
+    for system in asked:
         found = [name for name in system.endpoints if name in endpoints]
         if found and len(found) < len(system.endpoints):
             raise LabError(f"--external: only {len(found)} of {variables(system)} is set; set all of them")
@@ -98,9 +100,9 @@ def external(settings: Settings) -> Iterator[Lab]:
 
 
 @contextmanager
-def compose(settings: Settings) -> Iterator[Lab]:
+def compose(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> Iterator[Lab]:
     """Use the servers of the Compose lab, from inside its harness container. Raises LabError if none is named."""
-    with external(settings) as lab:
+    with external(settings, systems) as lab:
         yield replace(lab, name="compose")
 
 

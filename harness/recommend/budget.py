@@ -14,6 +14,8 @@ from harness.model import LabError
 from harness.settings import LONGEST_SECONDS
 
 BUDGET = 85.0  # seconds, by default: the command ends within 90 on two quiet cores
+REPORT_SECONDS = 4.0  # of the budget: for the report after the last run
+REPORT_WORK = 2.0  # seconds that it takes on an idle machine
 FIRST_GUESS = 0.35  # seconds of overhead of a call, before any run
 OUTLYING = 2.0  # times the median of all: a single run counts no more
 FEWEST = 3  # transports that the budget leaves in the race

@@ -15,7 +15,7 @@ from harness.datasets.user_data.data import UserData
 from harness.datasets.user_data.losses import each_lost, lost, why
 from harness.model import LabError, Operation, Origin, Status, Transport
 from harness.recommend import require_known, transports
-from harness.recommend.budget import BUDGET
+from harness.recommend.budget import BUDGET, REPORT_SECONDS
 from harness.recommend.script import needed
 from harness.run.redaction import of_server
 
@@ -87,7 +87,8 @@ class Asked:
     winner must be a program that runs without further arguments. `budget` is the time limit in seconds, from `started`
     on by the monotonic clock. `max_memory` is the number of bytes that a transport may use. `defaults` are transports
     that are timed in any case, the default of a direction first. `run_id` is a race to resume in `folder`. `source` is
-    the name of the data's file, if it has one and may be shown.
+    the name of the data's file, if it has one and may be shown. `reserve` are the seconds of the budget for all that
+    follows the last run.
     """
 
     data: UserData
@@ -105,6 +106,7 @@ class Asked:
     run_id: str = ""
     folder: Path | None = None
     source: str = ""
+    reserve: float = REPORT_SECONDS
 
 
 @dataclass(frozen=True)

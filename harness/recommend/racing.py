@@ -19,8 +19,9 @@ from harness.datasets.user_data.losses import undeclared
 from harness.lab import interpreters
 from harness.lab.tables import MOST, Tables
 from harness.machine import scratch
+from harness.machine.calibration import slowdown
 from harness.model import Case, Experiment, LabError, Operation, Run, Status, Transport
-from harness.recommend.budget import FIRST_GUESS
+from harness.recommend.budget import FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.summary import EXACT
@@ -110,7 +111,6 @@ def _fails(rig: DatabaseRig, entry: Transport, tables: Tables, worker: Worker, f
 
 SUITE, EXPERIMENT = "matrix", "race"
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
-REPORT_SECONDS = 4.0  # of the budget: for the report after the last run
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
 BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
@@ -185,7 +185,7 @@ class Racing:
             bounds -= self.turn.number
         left.update({(entry.id, self.race.rows): bounds for entry in self.bounds})
         of_runs = sum(count * self.race.prices.of(*run) for run, count in left.items())
-        return max(min(of_runs, self._seconds_left()), 0.0) + REPORT_SECONDS
+        return max(min(of_runs, self._seconds_left()), 0.0) + self.asked.reserve
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until no rank is in doubt or the budget is used up; `on_row` gets each row.
@@ -331,6 +331,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         here = [entry for entry in bounds if not missing(entry)]
         entries |= {entry.id: entry for entry in here}
         race.after = len(here)
+        # With other work on the machine the report takes longer.
+        asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * slowdown(), asked.budget / 2)))
         yield Racing(asked, race, entries, left_out, here, _track(suite_run, asked))
 
 
@@ -349,7 +351,7 @@ def _track(suite_run: SuiteRun, asked: Asked) -> Track:
 
 def deadline(asked: Asked) -> float:
     """Return the deadline of the last run, by the clock of the race."""
-    return asked.started + asked.budget - REPORT_SECONDS
+    return asked.started + asked.budget - asked.reserve
 
 
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:

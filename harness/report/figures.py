@@ -86,9 +86,9 @@ def times(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"×{significant(value, digits)}"
 
 
-def ranged(factors: Sequence[float], text: Callable[[float], str] = lambda value: f"{significant(value, 2)}×") -> str:
+def ranged(factors: Sequence[float]) -> str:
     """Return the smallest and the largest of some factors, `11× to 13×`; if both look the same, `11×`."""
-    return " to ".join(dict.fromkeys(map(text, (min(factors), max(factors)))))
+    return " to ".join(dict.fromkeys(f"{significant(value, 2)}×" for value in (min(factors), max(factors))))
 
 
 def megabytes(value: float | None, shown: Callable[[float | None], str] = significant) -> str:

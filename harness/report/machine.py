@@ -38,7 +38,7 @@ def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) 
     }
     changed = could_change(rows, summaries, disturbed) if disturbed else []
     named = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
-    told = f"Without these runs the ranks of {named} would be others." if changed else ""
+    told = f"Without these runs the ranks of {named} would differ." if changed else ""
     nothing = "Without these runs all ranks would be the same." if disturbed and not changed else ""
     return [f"The machine: {'; '.join(found)}.", *filter(None, (told, nothing))]
 

@@ -98,15 +98,27 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 
 def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
+    return f"{'; '.join(facts_of(environment))}."
+
+
+def facts_of(environment: Facts) -> list[str]:
+    """Return what was asked and of which servers, the machine, the versions, and the code with the runs."""
     plan = environment["plan"]
     versions = ", ".join(f"{name} {server_in_words(server)}" for name, server in environment.get("servers", {}).items())
     filesystem = environment.get("server_filesystem")
     python = ", ".join(filter(None, (f"Python {environment['python']}", libraries(environment))))
-    size = f"size {plan['size']}, " if "size" in plan else ""
-    asked = f"Suite {plan['suite']}, {size}{numbered(plan['passes'], 'pass', 'passes')}, lab: {environment['lab']}"
+    asked = f"Suite {plan['suite']}, {extent(plan)}, lab: {environment['lab']}"
     where = f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}"
     made = f"{code(environment, digits=12)}, {runs(environment)}"
-    return plain(f"{asked} ({versions or 'no server'}); {where}; {python}; {made}.")
+    return [plain(one) for one in (f"{asked} ({versions or 'no server'})", where, python, made)]
+
+
+def extent(plan: Facts) -> str:
+    """Say how much a plan runs: its size and passes; a race plans no passes."""
+    if plan.get("size") == "race":
+        return "a race, which runs the fastest transports most often"
+    size = f"size {plan['size']}, " if "size" in plan else ""
+    return f"{size}{numbered(plan['passes'], 'pass', 'passes')}"
 
 
 def machine(facts: Facts) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from harness.report import markdown
 from harness.report.charts import GROUND, INK, LINES, QUIET
-from harness.report.figures import numbered, volume
+from harness.report.figures import volume
 from harness.report.table import Section
 from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts, ids
@@ -128,8 +128,7 @@ def _plan(plan: Facts) -> str:
     experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
     parts = [
         f"suite {plan['suite']}",
-        f"size {plan['size']}" if "size" in plan else "",
-        numbered(plan["passes"], "pass", "passes"),
+        markdown.extent(plan),
         f"experiments {experiments}" if experiments else "",
         f"transports {plan['select']}" if plan.get("select") else "",
         f"data of seed {plan['seed']}" if "seed" in plan else "",

@@ -210,7 +210,7 @@ def read(folder: Path) -> Recommendation | None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise LabError(f"{folder / FILE}: {place}: {first['msg']}; made by another version of the lab?") from None
+        raise LabError(f"{folder / FILE}: {place}: {first['msg']}; another version of the lab made it") from None
 
 
 def kept(folder: Path) -> tuple[Recommendation | None, str]:

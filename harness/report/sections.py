@@ -69,7 +69,8 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
     endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     size = f" of size {plan['size']}" if "size" in plan else ""
     runs = Counter(row.case for row in rows).values()
-    in_passes = f" in {numbered(passes, 'pass', 'passes')}{size}" if max(runs, default=0) <= passes else ""  # no race
+    planned = plan.get("size") != "race" and max(runs, default=0) <= passes
+    in_passes = f" in {numbered(passes, 'pass', 'passes')}{size}" if planned else ""
     cases = f"{numbered(len(summaries), 'case')}{in_passes}"
     found = [f"{cases}: {numbered(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
     if compared := environment.get("compared"):

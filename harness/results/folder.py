@@ -261,6 +261,8 @@ def read(folder: Path) -> StoredRun:
     """Read a run. Raises LabError if it cannot be read, lacks facts, or its rows do not match its environment."""
     facts = environment(folder)
     require(folder / ENVIRONMENT, facts)
+    if not (folder / RUNS).exists():
+        raise LabError(f"run {folder.name} ended before its first call; continue it with --resume, or name another run")
     rows = runs_csv.load(folder / RUNS)
     _refuse_mixed(folder, rows, facts)
     return StoredRun(folder, facts, rows)

@@ -9,7 +9,7 @@ from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.logical_types import POLARS_DTYPES
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
+from harness.datasets.hostile.kind import OF_TABLES
 from harness.fidelity import tables
 from harness.fidelity.examination import pairs
 from harness.model import Fate
@@ -82,37 +82,6 @@ def test_a_database_without_values_or_a_type_for_a_column_is_without_the_kind():
     assert lacking["clickhouse"] == {"far_dates", "jsonb"}
     with pytest.raises(ValueError, match="postgres has no values of the kind nested"):
         tables.one(KINDS["nested"], "postgres")
-
-
-def test_an_ordinary_row_has_no_null_and_only_ascii_words():
-    assert ORDINARY.keys() == PLAIN.keys()
-    assert None not in ORDINARY.values()
-    assert ORDINARY["text_value"].isalpha()
-
-
-def test_empty_strings_and_nulls_are_in_different_kinds():
-    empty = tables.one(KINDS["empty_text"], "postgres").rows
-    assert "" in empty["text_value"]
-    assert sum(empty.null_count().row(0)) == 0
-    for name in ("nulls", "null_text", "first_10000_null"):
-        assert "" not in tables.one(KINDS[name], "postgres").rows["text_value"]
-
-
-def test_every_nullable_column_is_null_alone_and_all_are_together():
-    frame = tables.one(KINDS["nulls"], "postgres").rows.drop("row_number")
-    nulls = [tuple(value is None for value in row) for row in frame.iter_rows()]
-    assert sum(all(row) for row in nulls) == 1
-    assert {row.index(True) for row in nulls if sum(row) == 1} == set(range(len(PLAIN)))
-
-
-def test_the_first_value_comes_after_ten_thousand_nulls():
-    frame = tables.one(KINDS["first_10000_null"], "clickhouse").rows.drop("row_number")
-    assert {frame[name][:-1].null_count() for name in PLAIN} == {10_000}
-    assert frame.tail(1).row(0) == tuple(ORDINARY.values())
-
-
-def test_a_long_text_has_a_million_characters():
-    assert max(map(len, tables.one(KINDS["long_text"], "postgres").rows["text_value"])) == 1_000_000
 
 
 @pytest.mark.parametrize("of", OWN_TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")

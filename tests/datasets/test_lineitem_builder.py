@@ -15,7 +15,7 @@ import pytest
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from harness.datasets.lineitem.layout import ROWS_PER_SCALE_FACTOR
-from tests.datasets.lineitem_file import ensure
+from tests.datasets.user_files import ensure
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, files
-from tests.datasets.lineitem_file import ensure
+from harness.datasets.lineitem.layout import Action, most_bytes, plan
+from tests.commands import one_line
+from tests.datasets.user_files import ensure
 
 pytestmark = pytest.mark.process
 
@@ -126,3 +130,99 @@ def test_facts_are_plain_values_that_do_not_say_where_the_file_lies(folder):
     assert json.loads(json.dumps(known)) == known
     assert str(folder) not in json.dumps(known)
     assert (known["name"], known["scale_factor"], known["rows"]) == ("lineitem", 0.001, 6_005)
+
+
+def words(steps):
+    return [f"{step.action} {step.layout.first_part}+{step.layout.part_count}" for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ((1.5, 2, 0, 1), "scale factor 1.5: choose 0.001 to 1, or a whole number above"),
+        ((0.0005, 1, 0, 1), "scale factor 0.0005: choose 0.001 to 1"),
+        ((-1, 1, 0, 1), "scale factor -1: choose 0.001 to 1"),
+        ((24, 23, 0, 1), "23 parts at scale factor 24: choose at least 24"),
+        ((4, 4, 4, 1), "parts 4 to 4: choose from 0 to 3"),
+        ((4, 4, 2, 3), "parts 2 to 4: choose from 0 to 3"),
+        ((4, 4, -1, 2), "parts -1 to 0: choose from 0 to 3"),
+        ((4, 4, 1, 0), "parts 1 to 0: choose from 0 to 3"),
+        ((4, 4, 0, 1, 2_047), "row groups of 2,047 rows: choose 2,048 to 1,048,576"),
+        ((4, 4, 0, 1, 1_048_577), "row groups of 1,048,577 rows: choose 2,048 to 1,048,576"),
+    ],
+)
+def test_a_layout_that_cannot_be_made_as_asked_is_refused_in_one_line(layout, expected):
+    with one_line(expected):
+        Layout(*layout)
+
+
+def test_a_file_name_says_scale_parts_first_and_last_part_and_row_groups():
+    assert Layout(24, 24, 0, 8, 300_000).file_name == "lineitem-sf24-parts24-0000-0007-rg300000.parquet"
+    assert Layout(0.001, 1, 0, 1, 4_096).file_name == "lineitem-sf0.001-parts1-0000-0000-rg4096.parquet"
+
+
+def test_a_scale_factor_is_the_same_layout_as_whole_number_and_as_float():
+    whole, floating = Layout(24, 24, 0, 1), Layout(24.0, 24, 0, 1)
+    assert whole == floating
+    assert whole.file_name == floating.file_name
+
+
+def test_a_part_in_its_own_row_groups_is_generated_and_not_copied():
+    assert words(plan([Layout(4, 4, 2, 1)], [])) == ["generate 2+1"]
+
+
+def test_parts_that_were_not_asked_for_are_removed_after_the_last_file_that_needs_them():
+    growing = [Layout(4, 4, 0, 1), Layout(4, 4, 0, 2), Layout(4, 4, 0, 3)]
+    assert words(plan(growing, [])) == [
+        *("generate 0+1", "generate 1+1", "join 0+2"),
+        *("generate 2+1", "join 0+3", "remove 1+1", "remove 2+1"),
+    ]
+
+
+def test_files_side_by_side_never_need_more_than_the_parts_of_one():
+    steps = plan([Layout(4, 4, 2, 2), Layout(4, 4, 0, 2)], [])
+    assert words(steps) == [
+        *("generate 0+1", "generate 1+1", "join 0+2", "remove 0+1", "remove 1+1"),
+        *("generate 2+1", "generate 3+1", "join 2+2", "remove 2+1", "remove 3+1"),
+    ]
+
+
+def test_what_is_there_is_neither_made_again_nor_removed():
+    asked = Layout(4, 4, 0, 2)
+    assert words(plan([asked], [Layout(4, 4, 0, 1)])) == ["generate 1+1", "join 0+2", "remove 1+1"]
+    assert plan([asked], [asked]) == []
+
+
+def test_the_same_rows_in_other_row_groups_are_generated_once():
+    steps = plan([Layout(1, 1, 0, 1, size) for size in (4_096, 122_880, 300_000)], [])
+    assert words(steps) == ["generate 0+1", "join 0+1", "join 0+1"]
+
+
+def layouts_of_six_parts():
+    ranges = st.tuples(st.integers(0, 5), st.integers(1, 6)).filter(lambda pair: sum(pair) <= 6)
+    return st.builds(lambda pair, size: Layout(6, 6, *pair, size), ranges, st.sampled_from([4_096, 300_000]))
+
+
+@given(asked=st.lists(layouts_of_six_parts(), max_size=8), there=st.sets(layouts_of_six_parts(), max_size=4))
+def test_any_plan_ends_with_what_is_asked_for_and_no_more(asked, there):
+    files, made = set(there), []
+    for step in plan(asked, there):
+        if step.action is Action.REMOVE:
+            files.remove(step.layout)
+            assert step.layout not in there
+            assert step.layout not in asked
+            continue
+        if step.action is Action.JOIN:
+            assert set(step.layout.bases) <= files
+        assert step.layout not in files
+        files.add(step.layout)
+        made.append(step.layout)
+    assert files == set(asked) | there
+    assert len(made) == len(set(made))
+
+
+def test_the_bytes_of_a_plan_are_those_of_its_fullest_moment():
+    part, file = Layout(4, 4, 0, 1).most_bytes, Layout(4, 4, 0, 2).most_bytes
+    side_by_side = plan([Layout(4, 4, 0, 2), Layout(4, 4, 2, 2)], [])
+    assert most_bytes(side_by_side) == 2 * part + 2 * file  # one file finished, the other next to its two parts
+    assert most_bytes([]) == 0

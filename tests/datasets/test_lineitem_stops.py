@@ -14,7 +14,7 @@ import pytest
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from tests.commands import one_line
-from tests.datasets.lineitem_file import ensure
+from tests.datasets.user_files import ensure
 from tests.disks import small_disk
 from tests.waiting import until
 

@@ -120,7 +120,7 @@ def test_a_reader_that_changes_a_value_is_found(
     for column in frame.columns:
         shifted = frame.with_columns(pl.col(column).shift(1))
         monkeypatch.setitem(columnar._READ, form, lambda path, shifted=shifted: shifted)
-        with pytest.raises(LabError, match=rf'column "{column}", row \d+: two readers make different values'):
+        with pytest.raises(LabError, match=rf'column "{column}", row \d+: two readers read different values'):
             reading.read(path)
 
 
@@ -545,7 +545,7 @@ def test_what_arrow_reads_for_polars_is_compared_with_what_polars_reads(
     parquet.write_table(table, tmp_path / "a.parquet")
     assert reading.read(tmp_path / "a.parquet").frame["i"].to_list() == [1, 2]
     monkeypatch.setitem(columnar._TABLES, "parquet", lambda path: table.set_column(0, "i", pa.array([1, 3])))
-    with pytest.raises(LabError, match='column "i", row 1: two readers make different values'):
+    with pytest.raises(LabError, match='column "i", row 1: two readers read different values'):
         reading.read(tmp_path / "a.parquet")
 
 
@@ -559,5 +559,5 @@ def test_what_polars_itself_makes_wrong_of_arrow_is_found(
     with ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table)
     monkeypatch.setattr(arrow_types, "require_known", lambda schema: None)
-    with pytest.raises(LabError, match='column "a", row 0: two readers make different values'):
+    with pytest.raises(LabError, match='column "a", row 0: two readers read different values'):
         reading.read(path) if suffix else reading.of_memory(table)

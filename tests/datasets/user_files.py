@@ -6,6 +6,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from harness.datasets import lineitem
+from harness.datasets.lineitem import Layout, LineitemFile
 from harness.datasets.user_data import data
 from harness.recommend import script
 
@@ -25,3 +27,7 @@ def loaded(library: str, own: data.UserData, path: Path) -> Any:
     made: dict[str, Any] = {}
     exec(script.load(library, own, script.Source(path), ""), {"DATA": str(path)}, made)
     return made["load"]()
+
+
+def ensure(folder: Path, layout: Layout) -> LineitemFile:
+    return lineitem.ensure_all(folder, [layout], print)[layout]

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from harness import settings
 from harness.datasets.hostile.kind import Kind
-from harness.fidelity import tables
-from harness.fidelity.examination import pairs, select
+from harness.fidelity import select, tables
+from harness.fidelity.examination import pairs
 from harness.model import Fate, Finding, Transport
 from harness.settings import ROOT
 from harness.show import script

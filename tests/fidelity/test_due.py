@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.fidelity.examination import pairs, select
+from harness.fidelity import select
+from harness.fidelity.examination import pairs
 from harness.model import Fate, Finding, Transport
 from harness.show import script
 from tests.fidelity import due
@@ -32,12 +32,6 @@ def chosen(known: due.Known, entries: list[Transport] = ENTRIES, day: dt.date = 
 
 def every_pair(entries: list[Transport] = ENTRIES) -> set[tuple[str, str]]:
     return {(entry.id, kind.name) for entry in entries for kind in pairs(entry)}
-
-
-def test_where_nothing_is_known_every_pair_is_due() -> None:
-    chosen_now, counts = due.choose(ENTRIES, {}, TODAY)
-    assert sum(map(len, chosen_now.values())) == len(every_pair()) == counts["new or changed"] > 500
-    assert counts[due.UNCHANGED] == 0
 
 
 def test_of_what_came_through_each_pair_is_due_on_one_day_of_four(tmp_path: Path) -> None:
@@ -66,19 +60,6 @@ def test_a_pair_whose_transport_changed_is_due(tmp_path: Path, name: str, pairs_
     of_first = [chosen(known, entries, TODAY + dt.timedelta(days=day)) - usual[day] for day in range(4)]
     assert {len(new) for new in of_first} == {0, pairs_of_it or len(pairs(ENTRIES[0]))}
     assert {transport for new in of_first for transport, _ in new} == {ENTRIES[0].id}
-
-
-def test_a_pair_is_due_when_its_loss_in_the_file_of_losses_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known, usual, first = all_came_through(tmp_path / "pairs"), chosen(all_came_through(tmp_path / "pairs")), ENTRIES[0]
-    losses = dict(registry.read_losses(registry.losses_file("postgres")))
-    (new, *_) = [kind.name for kind in pairs(first) if kind.name not in first.lossy]
-    losses[first.id] = {**losses.get(first.id, {}), new: Fate.CHANGED}
-    (tmp_path / "losses.json").write_text(registry.losses_text(losses), encoding="utf-8")
-    monkeypatch.setattr(registry, "losses_file", lambda system: tmp_path / "losses.json")
-    now = [registry._complete(entry) for entry in ENTRIES]
-    assert chosen(known, now) == usual | {(first.id, new)}
 
 
 def test_a_transport_is_due_when_a_line_of_what_lab_show_prints_changed(

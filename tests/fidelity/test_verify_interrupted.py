@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.fidelity import batch, examination, trials, witness
+from harness.fidelity import batch, examination, select, select_kinds, trials, witness
 from harness.model import Fate, Finding
 from harness.settings import Settings
 from tests.waiting import until
@@ -52,7 +52,7 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
         if len(found) == 1:
             injure(psutil.Process(exam.lab.pids()[system]))
 
-    with examination.opened(settings, "embedded", WAYS[system], KINDS, print) as exam:
+    with examination.opened(settings, "embedded", select(WAYS[system]), select_kinds(KINDS), print) as exam:
         trials.examine(replace(exam, time_limit=limit), on_finding)
     fates = {finding.kind: finding.fate for finding in found}
     assert len(fates) == len(found) == 5
@@ -76,7 +76,7 @@ def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
         return together(*arguments)
 
     monkeypatch.setattr(batch, "findings", findings)
-    with examination.opened(settings, "embedded", WAYS["postgres"], KINDS, print) as exam:
+    with examination.opened(settings, "embedded", select(WAYS["postgres"]), select_kinds(KINDS), print) as exam:
         found = trials.examine(replace(exam, time_limit=PATIENCE, in_sittings=True))
         assert exam.lab.pids()["postgres"] not in lost
     assert len(found) == 5

@@ -20,9 +20,10 @@ from harness.lab.reference import References
 from harness.machine.variables import namespace
 from harness.model import LabError, Operation, Run, Status
 from harness.recommend import judging, racing
+from harness.recommend.budget import REPORT_SECONDS
 from harness.recommend.eligible import Asked, LeftOut
 from harness.recommend.race import LAST_PASSES, Race, Turn
-from harness.recommend.racing import REPORT_SECONDS, Racing, Track, failing
+from harness.recommend.racing import Racing, Track, failing
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, opening
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.networks import Networks

@@ -12,6 +12,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from harness import report
+from harness.settings import ROOT
 from tests.report.browser_checks import (
     CHECKS,
     Seen,
@@ -203,3 +204,22 @@ def test_the_check_for_it_fails_on_a_page_with(fault, browser, page_file, tmp_pa
         page.wait_for_timeout(50)  # a request that fails is reported a little later
         with pytest.raises((AssertionError, playwright.Error)):
             check(page, seen)
+
+
+SITE = ROOT / "site"
+
+
+@pytest.mark.skipif(not SITE.is_dir(), reason="no site of the docs: make docs")
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("install", "docs/get-started.html"),
+        ("docker", "docs/how-to/run-a-suite.html"),
+        ("fastest polars to postgres", "docs/how-to/choose-by-hand.html"),
+    ],
+)
+def test_the_search_of_the_site_finds_first(words, first, browser):
+    with opened(browser, SITE / "index.html") as (page, _):
+        page.get_by_role("textbox", name="Search").fill(words)
+        link = page.locator(".md-search-result__link").first.get_attribute("href", timeout=120_000)
+    assert link.partition("?")[0] == (SITE / first).as_uri()

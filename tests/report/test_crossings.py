@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from harness.report.crossings import costs, crossing, crossing_tables, curves, directions, fitted, winners
 from harness.report.summary import summarise
 from harness.suites.suite import CrossingsWanted
-from tests.report.cases import changed, suite
-from tests.report.curves import line, runs
+from tests.report.cases import changed, line, runs, suite
 
 SIZES = (1, 100, 10_000, 1_000_000)
 QUICK, STRONG, MIDDLE = (f"postgres.{name}.write_polars_x" for name in ("quick", "strong", "middle"))

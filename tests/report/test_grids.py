@@ -8,9 +8,8 @@ from harness.model import LabError, Status
 from harness.report.charts import NO_CHANGES, _bent, _changes
 from harness.report.grids import Verdict, map_of, outcome_sentences, outcome_tables, outcomes, winner_tables
 from harness.suites.suite import Picture
-from tests.report.cases import changed, row, suite
+from tests.report.cases import changed, line, row, runs, suite
 from tests.report.cluster_run import PICTURES, ROWS, counted
-from tests.report.curves import line, runs
 from tests.report.test_charts import composed, titles, words
 
 GRIDS = [picture for picture in PICTURES if picture.form == "grid"]

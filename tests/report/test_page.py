@@ -283,6 +283,11 @@ def test_many_files_of_data_are_counted():
 def test_a_page_of_the_least_facts_says_what_is_unknown_and_leaves_out_the_rest():
     found = dict(facts(environment()))
     assert found["Code"] == "commit unknown"
+    race = {"suite": "matrix", "size": "race", "passes": 1}
+    assert (
+        dict(facts(environment(plan=race)))["Plan"]
+        == "suite matrix, a race, which runs the fastest transports most often"
+    )
     assert not {"Libraries", "Data", "Filesystem of the data"} & found.keys()
 
 

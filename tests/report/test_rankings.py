@@ -205,17 +205,6 @@ def printed(*summaries, width=400, published=()):
     return file.getvalue()
 
 
-def rows(*summaries, width=400):
-    """The first table as one dict of header and text a row, each also found in the output."""
-    (group,) = printed_tables(list(summaries), width)
-    table = group.renderables[1]
-    heads = [str(column.header) for column in table.columns]
-    strings = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
-    output = printed(*summaries)
-    assert all(text in output for line in strings for text in line)
-    return [dict(zip(heads, line, strict=True)) for line in strings]
-
-
 def grid(*points, width):
     """The output for a grid of two transports, the first of which has a long id."""
     names = ("polars_with_a_name.scan_forced_async", "duckdb")
@@ -223,63 +212,24 @@ def grid(*points, width):
     return printed(*summarise(scans, ()), width=width)
 
 
-def test_every_cell_of_an_ok_way_is_printed():
-    way = summary(published_row="the way", published_mean_rows_per_s=257_641.76, ratio_to_published=0.757)
-    (row,) = rows(way)
-    assert row == {
-        "#": "1",
-        "transport": "the way",
-        "median s\n95 %": "0.483 (0.461-0.602)",
-        "avg s": "0.5123",
-        "rows/s": "195,183",
-        "min": "180,000",
-        "max": "210,000",
-        "peak MB": "82",
-        "published": "257,642",
-        "ratio": "0.76",
-        "values": "exact",
-    }
-    assert printed(way).strip().startswith("Postgres write: 100,000 rows, mean of up to 3 runs, by median time")
-
-
-def test_missing_figures_are_empty_cells_and_never_0():
-    beside = summary(published_mean_rows_per_s=5.0)
-    assert rows(summary(peak_rss_bytes=None), beside)[0] | {"transport": ""} == {
-        "#": "1",
-        "transport": "",
-        "median s\n95 %": "0.483 (0.461-0.602)",
-        "avg s": "0.5123",
-        "rows/s": "195,183",
-        "min": "180,000",
-        "max": "210,000",
-        "peak MB": "",
-        "published": "",
-        "values": "exact",
-    }
-    assert rows(summary(peak_rss_bytes=0))[0]["peak MB"] == "<1"
-
-
-@pytest.mark.parametrize("status", ["mismatch", "error", "timeout", "killed", "unavailable", "unsupported"])
-def test_a_failed_way_has_its_status_and_no_figures_of_ours_and_its_reason_below(status):
-    way = failed(status, "the reason", published_row="the way", published_mean_rows_per_s=5_000.0)
-    (row,) = rows(way)
-    assert {name: text for name, text in row.items() if text} == {
-        "transport": "the way",
+def test_missing_figures_are_empty_cells_and_never_0_and_failed_runs_are_counted():
+    failed = row("c", Status.ERROR, published_row="The way")
+    some = [row("b", seconds=0.6), row("b", Status.TIMEOUT)]
+    rows = [row("a", seconds=0.5, peak_rss_bytes=0), *some, failed]
+    (ranking,) = tables(rows, (PublishedFigure("The way", mean_rows_per_s=5_000.0),))
+    assert column(ranking, "peak MB") == ["<1", "", ""]
+    assert column(ranking, "values") == ["exact", "exact (ok 1, timeout 1)", "error"]
+    assert dict(zip(ranking.head, ranking.rows[-1], strict=True)) == dict.fromkeys(ranking.head, "") | {
+        "transport": "The way",
         "published": "5,000",
-        "values": status,
+        "values": "error",
     }
-    assert f"{status}: the reason (postgres.x.write_y)" in printed(way)
 
 
 def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
     text = printed(failed("unsupported", None))
     assert "None" not in text
     assert "unsupported (postgres.x.write_y)" in text
-
-
-def test_a_way_with_some_failed_runs_says_so_next_to_its_figures():
-    (row,) = rows(summary(status="ok 2, timeout 1", n=2))
-    assert row["values"] == "exact (ok 2, timeout 1)"
 
 
 @pytest.mark.parametrize("width", [80, 100, 116, 130, 200])
@@ -296,17 +246,6 @@ def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
     assert ("0.5123" in text) == (width >= 100)
     assert ("180,000" in text) == (width >= 116)
     assert ("too narrow to show:" in text) == (width < 116)
-
-
-def test_each_database_and_operation_has_its_own_table():
-    text = printed(
-        summary(system="clickhouse"), summary(system="clickhouse", operation="read"), summary(system="other")
-    )
-    assert [line.split(":")[0] for line in text.splitlines() if "by median time" in line] == [
-        "ClickHouse write",
-        "ClickHouse read",
-        "Other write",
-    ]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])

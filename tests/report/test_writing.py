@@ -1,22 +1,36 @@
 """Writing and reading: all files of a run from its folder alone, and environments of other versions of the lab."""
 
 import copy
+import csv
+import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from harness import report
-from harness.model import LabError, Status
-from harness.report import comparing, recommendation
+from harness import registry, report
+from harness.cli.app import echo
+from harness.model import Fate, Finding, LabError, Status
+from harness.report import comparing, fidelity, recommendation
+from harness.report.rankings import rankings
+from harness.report.sections import write
+from harness.report.summary import summarise, write_summaries
+from harness.report.terminal import printable
 from harness.results import folder as folders
+from harness.results import runs_csv
 from harness.settings import ROOT
+from harness.suites import suite_files
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import ENVIRONMENT, RUN, environment, row, run_folder, scan, suite
+from tests.report.test_page import Elements
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
 NOTHING = Picture("nothing", "What nobody ran", "bars", y="rows_per_s", where={"system": ["nobody"]})
@@ -239,3 +253,182 @@ def test_a_race_whose_recommendation_is_of_another_version_is_reported_from_its_
     with pytest.raises(LabError, match=recommendation.FILE):
         recommendation.read(folder)
     assert json.loads((folder / "environment.json").read_text()) == FACTS
+
+
+ONE = replace(registry.one("postgres.psycopg.read_polars_rows"), lossy={"nan": "changed", "tab": "refused"})
+TWO = replace(registry.one("clickhouse.httpx.read_polars_parquet"), lossy={})
+
+
+def finding(entry, kind, fate, detail=""):
+    return Finding(entry, kind, fate, entry.lossy.get(kind, ""), detail)
+
+
+AS_DECLARED = [
+    finding(ONE, "nulls", Fate.CONVERTED, "int_value (Int64)"),
+    finding(ONE, "nan", Fate.CHANGED, "expected nan, found None"),
+    finding(ONE, "tab", Fate.REFUSED, "no tabs"),
+    finding(TWO, "nulls", Fate.EXACT),
+    finding(TWO, "nan", Fate.UNAVAILABLE, "no server"),
+]
+BETTER = [finding(ONE, "nan", Fate.EXACT), finding(ONE, "tab", Fate.REFUSED)]
+WORSE = [finding(TWO, "nulls", Fate.CHANGED, "expected None, found 0"), finding(TWO, "nan", Fate.HANGS)]
+FORBIDDEN = Finding(TWO, "nul_character", Fate.REFUSED, "refused")
+
+
+def test_the_grid_has_a_mark_for_each_pair_and_none_where_there_is_no_pair():
+    *head, one, two, blank = fidelity.grid(AS_DECLARED, 200)[:8]
+    left = max(len(ONE.id), len(TWO.id)) + 1
+    assert [line[left:] for line in head] == ["n", "u", "l n t", "l a a", "s n b"]
+    assert one == f"{ONE.id:<{left}}c X r"
+    assert two == f"{TWO.id:<{left}}· -"
+    assert blank == ""
+
+
+def test_a_grid_that_is_too_wide_is_broken_between_kinds():
+    lines = fidelity.grid(AS_DECLARED, len(TWO.id) + 5)
+    assert sum(line.startswith(ONE.id) for line in lines) == 2
+    assert all(len(line) <= len(TWO.id) + 5 for line in lines if line.startswith((ONE.id, TWO.id)))
+
+
+def test_what_is_not_as_declared_is_marked_in_the_grid():
+    assert f"{ONE.id} ·!r" in fidelity.grid(BETTER, 200)
+
+
+def test_a_declared_loss_that_no_longer_happens_and_a_loss_that_is_not_declared_are_said():
+    assert fidelity.deviations([*BETTER, *WORSE]) == [
+        f"{ONE.id}: nan: declared changed, found exact",
+        f"{TWO.id}: nulls: declared exact or converted, found changed: expected None, found 0",
+        f"{TWO.id}: nan: declared exact or converted, found hangs",
+    ]
+
+
+def test_the_files_have_every_pair_and_every_transport(tmp_path: Path):
+    csv_path, md_path, page = fidelity.write(tmp_path / "new", [*AS_DECLARED, *WORSE], "lab: none")
+    with csv_path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["outcome"] for row in rows] == [
+        "converted",
+        "changed",
+        "refused",
+        "exact",
+        "unavailable",
+        "changed",
+        "hangs",
+    ]
+    assert rows[1] == dict(
+        zip(fidelity.COLUMNS, (ONE.id, "nan", "changed", "changed", "expected nan, found None"), strict=True)
+    )
+    assert page.read_text(encoding="utf-8") == fidelity.page([*AS_DECLARED, *WORSE], "lab: none")
+    text = md_path.read_text(encoding="utf-8")
+    assert f"| `{ONE.id}` | 1 converted | changed: nan; refused: tab |" in text
+    assert "changed: nulls!; hangs: nan!" in text
+    assert "declared exact or converted, found hangs" in text
+    assert "All as declared." in fidelity.markdown(AS_DECLARED, "lab: none")
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="cannot write"):
+        fidelity.write(tmp_path / "file", AS_DECLARED, "")
+
+
+def test_the_page_has_a_cell_for_each_pair_with_its_outcome_and_detail():
+    page = fidelity.page([*AS_DECLARED, replace(FORBIDDEN, detail="<script>\"'")], "conditions of <this> run")
+    assert page.count("<tr>") == 3  # the head, two transports
+    assert '<td class="converted" title="nulls: converted: int_value (Int64)">c</td>' in page
+    assert '<td class="refused" title="nul_character: refused: &lt;script&gt;&#34;&#39;">r</td>' in page
+    assert page.count("<td></td>") == 2  # pairs that were not tried
+    assert "conditions of &lt;this&gt; run" in page
+    assert "All as declared." in page
+
+
+def test_the_page_says_what_is_not_as_declared():
+    page = fidelity.page(WORSE, "conditions")
+    assert '<td class="hangs" title="nan: hangs">H!</td>' in page
+    assert "<li>" in page.split('id="declared"')[1].split("</section>")[0]
+    assert "All as declared." not in page
+
+
+EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>\x1b]0;owned\x07\x1b[2J\x9b31m=\u202e'
+FORMULA = '=HYPERLINK("http://localhost/","click")'
+OBEYED = ("\x1b", "\x07", "\x9b", "\u202e")
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A run whose facts and rows contain characters that a browser or a terminal would obey."""
+    facts = environment(python=EVIL, packages={"polars": EVIL}, servers={f"p{EVIL}": {"version": EVIL}}, lab=EVIL)
+    facts["machine"] |= {"cpu": EVIL, "system": EVIL, "kernel": EVIL}
+    facts["plan"]["size"] = EVIL
+    about = {"client": EVIL, "experiment": EVIL, "path": EVIL, "dataset": EVIL, "system": EVIL}
+    rows = [row(f"a{EVIL}", seconds=0.5, **about), row("b", Status.ERROR, error=EVIL, **about)]
+    return run_folder(tmp_path / "foreign", rows, facts)
+
+
+def test_markdown_and_pages_of_a_foreign_run_have_no_tag_of_it_and_nothing_for_a_terminal(foreign: Path) -> None:
+    write(foreign, suite())
+    text = (foreign / "report.md").read_text()
+    assert Elements(text).found == []
+    assert "&lt;script" in text
+    assert not [one for one in OBEYED if one in text]
+    page = (foreign / "report.html").read_text()
+    assert "<img src=x" not in page
+    assert "<script>alert(2)" not in page
+    assert not [one for one in OBEYED if one in page]
+
+
+def test_what_is_printed_of_foreign_rows_has_nothing_for_a_terminal_to_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    summaries = summarise([row(f"a{EVIL}", seconds=0.5), row("b", Status.ERROR, error=EVIL)], ())
+    shown = io.StringIO()
+    for table in rankings(summaries):
+        Console(file=shown, width=200).print(printable(table, 200))
+    echo(f"error\t{EVIL}\nnext")
+    said = shown.getvalue() + capsys.readouterr().out
+    assert r"\x1b]0;owned" in said
+    assert "\nnext\n" in said
+    assert not [one for one in OBEYED if one in said]
+
+
+@pytest.mark.parametrize(
+    "text", [FORMULA, "+1+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(1)", "\t=1", " =1", "\uff1d1", "=1+1", "-", "\n=1"]
+)
+def test_what_a_spreadsheet_would_compute_is_a_text_in_tables_for_it(text: str) -> None:
+    assert runs_csv.as_cell(text) == "'" + runs_csv.as_text(text)
+    assert runs_csv.as_cell({"=a": text}) == "'" + runs_csv.as_text({"=a": text})
+
+
+@pytest.mark.parametrize(
+    "value", [-1.5, -3, 0, "-1.5", "+7", "1e-9", "text", "a=b", "=", "", None, "files=8; cache=-1"]
+)
+def test_numbers_stay_numbers_and_words_words(value: object) -> None:
+    assert runs_csv.as_cell(value) == runs_csv.as_text(value)
+
+
+def test_a_summary_of_foreign_rows_has_no_formula(tmp_path: Path) -> None:
+    write_summaries(tmp_path / "summary.csv", summarise([row(FORMULA, seconds=0.5, client=FORMULA, path=FORMULA)], ()))
+    with (tmp_path / "summary.csv").open(newline="") as file:
+        (cells,) = csv.DictReader(file)
+    assert cells["transport"] == f"'{FORMULA}"
+    assert not [cell for cell in cells.values() if cell.startswith("=")]
+
+
+FOLDER = ROOT / "results" / "reference"
+NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+
+
+# The largest takes a minute of a core while other tests run.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "name",  # the report of elt takes least
+    [pytest.param(name, marks=[] if name == "elt" else [pytest.mark.long]) for name in NAMES],
+)
+def test_its_report_made_again_is_the_committed_one(name, tmp_path):
+    for file in ("runs.csv", "environment.json"):
+        shutil.copy(FOLDER / name / file, tmp_path)
+    if (FOLDER / name / "traces").is_dir():
+        shutil.copytree(FOLDER / name / "traces", tmp_path / "traces")
+    report.write(tmp_path, suite_files.load(ROOT / "suites", name))
+    for file in ("report.md", "summary.csv"):
+        assert (tmp_path / file).read_bytes() == (FOLDER / name / file).read_bytes()
+    pictures = sorted(path.name for path in (FOLDER / name / "pictures").iterdir())
+    assert pictures == sorted(path.name for path in (tmp_path / "pictures").iterdir())

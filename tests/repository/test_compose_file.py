@@ -7,7 +7,6 @@ import subprocess
 from pathlib import PurePosixPath
 
 import pytest
-import yaml
 
 from harness.docs.tables import compose_settings
 from harness.lab import go_programs
@@ -208,13 +207,6 @@ def test_the_harness_waits_until_every_service_is_healthy(flavour):
     assert harness["read_only"] is True
 
 
-def test_harness_and_the_s3_server_are_built_from_the_very_same_dockerfiles_in_both_flavours():
-    official, debian = (configuration(flavour, REQUIRED)["services"] for flavour in FLAVOURS)
-    for name in ("harness", "s3"):
-        assert official[name]["build"]["dockerfile"] == debian[name]["build"]["dockerfile"]
-        assert official[name]["build"].get("target") == debian[name]["build"].get("target")
-
-
 def test_the_debian_flavour_names_no_image_of_a_registry():
     services = configuration("debian", REQUIRED)["services"]
     for name in SERVICES - WORKING:
@@ -264,11 +256,6 @@ def test_env_example_explains_every_setting_in_the_line_above_it():
 
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 IMAGES = [path for path in DOCKERFILES if path.parent.name != "debian"]
-KNOWN = {"ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "STOPSIGNAL"} | {
-    "USER",
-    "VOLUME",
-    "WORKDIR",
-}
 
 
 def name(path):
@@ -293,11 +280,6 @@ def allowed_in_the_context(source):
     """The rule of .dockerignore: it excludes everything except the names in lines with `!`."""
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     return any(PurePosixPath(source).is_relative_to(entry) for entry in kept)
-
-
-@every_dockerfile
-def test_every_instruction_is_one_that_docker_knows(dockerfile):
-    assert {entry.word for entry in instructions(dockerfile)} <= KNOWN
 
 
 @every_dockerfile
@@ -437,38 +419,7 @@ def test_the_image_of_an_s3_server_starts_it_as_the_lab_without_docker_does(name
     assert variables == SERVERS[name].environment
 
 
-def test_an_engine_is_installed_from_a_lock_with_hashes():
-    text = (ROOT / "images/harness/install-engine").read_text()
-    assert '--no-deps --no-build-isolation --require-hashes --requirement "/lab/requirements-$1.lock"' in text
-    for engine in ("ray", "spark"):
-        assert allowed_in_the_context(f"requirements-{engine}.lock")
-
-
-def test_pg_parquet_is_installed_only_under_the_key_it_is_known_by():
-    assert (
-        "ARG PG_PARQUET_FINGERPRINT=9592A7BC7A682E7333376E09E7935D8DB9BD8B20"
-        in (ROOT / "images/postgres/Dockerfile").read_text()
-    )
-    assert "[signed-by=$keyring]" in (ROOT / "images/postgres/fetch-pg-parquet").read_text()
-
-
 def test_the_build_context_holds_no_secrets_and_no_results():
     assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*"
     for path in (".env", "results", "datasets", ".git", ".lab", "io"):
         assert not allowed_in_the_context(path)
-
-
-def test_clickhouse_says_on_its_console_why_it_ends():
-    """If a server ends, `make up` shows its console; its log files are gone with the container."""
-    changed = yaml.safe_load((ROOT / "images/clickhouse/lab.yaml").read_text())
-    assert changed["logger"] == {"console": True, "console_log_level": "error"}
-
-
-def test_the_contract_reads_the_images_files_and_asks_for_no_user_that_they_do_not_name():
-    """Dockerfile.ubuntu names no user, which is root; the image tagged -distroless has another entry point."""
-    lines = (ROOT / "images/debian/CONTRACT").read_text().splitlines()
-    promises = [line for line in lines if line.startswith("clickhouse/") and not line.startswith("#")]
-    assert not [line for line in promises if "docker-init" in line or "distroless" in line]
-    (described,) = [line for line in promises if ".Config.User" in line]
-    assert '{{or .Config.User "root"}}|' in described
-    assert described.endswith(' = root|["/entrypoint.sh"]|0')

@@ -26,8 +26,7 @@ from harness.suites import suite_files
 from harness.suites.suite import Comparison
 from harness.systems import SYSTEMS
 from tests.every import every
-from tests.report.cases import row, suite
-from tests.report.curves import line, runs
+from tests.report.cases import line, row, runs, suite
 
 GROUP = typer.main.get_command(app)
 TYPED = (
@@ -85,11 +84,6 @@ def test_a_command_in_prose_is_one_that_the_application_takes(line):
     assert command, f"there is no command {words[1]}"
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word.partition("=")[0] for word in words[2:] if word.startswith("-")} <= known
-
-
-def test_prose_has_commands_and_targets_in_it():
-    assert len(list(typed())) > 10
-    assert sum(len(typed_targets(name)) for name in TYPED) > 20
 
 
 @pytest.mark.parametrize("name", TYPED)
@@ -263,7 +257,7 @@ TUNED, PGPQ, ADBC = (
 EXTENSION = "postgres.pg_parquet.write_polars_parquet_stream"
 USUAL = "postgres.sqlalchemy.write_polars_write_database"
 JOINED = "\N{NO-BREAK SPACE}"
-TO_SQL, MULTI = (f"postgres.sqlalchemy.write_pandas_{name}" for name in ("to_sql", "to_sql_multi"))
+TO_SQL = "postgres.sqlalchemy.write_pandas_to_sql"
 
 
 def block():
@@ -340,7 +334,7 @@ def test_the_table_is_of_writes_into_a_table_that_has_rows_if_the_run_has_them(s
         "| polars to ClickHouse",
     ]
     assert "0.300 s, **20×**" in rows[0]
-    assert "Writes go into a table that has 5,000 rows, where the table says so, and else into an empty table." in said
+    assert "Writes go into an empty table, or one with 5,000 rows if the row says so." in said
     assert "Median of 3 calls, the call alone, in one run of the lab." in said
 
 
@@ -354,8 +348,8 @@ def test_a_factor_of_several_runs_is_their_range(screen):
     assert "0.200 s, **10× to 11×**" in rows[0]
     assert "0.315 s, **2.7× to 3.0×**" in rows[1]
     assert said.startswith("What most code does is 2.7× to 20× slower")
-    assert "in 2 runs of the lab, hours apart; a factor has its range over these runs." in said
-    assert "runs 20260101T000000Z-host, another: [report]" in said
+    assert "in 2 runs of the lab, hours apart; factors have their range." in said
+    assert "run 20260101T000000Z-host and 1 more: [report]" in said
 
 
 def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
@@ -423,7 +417,7 @@ def of_sizes(few, many, *others):
 
 def test_it_says_below_how_many_rows_clients_from_pypi_win():
     report = "(results/reference/crossings/report.md)"
-    said = f"With few rows clients from PyPI win in {{}} of {{}} directions, below [{{}}]{report}."
+    said = f"With few rows, clients from PyPI win in {{}} of {{}} directions, below [{{}}]{report}."
     assert of_sizes(PGPQ, TUNED) == said.format(1, 1, "400 rows")  # 0.04 s are 400 of the rows that cost 99 µs more
     pandas = (PGPQ.replace("polars", "pandas"), TUNED.replace("polars", "pandas"))
     assert of_sizes(PGPQ, TUNED, pandas) == said.format(2, 2, "100 to 400 rows")
@@ -438,15 +432,16 @@ def test_where_no_client_from_pypi_gives_way_to_another_it_says_nothing(pair):
 def test_every_direction_has_a_row_of_the_reference_run():
     suite, _, summaries = reference.of(readme.SUITE)
     names = [text.split("|")[1].replace(JOINED, " ").strip() for text in block().splitlines() if text.startswith("|")]
-    assert names[2:] == [route(one) for one in answers(suite.answers, summaries)]
-    assert len(set(names[2:])) == 8
+    found = readme.shown(answers(suite.answers, summaries))
+    assert names[2:] == [one.name for one in found]
+    assert len({route(one) for one in found}) == len(found) == 8
 
 
 def test_no_line_begins_with_a_mark_or_a_unit():
     assert (
         re.findall(r"(?<!\|) (?:[†‡]|s\b)", "\n".join(text for text in block().splitlines() if text[0:1] == "|")) == []
     )
-    assert f"{JOINED}†‡ 2.40{JOINED}s |" in block()
+    assert re.search(rf"{JOINED}†‡ [\d.]+{JOINED}s \|", block())
 
 
 def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
@@ -459,7 +454,6 @@ def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
 def test_it_says_where_the_figures_of_an_embedded_server_were_made():
     said = " ".join(block().split())
     assert "lab: embedded" in said
-    assert "Median of 3 calls, the call alone, in one run of the lab. Writes go into an empty table." in said
     assert "ClickHouse here is its engine in a Python process" in said
 
 

@@ -3,10 +3,7 @@
 import ast
 import inspect
 from pathlib import PurePath
-from types import SimpleNamespace
-from typing import Any, Protocol
-
-import pytest
+from typing import Any
 
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.embedded.service import Files, Service
@@ -79,21 +76,6 @@ def test_no_two_rooms_have_one_place_in_reports_or_one_address():
         assert len(set(facts)) == len(facts)
 
 
-class Asks(Protocol):
-    FACT: str
-
-    def look(self, connection: Any, table: str) -> str: ...
-
-
-Right = SimpleNamespace(FACT="", look=lambda client, table: table)
-OtherName = SimpleNamespace(FACT="", look=lambda connection, name: name)
-
-
-@pytest.mark.parametrize(("room", "found"), [(Right, []), (OtherName, ["look"]), (object, ["FACT", "look"])])
-def test_what_a_system_lacks_is_found(room, found):
-    assert lacking(Asks, room) == found
-
-
 # The strings that name a system -> its name: its name itself, and features of its server.
 NAMES = {name: of.name for of in SYSTEMS.values() for name in (of.name, *of.fixes)}
 OF_STORES = {"run/rigs/stores.py", "lab/packages.py", "lab/interpreters.py"}
@@ -122,18 +104,3 @@ CODE = [path.relative_to(ROOT / "harness") for path in sorted((ROOT / "harness")
 @every([path for path in CODE if str(path) not in OF_STORES and (path.parts[0] != "transports" or own_of(path))], str)
 def test_only_its_own_folder_names_a_system(path):
     assert named((ROOT / "harness" / path).read_text(encoding="utf-8"), own_of(path)) == set()
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ('"""Of postgres."""\nx = 1', set()),
-        ('X = {"postgres": 1, "clickhouse": 2}', {"postgres", "clickhouse"}),
-        ("from harness.transports.postgres import sql", {"postgres"}),
-        ("def of(postgres=''):\n    return postgres", {"postgres"}),
-        ('f"{name} clickhouse_http"', {"clickhouse"}),
-        ('"pg_parquet" in offers', {"pg_parquet"}),
-    ],
-)
-def test_a_name_of_a_system_is_found(source, found):
-    assert named(source) == found

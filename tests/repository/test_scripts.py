@@ -114,11 +114,3 @@ def test_no_tracked_file_names_the_host_of_a_registry():
     assert len(files) > 500
     found = {(name, host) for name, text in files.items() for host in named(text)}
     assert found == {(name, host) for host, names in KEPT.items() for name in names}
-
-
-def test_a_host_is_found_where_it_is_named_and_nowhere_else():
-    for host in REGISTRIES:
-        name = host.replace(" ", ".")
-        assert named(f'mirror: "http://{name}/x" or files.{name}:443') == {host}
-        assert named(f"{name}x or un{name}") == set()
-    assert named("pypi.example, registry.example, apt-get install docker.io, /usr/share/docker.io/contrib") == set()

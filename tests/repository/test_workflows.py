@@ -26,11 +26,6 @@ def services(workflow: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from job.get("services", {}).items()
 
 
-def test_the_services_are_where_they_are_looked_for() -> None:
-    having = {name for name, workflow in WORKFLOWS.items() if [*services(workflow)]}
-    assert having == {"services.yml"}
-
-
 @pytest.mark.parametrize("workflow", WITH_SERVICES)
 def test_services_listen_on_loopback_under_a_secret(workflow: str) -> None:
     found = dict(services(WITH_SERVICES[workflow]))
@@ -56,20 +51,6 @@ def test_no_example_shows_a_password_that_could_be_guessed(page: Path) -> None:
         variable = re.fullmatch(r"\\?\$(\{\{ secrets\.(\w+) \}\}|\{(\w+)\}|(\w+))", found)
         named = next((name for name in variable.groups()[1:] if name), "") if variable else ""
         assert found in ("password", "…") or SECRET.search(named), found
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("POSTGRES_PASSWORD: job-${CI_JOB_ID}", ["job-${CI_JOB_ID}"]),
-        ('env: {A_PASSWORD: "lab", OTHER: x}', ["lab"]),
-        ("LAB_POSTGRES_URI: postgresql://lab:lab@127.0.0.1:5432/lab", ["lab"]),
-        ("uri: http://lab:${{ secrets.LAB_PASSWORD }}@host", ["${{ secrets.LAB_PASSWORD }}"]),
-        ("--env ROOT_SECRET_ACCESS_KEY=minioadmin image", ["minioadmin"]),
-    ],
-)
-def test_a_password_of_an_example_is_found(line: str, found: list[str]) -> None:
-    assert passwords_in(line) == found
 
 
 def test_the_workflow_of_the_page_is_a_valid_one() -> None:
@@ -114,15 +95,6 @@ def test_dependabot_sees_the_base_images_that_the_images_name() -> None:
     assert sorted(seen) == sorted(named), (
         "change the ARG in images/, the default in compose/settings.toml, and this file"
     )
-
-
-def test_dependabot_looks_at_python_actions_and_images() -> None:
-    found = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
-    assert {(of["package-ecosystem"], of["directory"]) for of in found} == {
-        ("pip", "/"),
-        ("github-actions", "/"),
-        ("docker", "/.github/bases"),
-    }
 
 
 def test_the_audit_looks_at_every_lock_and_tells_what_it_finds() -> None:

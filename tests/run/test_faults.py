@@ -4,40 +4,34 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psutil
 import psycopg
 import pytest
 
+from benchmarks.faults import Campaign
+from benchmarks.injected_faults import TESTED, Case, cases
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import NoAnswer, Reference
 from harness.machine.variables import namespace
-from harness.model import Experiment, Status
+from harness.model import Status
 from harness.results import runs_csv
-from harness.run import runner
 from harness.run.execution import Worker
-from harness.run.plan import Plan
-from harness.run.rigs.databases import DatabaseRig
-from harness.run.rigs.rig import RunRequest
-from harness.run.suite_run import open_run
-from harness.settings import Settings
+from harness.settings import ROOT
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.commands import wait_for_rows
+from tests.disks import small_disk
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
-
-COPY = "postgres.asyncpg.write_pandas_copy_text"
-ROWS = 300_000  # enough for the chosen transports to take more than a second
 
 
 def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
@@ -51,20 +45,6 @@ def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
         if all(any(word in part for part in command) for word in words):
             found.append(process)
     return found
-
-
-def server_at(uri: str) -> psutil.Process:
-    """The process below this one that listens at an address: the first of a family that inherits the socket."""
-    port = urlsplit(uri).port
-    found = {process.pid: process for process in psutil.Process().children(recursive=True) if _listens(process, port)}
-    return next(process for process in found.values() if process.ppid() not in found)
-
-
-def _listens(process: psutil.Process, port: int | None) -> bool:
-    try:
-        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
-    except psutil.NoSuchProcess:
-        return False
 
 
 def busy(words: tuple[str, ...] = ("harness.worker",), port: int = 0) -> psutil.Process:
@@ -81,16 +61,6 @@ def busy(words: tuple[str, ...] = ("harness.worker",), port: int = 0) -> psutil.
     raise AssertionError("no worker connected to a server in time")
 
 
-def backend(worker: psutil.Process) -> psutil.Process:
-    """The process of Postgres that serves a worker."""
-    ports = {c.laddr.port for c in worker.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED}
-    return next(one for one in descendants(("postgres: ",)) if any(f"({port})" in one.cmdline()[0] for port in ports))
-
-
-def kill(process: psutil.Process) -> None:
-    os.kill(process.pid, signal.SIGKILL)
-
-
 @contextmanager
 def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[list[int]]:
     """In the background, act once as soon as a process `of` the run is busy; yield the list that gets its pid."""
@@ -105,100 +75,6 @@ def injuring(injure: Callable[[psutil.Process], object], *of: Any) -> Iterator[l
     thread.start()
     yield injured
     thread.join()
-
-
-def run_with(
-    tmp_path: Path,
-    datasets: Path,
-    select: str,
-    injure: Callable[[psutil.Process, DatabaseRig], None],
-    time_limit: float = 60.0,
-    rows_of_a_run: int = ROWS,
-) -> Any:
-    """Run one transport twice; in its first run act on its worker, or on a server of its rig."""
-    settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows_of_a_run]})
-    plan, rows = Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), list[dict[str, Any]]()
-    with open_run(RunRequest(settings=settings, plan=plan, rig="databases", lab="embedded", say=print)) as suite_run:
-        rig = suite_run.rig
-        with injuring(lambda worker: injure(worker, rig)) as injured:
-            runner.perform(suite_run, suite_run.todo, rows.append)
-    assert len(injured) == 1
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("injure", "time_limit", "status", "said"),
-    [
-        (kill, 60.0, Status.KILLED, "the worker was killed by SIGKILL"),
-        (psutil.Process.suspend, 30.0, Status.TIMEOUT, "ended after the time limit of 30 s"),
-    ],
-)
-def test_a_killed_or_hung_worker_leaves_a_row_and_the_run_goes_on(
-    tmp_path: Path,
-    dataset_folder: Path,
-    injure: Callable[[psutil.Process], None],
-    time_limit: float,
-    status: Status,
-    said: str,
-) -> None:
-    """A worker that is stopped in the middle of a COPY hangs like any other; its lock must not stay."""
-    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: injure(worker), time_limit)
-    assert (first.status, first.error, first.seconds) == (status, said, None)
-    assert second.status is Status.OK, second.error
-
-
-@pytest.mark.parametrize(
-    ("select", "victim"),
-    [
-        (COPY, "postgres"),
-        ("postgres.psycopg.read_pandas_rows", "postgres"),
-        ("clickhouse.asynch.write_pandas_columnar", "clickhouse_native"),
-        ("clickhouse.clickhouse_driver.read_pandas_columnar", "clickhouse_native"),
-    ],
-)
-def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
-    tmp_path: Path, dataset_folder: Path, select: str, victim: str
-) -> None:
-    def injure(worker: psutil.Process, rig: DatabaseRig) -> None:
-        kill(server_at(rig.lab.endpoints[victim]))
-
-    first, second = run_with(tmp_path, dataset_folder, select, injure)
-    assert first.status is Status.ERROR
-    assert first.error.startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
-    assert first.seconds is None
-    assert second.status is Status.OK, second.error
-
-
-@pytest.mark.parametrize(
-    ("select", "injure", "said"),
-    [
-        (COPY, lambda worker: kill(backend(worker)), "another user interrupted the server during this run"),
-        (
-            COPY,
-            lambda worker: kill(*descendants(("checkpointer",))),
-            "another user interrupted the server during this run",
-        ),
-        (COPY, lambda worker: backend(worker).terminate(), "another user interrupted the server during this run"),
-        (
-            "postgres.psycopg.read_pandas_rows",
-            lambda worker: worker.rlimit(psutil.RLIMIT_NOFILE, (3, 3)),
-            "this machine is short of open files",
-        ),
-    ],
-    ids=["killed backend", "killed checkpointer", "terminated backend", "no descriptor"],
-)
-def test_what_another_program_did_is_charged_to_no_transport(
-    tmp_path: Path, dataset_folder: Path, select: str, injure: Callable[[psutil.Process], None], said: str
-) -> None:
-    first, second = run_with(tmp_path, dataset_folder, select, lambda worker, rig: injure(worker))
-    assert first.status is Status.AGAIN, first.error
-    assert first.error.startswith(said)
-    assert (second.status, second.error) == (Status.OK, "")
-
-
-TIME_LIMIT, PATIENCE = 12.0, 6.0
-REACTION_SECONDS = TIME_LIMIT + PATIENCE + 35.0  # for the restart on a busy machine
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -264,28 +140,6 @@ def test_a_connection_that_was_cut_between_two_runs_is_opened_again(embedded_lab
     reference.greet()
     reference.ask(SYSTEMS["postgres"].client.settle)
     reference.close()
-
-
-@pytest.mark.parametrize(
-    "select", ["postgres.asyncpg.write_pandas_copy_text", "clickhouse.clickhouse_driver.read_pandas_columnar"]
-)
-def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
-    tmp_path: Path, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch, select: str
-) -> None:
-    monkeypatch.setattr("harness.lab.reference.GREETING_SECONDS", PATIENCE)
-    system, hung = select.partition(".")[0], []
-
-    def hang(worker: psutil.Process, rig: DatabaseRig) -> None:
-        hung.extend(family(rig.lab.pids()[system]))
-        suspend(hung)
-
-    first, second = run_with(tmp_path, dataset_folder, select, hang, TIME_LIMIT, 50_000)
-    assert first.status is Status.TIMEOUT
-    assert first.error.startswith(f"after the run the {system} server did not answer within 6 s (say) and was ")
-    took = datetime.fromisoformat(second.started_at) - datetime.fromisoformat(first.started_at)
-    assert took.total_seconds() < REACTION_SECONDS
-    assert second.status is Status.OK, second.error
-    assert not still_there(hung)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -414,3 +268,34 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(embedded_lab: Embedd
             answer = Worker(tmp_path / "log").ask(job, 60).answer
         direct.execute(f"DROP TABLE {table}")
     assert answer.status is Status.OK, answer
+
+
+# Of a worker, a server, another program, a disk that fills, and the parent.
+CHOSEN = [
+    "kill parent in call (postgres, embedded)",
+    "kill keeper in prepare (clickhouse, embedded)",
+    "cut link in verify (postgres, external)",
+    "remove logs in call (postgres, embedded)",
+    *(f"{fault} worker in call (postgres, embedded)" for fault in ("kill", "stop", "starve")),
+    *(f"{fault} {name} in call ({name}, embedded)" for fault in ("kill", "stop") for name in SYSTEMS),
+    *(f"kill {part} in call (postgres, embedded)" for part in ("backend", "checkpointer")),
+    *(f"fill {part} in call (postgres, embedded)" for part in ("results", "state")),
+]
+
+
+KNOWN = {str(case): case for case in cases()}
+
+
+@pytest.mark.parametrize("case", [KNOWN[name] for name in CHOSEN], ids=str)
+def test_a_fault_costs_no_row_and_leaves_nothing(embedded_lab: EmbeddedLab, case: Case) -> None:
+    with tempfile.TemporaryDirectory(prefix="lab-test-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)  # Postgres' account has to pass
+        if case.fault == "fill":
+            with small_disk(Path(folder), "1m"):  # or this user may mount none
+                pass
+        found = Campaign(Path(folder), embedded_lab, 30.0).tried(case, 0)
+        assert found.well, f"{found}\n{(Path(folder) / 'case-0' / 'log').read_text()[-2000:]}"
+
+
+def test_the_files_of_tests_that_the_campaign_runs_are_there() -> None:
+    assert [file for files in TESTED.values() for file in files if not (ROOT / file).is_file()] == []

@@ -1,7 +1,13 @@
 """A user's query runs in their session, writes nothing, and returns its rows unchanged, on real engines."""
 
 import datetime as dt
+import functools
+import re
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,11 +16,21 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from harness import address, registry
+from harness.datasets import store
 from harness.datasets.user_data import data, reading
+from harness.lab import reference
 from harness.lab.embedded import EmbeddedLab
-from harness.model import LabError
-from harness.systems import SYSTEMS
+from harness.lab.labs import Lab
+from harness.lab.reference import NoAnswer, Reference, References, within
+from harness.machine.variables import namespace
+from harness.model import Case, LabError
+from harness.run.rigs import server_parameters
+from harness.systems import SYSTEMS, system
 from harness.systems.clickhouse.asked import as_brought
+from harness.systems.postgres import client as postgres
+from tests.commands import one_line
+from tests.waiting import until
 
 ROLE, PASSWORD = "reads_apart", "of its own"
 
@@ -315,3 +331,244 @@ def test_items_of_lists_and_bytes_inside_others_come_as_they_are(embedded_lab: E
         }
     ]
     assert str(found.schema.field("short").type) == "float"
+
+
+SPEC = store.specification("analytics_metrics")
+
+
+@pytest.mark.parametrize("value", ["on", "off"])
+def test_a_session_of_postgres_commits_as_asked_and_keeps_its_search_path(value, embedded_lab):
+    of = SYSTEMS["postgres"]
+    uri = of.client.transport_uri("postgres", embedded_lab.endpoints["postgres"])
+    with psycopg.connect(of.settings.address(uri, {"synchronous_commit": value})) as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == (value,)
+        assert connection.execute("SHOW search_path").fetchone() == (namespace(),)
+
+
+def asked(rig, **parameters):
+    entry = registry.one("postgres.psycopg.write_polars_tuned")
+    case = Case(entry, "an experiment", "analytics_metrics", {"rows": 1, **parameters})
+    lab, references, configured = rig
+    server_parameters.configure(case, lab, references, configured)
+    with psycopg.connect(lab.endpoints["postgres"]) as connection:
+        names = ("wal_level", "max_wal_senders", "max_wal_size")
+        return tuple(connection.execute(f"SHOW {name}").fetchone()[0] for name in names)
+
+
+@pytest.mark.long
+@pytest.mark.process
+def test_the_whole_server_is_set_as_a_case_wants_it_and_as_usual_for_the_next_one(tmp_path):
+    usual = ("replica", "10", "1GB")
+    with EmbeddedLab(tmp_path, ["postgres"]) as servers:
+        restarted = []
+
+        def restart(name):
+            restarted.append(name)
+            servers.restart(name)
+
+        lab = Lab("embedded", servers.folder, servers.endpoints, None, servers.dead, servers.revive, restart=restart)
+        rig = lab, References(servers.endpoints), {}
+        with psycopg.connect(servers.endpoints["postgres"], autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+        assert asked(rig) == usual
+        assert asked(rig, max_wal_mb=32) == ("replica", "10", "32MB")
+        assert restarted == []
+        assert asked(rig, wal_level="minimal") == ("minimal", "0", "1GB")
+        assert asked(rig, wal_level="minimal") == ("minimal", "0", "1GB")
+        assert restarted == ["postgres"]
+        assert asked(rig, wal_level="logical", max_wal_mb=64) == ("logical", "10", "64MB")
+        assert asked(rig) == usual
+        assert restarted == ["postgres"] * 3
+        with psycopg.connect(servers.endpoints["postgres"]) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+        with pytest.raises(LabError, match="wal_level most: choose from minimal, replica, logical"):
+            asked(rig, wal_level="most")
+        rig[1].close(lambda system: None)
+
+
+def test_what_is_of_the_whole_server_is_not_set_on_servers_of_others():
+    entry = registry.one("postgres.psycopg.write_polars_tuned")
+    lab = Lab("external", None, {}, None, list, list)
+    for name, of_all in (("wal_level", True), ("max_wal_mb", True), ("indexes", False)):
+        reason = server_parameters.unavailable(
+            Case(entry, "an experiment", "analytics_metrics", {"rows": 1, name: 1}), lab
+        )
+        assert (reason or "").startswith(f"{name} is of the whole server") is of_all
+
+
+def test_the_log_and_the_checkpoints_of_a_write_are_counted(embedded_lab):
+    of, references = SYSTEMS["postgres"], References(embedded_lab.endpoints)
+    parameters = {"max_wal_mb": 1_024}
+    ask = functools.partial(references.ask, "postgres")
+    ask(of.client.create, "counted", of.tables.definition(SPEC, "heap"))
+    for statement in of.settings.statements(SPEC, "counted", parameters):
+        ask(of.client.say, statement)
+    ask(of.client.say, "CREATE TABLE filling AS SELECT repeat(md5(n::text), 10) AS t FROM generate_series(1, 10000) n")
+    ask(of.client.say, "CHECKPOINT")
+    ask(of.client.say, "DROP TABLE filling")
+    found = ask(of.settings.left, "counted", parameters)
+    assert found["wal_bytes"] > 3_200_000
+    assert found["checkpoints"] >= 1
+    assert ask(of.settings.left, "counted", {}).keys() == {"table_bytes"}
+    ask(of.client.drop, "counted")
+    references.close(lambda system: None)
+
+
+def test_an_unknown_way_to_commit_and_more_indexes_than_columns_are_refused():
+    settings = SYSTEMS["postgres"].settings
+    with pytest.raises(LabError, match="synchronous_commit sometimes: choose on or off"):
+        settings.address("postgresql://h/d", {"synchronous_commit": "sometimes"})
+    with pytest.raises(LabError, match="indexes 13: choose at most 12 for analytics_metrics"):
+        settings.statements(SPEC, "t", {"indexes": 13})
+
+
+@pytest.mark.parametrize("name", [name for name, of in SYSTEMS.items() if not of.lacks("settings")])
+def test_without_a_parameter_nothing_is_set(name):
+    settings = SYSTEMS[name].settings
+    assert settings.address("made://up/?a=b", {"rows": 1}) == "made://up/?a=b"
+    assert settings.statements(SPEC, "t", {"rows": 1}) == []
+
+
+def test_blocks_of_clickhouse_are_set_next_to_what_the_address_has():
+    address = SYSTEMS["clickhouse"].settings.address("http://h:1/?database=d", {"insert_block_rows": 7})
+    assert address.startswith("http://h:1/?database=d&max_insert_block_size=7&")
+    assert "min_insert_block_size_bytes=0" in address
+
+
+@pytest.mark.parametrize("part", system.OPTIONAL)
+def test_a_room_without_a_part_that_it_may_go_without_says_so_where_it_is_asked_for(part, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for of in SYSTEMS.values():
+        said = f"harness/systems/{of.name}/{part}.py is missing: {system.OPTIONAL[part]}"
+        assert of.lacks(part) == said
+        with pytest.raises(LabError, match=re.escape(said)):
+            getattr(of, part)
+
+
+# Addresses that lead to a server, with their databases; files have none.
+SERVED = {address.name: name for name, of in SYSTEMS.items() for address in of.addresses if address.port}
+
+
+def test_a_wrong_password_is_reported_without_the_password(embedded_lab: EmbeddedLab) -> None:
+    for name in SERVED:
+        uri = embedded_lab.endpoints[name]
+        user, _, rest = uri.partition("://")[2].partition(":")
+        wrong = f"{uri.partition('://')[0]}://{user}:wr0ng-secret@{rest.partition('@')[2]}"
+        with one_line(r"(?i)password|authentication") as caught:
+            SYSTEMS[SERVED[name]].client.check(embedded_lab.endpoints | {name: wrong})
+        assert "wr0ng-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_an_unreachable_server_is_reported_at_once_with_host_and_port(name: str, embedded_lab: EmbeddedLab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        port = taken.getsockname()[1]
+        scheme = embedded_lab.endpoints[name].partition("://")[0]
+        endpoints = embedded_lab.endpoints | {name: f"{scheme}://lab:secret@127.0.0.1:{port}/"}
+        with pytest.raises(LabError, match=f"cannot reach 127.0.0.1:{port}"):
+            SYSTEMS[SERVED[name]].client.check(endpoints)
+
+
+def test_a_server_that_accepts_and_says_nothing_is_given_up(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(address, "CONNECT_SECONDS", 2)
+    with socket.socket() as silent, ThreadPoolExecutor() as at_once:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+
+        def given_up(name: str) -> float:
+            uri = f"{embedded_lab.endpoints[name].partition('://')[0]}://lab:secret@{place}/"
+            started = time.monotonic()
+            with pytest.raises(LabError, match=place):
+                SYSTEMS[SERVED[name]].client.check(embedded_lab.endpoints | {name: uri})
+            return time.monotonic() - started
+
+        assert max(at_once.map(given_up, SERVED)) < 60  # clients alone would wait for ever
+
+
+def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab) -> None:
+    first, second = (postgres.open_connection(embedded_lab.endpoints) for _ in range(2))
+    assert postgres.hold(first, "run-1") == ""
+    assert postgres.hold(second, "run-2") == "run-1"
+    first.close()
+    until(lambda: postgres.hold(second, "run-2") == "")  # the server ends the process shortly after the good-bye
+    second.close()
+
+
+def test_a_client_that_tries_again_over_another_connection_is_cut_again():
+    ends, used = [socket.socketpair() for _ in range(3)], []
+
+    def persistent():
+        for mine, _ in ends:
+            used.append(mine)
+            mine.recv(1)
+
+    with pytest.raises(NoAnswer):
+        within(0.2, "made up", "asking", persistent, lambda: used[-1].shutdown(socket.SHUT_RDWR))
+    assert len(used) == 3
+    assert not [thread for thread in threading.enumerate() if thread.name == "made up asking"]
+
+
+def test_a_connection_is_not_closed_under_a_call_that_goes_on(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing it there crashes clients in C, and the lab with them."""
+    monkeypatch.setattr(reference, "_CUT_SECONDS", 0.1)
+    one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 0.2)
+    one.greet()
+    closed: list[bool] = []
+    monkeypatch.setattr(one._connection, "close", lambda: closed.append(True))
+    goes_on, go = one._connection, threading.Event()
+    with pytest.raises(NoAnswer, match="did not answer within 0 s"):
+        one.ask(lambda _: go.wait(30))
+    one.close()
+    assert closed == []
+    assert goes_on in reference._ABANDONED
+    go.set()
+    one.greet()  # over a new one
+    one.close()
+
+
+@pytest.mark.long
+def test_a_connection_whose_calls_have_answered_is_closed(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This holds even if the thread of the last call has answered but has not ended yet."""
+    before = list(reference._ABANDONED)
+    for _ in range(20):
+        one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
+        one.greet()
+        closed: list[bool] = []
+        close = one._connection.close
+        monkeypatch.setattr(one._connection, "close", lambda closed=closed, close=close: closed.append(close() is None))
+        one.close()
+        assert closed == [True]
+    assert before == reference._ABANDONED
+
+
+def test_a_call_whose_thread_had_only_begun_when_a_signal_came_is_not_made(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is then closed; during a call, this crashed the lab."""
+    one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
+    one.greet()
+    begun: list[threading.Thread] = []
+    made: list[bool] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if not begun:
+            begun.append(thread)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.ask(lambda _: made.append(True))
+    begun[0].join(60)
+    assert not begun[0].is_alive()
+    assert made == []
+    assert one._connection is None

@@ -12,6 +12,7 @@ from harness.machine.variables import namespace
 from harness.model import Operation, Origin
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
+from harness.transports.clickhouse.server import raise_if_broken_off
 from tests.calls import called, each
 
 pytestmark = pytest.mark.process
@@ -163,3 +164,20 @@ def test_an_answer_of_no_bytes_is_not_unpacked(name, server, uris):
         pytest.raises(registry.Unsupported, match="says nothing of the columns of a table without rows"),
     ):
         entry.function(connection, "nothing")
+
+
+def test_every_insert_says_whether_it_is_asynchronous():
+    for entry in registry.select("clickhouse.*.write_*"):
+        assert entry.settings["async_insert"] == ("1" if "_async_insert_" in entry.id else "0"), entry.id
+
+
+def test_an_answer_that_ends_with_the_mark_of_a_late_failure_is_refused():
+    tag = "rwzhvnamhqcfyfbh"
+    message = f"\r\n__exception__\r\n{tag}\r\nCode: 395. DB::Exception: broke late\n37 {tag}\r\n__exception__\r\n"
+    with pytest.raises(RuntimeError, match="Code: 395"):
+        raise_if_broken_off(b"1,2\n" * 1000 + message.encode(), tag)
+
+
+@pytest.mark.parametrize("tag", [None, "rwzhvnamhqcfyfbh"])
+def test_a_whole_answer_is_accepted_with_and_without_a_tag(tag):
+    assert raise_if_broken_off(b"1,2\n" * 1000, tag) is None

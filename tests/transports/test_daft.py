@@ -19,9 +19,6 @@ from harness.lab.packages import not_installed
 from harness.machine import marked
 from harness.model import Operation, Transport, Workers
 from harness.run.execution import Worker
-from harness.transports.clickhouse.partitions import insert_part
-from harness.transports.parts import row_groups
-from harness.transports.postgres.partitions import copy_part
 from harness.worker.contracts.databases import Addresses, DatabaseAnswer, DatabaseJob
 from tests.streams import SPEC, Table
 
@@ -30,7 +27,6 @@ MISSING = not_installed([module for entry in OF_DAFT for module in entry.require
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200), pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
 
 ROWS, PARTS = 20_000, 4
-PUT = {"postgres": copy_part, "clickhouse": insert_part}
 ENDPOINTS = {"postgres": "postgres", "clickhouse": "clickhouse_http"}
 STAGED = ("postgres.daft.load_copy_staged_ray", "clickhouse.daft.load_insert_staged_ray")
 
@@ -60,8 +56,7 @@ def answered(entry: Transport, made: Table, source: str, folder: Path) -> Any:
         mark=folder.name + str(id(folder)),
     )
     if entry.operation is Operation.UNLOAD:
-        for group in row_groups(source):
-            PUT[entry.system](made.uri, made.name, source, group)
+        made.fill(source)
         job = replace(job, warmup_table=made.name, warmup_destination=str(folder / "warmup"))
     answer = Worker(folder / "log", interpreters.command_of(entry)).ask(job, 300).answer
     assert marked.processes(job.mark) == []

@@ -1,10 +1,7 @@
 """Loads and unloads by Dask, on workers that are processes and on real servers: a few every day, all at length."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from harness import registry
-from harness.check import sums, unloaded
+from harness.check import sums
 from harness.check.sums import Sums
 from harness.lab.embedded import EmbeddedLab
-from harness.model import Operation, Workers
-from harness.transports.clickhouse import partitions as clickhouse
+from harness.model import Workers
 from harness.transports.dask import client_of, done
 from harness.transports.parts import row_groups
 from harness.transports.postgres import dask as of_postgres
-from harness.transports.postgres import partitions as postgres
 from tests.calls import each
 from tests.every import every
 from tests.streams import SPEC, Table
@@ -28,11 +23,6 @@ from tests.streams import SPEC, Table
 pytestmark = pytest.mark.long
 
 ROWS, PARTS = 2_000, 4
-# System -> the name of its address, the functions that write a part of rows, plainly and once, and their setup.
-PLAIN_AND_ONCE = {
-    "postgres": ("postgres", postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
-    "clickhouse": ("clickhouse_http", clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
-}
 OF_DASK = registry.select("*.dask.*")
 
 
@@ -61,14 +51,7 @@ def table(embedded_lab: EmbeddedLab) -> Iterator[Callable[..., Table]]:
 def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) -> Sums:
     """Call a transport on a table and return the sums of the rows it loaded or unloaded."""
     with registry.connect_of(entry)(made.uri, replace(workers, uri=made.uri)) as connection:
-        if entry.operation is Operation.LOAD:
-            entry.function(connection, source, made.name)
-            return made.sums()
-        for group in row_groups(source):
-            PLAIN_AND_ONCE[entry.system][1](made.uri, made.name, source, group)
-        folder.mkdir()
-        entry.function(connection, made.name, str(folder))
-    return unloaded.summed(folder, SPEC.logical_types)[0]
+        return made.moved(entry, connection, source, folder)
 
 
 @each(OF_DASK)
@@ -121,34 +104,13 @@ def test_a_table_without_such_a_column_is_not_divided() -> None:
         of_postgres._dividing((TEXT, nullable))
 
 
-def once_killed(call: Callable[[int], int], flag: str, group: int) -> int:
-    """Do it, and for the second part die of it the first time, when it is done."""
-    rows = call(group)
-    if group == 1 and not os.path.exists(flag):
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return rows
-
-
-@pytest.mark.parametrize("system", PLAIN_AND_ONCE)
+@pytest.mark.parametrize(("system", "endpoint"), [("postgres", "postgres"), ("clickhouse", "clickhouse_http")])
 def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_that_is_seen_to(
-    system: str, table: Callable[..., Table], source: str, tmp_path: Path
+    system: str, endpoint: str, table: Callable[..., Table], source: str, tmp_path: Path
 ) -> None:
-    endpoint, plain, once, keeping = PLAIN_AND_ONCE[system]
     made = table(system, endpoint)
-    arguments = (made.uri, made.name)
     with client_of(Workers(2, made.uri, folder=str(tmp_path)), []) as client:
-        dying = partial(once_killed, partial(plain, *arguments, source), str(tmp_path / "plain"))
-        done(client, dying, row_groups(source))
-        rows = made.sums().rows
-        assert (tmp_path / "plain").exists()
-        assert rows > ROWS
-        with keeping(*arguments) as kept:
-            more = (kept,) if system == "postgres" else ()
-            dying = partial(once_killed, partial(once, *arguments, *more, source), str(tmp_path / "once"))
-            done(client, dying, row_groups(source))
-    assert (tmp_path / "once").exists()
-    assert made.sums().rows == rows + ROWS
+        made.killed_in_a_part(source, tmp_path, lambda dying: done(client, dying, row_groups(source)))
 
 
 @pytest.mark.parametrize("name", ["postgres.dask.load_copy_staged", "clickhouse.dask.load_insert_staged"])

@@ -9,8 +9,8 @@ import pytest
 
 from harness.check import row_sums
 from harness.datasets import raw_csv
-from harness.datasets.raw_csv import MANDATORY, Tree
-from harness.model import Operation, Origin, Transport
+from harness.datasets.raw_csv import Tree
+from harness.model import Transport
 from harness.registry import connect_of, select
 from harness.run.rigs.elt import _SQL_TYPES as TYPES
 
@@ -64,21 +64,6 @@ def test_quotes_and_brackets_in_a_path_are_no_syntax(entry: Transport, tmp_path:
     with connected(entry, tmp_path) as connection:
         entry.function(connection, str(tree.raw), str(path))
     assert pl.read_parquet(path).height == 100
-
-
-def test_there_is_one_way_for_each_engine_and_one_is_published() -> None:
-    assert {entry.client: entry.origin for entry in ENTRIES} == {
-        "duckdb": Origin.PUBLISHED,
-        "polars": Origin.BEYOND,
-        "chdb": Origin.BEYOND,
-    }
-    assert {entry.operation for entry in ENTRIES} == {Operation.TRANSFORM}
-
-
-def test_polars_knows_the_columns_that_every_file_has() -> None:
-    from harness.transports.elt import polars
-
-    assert polars.MANDATORY == MANDATORY
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from harness.model import Operation, Origin, Transport
+from harness.model import Transport
 from harness.registry import connect_of, select
 from harness.settings import ROOT
 
@@ -125,20 +125,6 @@ def write(connection: duckdb.DuckDBPyConnection, source: str, path: Path, row_gr
     name = str(path).replace("'", "''")
     connection.execute(f"COPY (FROM {source}) TO '{name}' (FORMAT parquet, ROW_GROUP_SIZE {row_group_rows})")
     return path
-
-
-def test_the_three_configurations_of_the_published_benchmark_are_there():
-    published = {entry.id: entry.published for entry in ENTRIES if entry.origin is Origin.PUBLISHED}
-    assert published == {
-        "parquet.duckdb.scan": "DuckDB",
-        "parquet.polars.scan": "Polars (default)",
-        "parquet.polars.scan_forced_async": "Polars (forced async)",
-    }
-
-
-def test_all_are_scans_and_their_summaries_differ():
-    assert {entry.operation for entry in ENTRIES} == {Operation.SCAN}
-    assert len({entry.summary for entry in ENTRIES}) == len(ENTRIES)
 
 
 @pytest.mark.long

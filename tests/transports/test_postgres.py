@@ -1,21 +1,18 @@
 """Rules of the Postgres transports without a server: declarations, statements, files, and when they connect."""
 
-import inspect
 import os
 import socket
 import stat
-import uuid
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from harness.model import SharedFolder
-from harness.registry import connect_of, select
+from harness.registry import select
+from harness.transports.postgres import socket as bounds
 from harness.transports.postgres import sqlalchemy
-from harness.transports.postgres.asyncpg import published as asyncpg
 from harness.transports.postgres.pg_parquet import file as pg_parquet
-from harness.transports.postgres.psycopg.published import TABS
-from harness.transports.postgres.sql import copy_from_stdin
 from tests.every import every
 
 POSTGRES = select("postgres.*")
@@ -42,31 +39,6 @@ def strict_umask():
 def test_a_published_description_names_the_client_of_its_transport(entry):
     client = {"sqlalchemy": "SQLAlchemy"}.get(entry.client, entry.client)
     assert client in entry.published
-
-
-@every(POSTGRES)
-def test_a_transport_whose_connect_takes_the_shared_folder_declares_that_it_needs_it(entry):
-    asked = inspect.signature(connect_of(entry)).parameters
-    assert ("io" in asked) == ("shared_io" in entry.needs)
-
-
-def test_copy_from_stdin_is_the_published_statement_with_every_name_quoted():
-    statement = copy_from_stdin("Metrics", ["select", 'say "x"'], TABS)
-    names, _, options = statement.partition(" FROM STDIN ")
-    assert names == 'COPY "Metrics" ("select", "say ""x""")'
-    assert options == r"WITH (FORMAT csv, DELIMITER E'\t', NULL '\N')"
-
-
-def test_only_the_uuid_positions_of_a_row_become_uuid_objects():
-    text = "00000000-0000-0000-0000-000000000007"
-    assert list(asyncpg._with_uuids([(text, text, 1)], [0])) == [[uuid.UUID(int=7), text, 1]]
-
-
-def test_a_malformed_uuid_stops_the_rows_instead_of_being_sent():
-    rows = asyncpg._with_uuids([("00000000-0000-0000-0000-000000000007",), ("no uuid",)], [0])
-    next(rows)
-    with pytest.raises(ValueError, match="badly formed"):
-        next(rows)
 
 
 def test_a_shared_file_has_the_same_place_on_both_sides(tmp_path):
@@ -107,3 +79,47 @@ def test_an_engine_connects_when_it_is_made_and_not_inside_the_measured_call(clo
         pass
     with pytest.raises(OperationalError, match="refused"), pg_parquet.connect(uri, SharedFolder(str(tmp_path), "/io")):
         pass
+
+
+ROWS = 30_000
+# Rows that contain the bytes of the end of an answer, everywhere.
+TABLE = f"CREATE TABLE bound AS SELECT n, '\\x5a000000055a00000005'::bytea AS ends FROM generate_series(1, {ROWS}) n"
+
+
+@pytest.fixture
+def connections(uri):
+    with bounds.connect(uri) as opened:
+        opened[0].execute(TABLE)
+        yield opened
+        opened[0].execute("DROP TABLE bound")
+
+
+def test_every_row_is_sent_and_the_connections_serve_the_next_query(connections):
+    for bound in (bounds.read_select_binary_thrown_away, bounds.read_select_binary_thrown_away_parallel):
+        for _ in range(2):
+            assert bound(connections, "bound") == ROWS
+    assert [connection.execute("SELECT 1").fetchone() for connection in connections] == [(1,)] * len(connections)
+
+
+def test_an_empty_table_sends_no_row(connections):
+    connections[0].execute("TRUNCATE bound")
+    assert bounds.read_select_binary_thrown_away(connections, "bound") == 0
+    assert bounds.read_select_binary_thrown_away_parallel(connections, "bound") == 0
+
+
+@pytest.mark.parametrize("table", ["no such table", "bound_that_fails"])
+def test_an_answer_that_ends_in_an_error_is_no_bound(connections, table):
+    connections[0].execute("CREATE VIEW bound_that_fails AS SELECT 1 / (n - 20000) FROM bound")
+    try:
+        with pytest.raises(RuntimeError, match="the server broke its answer off"):
+            bounds.read_select_binary_thrown_away(connections, table)
+        assert connections[0].execute("SELECT 1").fetchone() == (1,)
+    finally:
+        connections[0].execute("DROP VIEW bound_that_fails")
+
+
+def test_a_server_that_goes_away_is_said(connections, uri):
+    with psycopg.connect(uri, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [connections[1].info.backend_pid])
+    with pytest.raises((RuntimeError, OSError), match=r"broke its answer off|closed the connection|reset|pipe"):
+        bounds._throw_away(connections[1], "SELECT pg_sleep(5)")

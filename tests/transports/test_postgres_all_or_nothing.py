@@ -58,11 +58,6 @@ def left(server: psycopg.Connection) -> tuple[int, int]:
     return rows, prepared
 
 
-def test_rows_of_all_connections_are_there_and_nothing_is_prepared(server, write):
-    write()
-    assert left(server) == (ROWS, 0)
-
-
 def test_one_connection_writes_where_the_server_prepares_no_transaction(monkeypatch, server, writers):
     monkeypatch.setattr(postgres_write, "most_together", lambda _: 1)
     tuned.write_polars_tuned(writers, FRAME, "together")
@@ -93,6 +88,29 @@ def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, serve
     monkeypatch.undo()
     write()
     assert left(server) == (ROWS, 0)
+
+
+def test_few_rows_end_what_a_writer_left_over_new_connections_or_after_an_error(server, uri):
+    def leave(number: int) -> None:
+        server.execute("BEGIN")
+        (first,) = server.execute("SELECT pg_current_xact_id()::text").fetchone()
+        server.execute("ROLLBACK")
+        with psycopg.connect(uri, autocommit=True) as other:
+            other.execute(f"BEGIN; INSERT INTO together VALUES ({number}); PREPARE TRANSACTION 'arrow-wire {first} 1'")
+
+    with tuned.connect(uri) as connections:
+        tuned.write_polars_tuned(connections, FRAME[0], "together")
+        leave(-1)
+        tuned.write_polars_tuned(connections, FRAME[1], "together")
+        assert left(server) == (2, 1)
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            tuned.write_polars_tuned(connections, FRAME[1], "together")
+        tuned.write_polars_tuned(connections, FRAME[2], "together")
+        assert left(server) == (3, 0)
+        leave(-1)
+    with tuned.connect(uri) as connections:
+        tuned.write_polars_tuned(connections, FRAME[3], "together")
+    assert left(server) == (4, 0)
 
 
 @pytest.mark.long

@@ -2,15 +2,12 @@
 
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,67 +16,24 @@ import psutil
 import pytest
 
 from harness.check import sums, unloaded
-from harness.check.sums import Sums
-from harness.datasets import store
 from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
-from harness.model import Operation, Transport, Workers
+from harness.model import Transport, Workers
 from harness.registry import connect_of, one, select
-from harness.systems import SYSTEMS, System
-from harness.transports.clickhouse import partitions as clickhouse
 from harness.transports.parts import row_groups
-from harness.transports.postgres import partitions as postgres
 from harness.transports.ray import on_workers, ray_of
+from tests.calls import uri_of
+from tests.streams import SPEC, Server, Table
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")]
 NEEDS_CLIENT = pytest.mark.skipif(find_spec("grpc") is None, reason="Ray's client needs grpcio, which is not installed")
 ROWS, PARTS, TABLE = 2_000, 4, 'made "by" ray'
-SPEC = store.specification("analytics_metrics")
 WITHOUT_KEY = {"postgres": "heap", "clickhouse": PLAIN}  # of ClickHouse a key refuses nothing
-# System -> the functions that write a part of rows, plainly and once, and their setup.
-PLAIN_AND_ONCE = {
-    "postgres": (postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
-    "clickhouse": (clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
-}
 MARK = "LAB_JOB"
-
-
-@dataclass
-class Database:
-    """A database, its address, the reference client, and the first arguments of Ray's transports."""
-
-    system: System
-    uri: str
-    client: Any = field(repr=False)
-    connection: Any = field(repr=False)
-
-    def create(self, profile: str) -> None:
-        definition = self.system.tables.definition(SPEC, profile)
-        assert definition
-        self.system.client.create(self.client, TABLE, definition)
-
-    def sums(self) -> Sums:
-        return self.system.sums.sums(self.client, TABLE, SPEC.logical_types)
-
-    def moved(self, entry: Transport, source: str, folder: Path) -> Sums:
-        """Call a transport on the table and return the sums of the rows it loaded or unloaded."""
-        if entry.operation is Operation.LOAD:
-            entry.function(self.connection, source, TABLE)
-            return self.sums()
-        for group in row_groups(source):
-            PLAIN_AND_ONCE[self.system.name][0](self.uri, TABLE, source, group)
-        folder.mkdir()
-        entry.function(self.connection, TABLE, str(folder))
-        return unloaded.summed(folder, SPEC.logical_types)[0]
 
 
 def below() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
-
-
-def address(system: System, lab: EmbeddedLab) -> str:
-    endpoint = select(f"{system.name}.ray.*")[0].endpoint
-    return system.client.transport_uri(endpoint, lab.endpoints[endpoint])
 
 
 # These two come first: a process has one Ray, and that of the later tests stays until they are done.
@@ -137,78 +91,73 @@ def answers(port: int) -> bool:
 def test_a_ray_that_is_there_already_does_the_same(
     head: str, embedded_lab: EmbeddedLab, source: str, tmp_path: Path
 ) -> None:
-    system = SYSTEMS["postgres"]
-    uri = address(system, embedded_lab)
-    client = system.client.open_connection(embedded_lab.endpoints)
-    system.client.ensure_namespace(client)
     load, unload = one("postgres.ray.load_write_sql"), one("postgres.ray.unload_one_moment")
-    with connect_of(load)(uri, Workers(2, uri, head)) as connection:
-        database = Database(system, uri, client, connection)
-        database.create(PLAIN)
+    table = Table("postgres", load.endpoint, embedded_lab, PLAIN, TABLE)
+    with connect_of(load)(table.uri, Workers(2, table.uri, head)) as connection:
         try:
             expected = sums.of_parquet(source, SPEC.logical_types)
-            assert sums.differences(expected, database.moved(load, source, tmp_path)) == []
+            assert sums.differences(expected, table.moved(load, connection, source, tmp_path)) == []
             unload.function(connection, TABLE, str(tmp_path))
             assert sums.differences(expected, unloaded.summed(tmp_path, SPEC.logical_types)[0]) == []
         finally:
-            system.client.drop(client, TABLE)
+            table.discard()
 
 
 @pytest.fixture(scope="module")
-def ray(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Iterator[Database]:
-    """Two workers, for all tests of a database; no process of Ray's is left afterwards."""
-    system = SYSTEMS[request.param]
-    uri = address(system, embedded_lab)
-    client = system.client.open_connection(embedded_lab.endpoints)
-    system.client.ensure_namespace(client)
+def ray(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Iterator[Any]:
+    """A connection of a database, with two workers for all its tests; no process of Ray's is left afterwards."""
+    entry = select(f"{request.param}.ray.*")[0]
+    uri = uri_of(entry, embedded_lab)
+    Server(entry.system, embedded_lab).discard()  # which has made the namespace
     before = {process.pid for process in below()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, "by a test of Ray")
-        with connect_of(select(f"{system.name}.ray.*")[0])(uri, Workers(2, uri)) as connection:
-            yield Database(system, uri, client, connection)
+        with connect_of(entry)(uri, Workers(2, uri)) as connection:
+            yield connection
             started = [process for process in below() if process.pid not in before]
-    client.close()
     assert psutil.wait_procs(started, 10)[1] == []
 
 
 @pytest.fixture
-def made(ray: Database) -> Iterator[Callable[[str], Database]]:
+def made(request: pytest.FixtureRequest, ray: Any, embedded_lab: EmbeddedLab) -> Iterator[Callable[[str], Table]]:
     """Make the table of a profile; it is dropped at the end."""
+    system, tables = request.node.callspec.params["ray"], list[Table]()
 
-    def make(profile: str) -> Database:
-        ray.create(profile)
-        return ray
+    def make(profile: str) -> Table:
+        tables.append(Table(system, select(f"{system}.ray.*")[0].endpoint, embedded_lab, profile, TABLE))
+        return tables[-1]
 
     yield make
-    ray.system.client.drop(ray.client, TABLE)
+    for table in tables:
+        table.discard()
 
 
 EVERY = pytest.mark.parametrize(
     ("ray", "entry"), [pytest.param(e.system, e, id=e.id) for e in select("*.ray.*")], indirect=["ray"]
 )
-BOTH = pytest.mark.parametrize("ray", PLAIN_AND_ONCE, indirect=True)
+BOTH = pytest.mark.parametrize("ray", WITHOUT_KEY, indirect=True)
 POSTGRES = pytest.mark.parametrize("ray", ["postgres"], indirect=True)
 
 
 @EVERY
 def test_what_ray_moves_arrives_exact(
-    entry: Transport, made: Callable[[str], Database], source: str, tmp_path: Path
+    entry: Transport, ray: Any, made: Callable[[str], Table], source: str, tmp_path: Path
 ) -> None:
-    found = made(PLAIN).moved(entry, source, tmp_path / "unloaded")
+    found = made(PLAIN).moved(entry, ray, source, tmp_path / "unloaded")
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @POSTGRES
 def test_rows_without_a_key_are_sharded_as_a_whole(
-    made: Callable[[str], Database], source: str, tmp_path: Path
+    ray: Any, made: Callable[[str], Table], source: str, tmp_path: Path
 ) -> None:
     entry = one("postgres.ray.unload_read_sql_shards")
-    found = made(WITHOUT_KEY["postgres"]).moved(entry, source, tmp_path / "unloaded")
+    found = made(WITHOUT_KEY["postgres"]).moved(entry, ray, source, tmp_path / "unloaded")
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @POSTGRES
-def test_all_processes_of_ray_show_the_environment_of_the_one_that_started_them(ray: Database) -> None:
+def test_all_processes_of_ray_show_the_environment_of_the_one_that_started_them(ray: Any) -> None:
     on_workers(os.getpid, [()])
     titles = {process: " ".join(process.cmdline()) for process in below()}
     of_ray = [process for process, title in titles.items() if title.startswith("ray::") or "/session_" in title]
@@ -216,41 +165,24 @@ def test_all_processes_of_ray_show_the_environment_of_the_one_that_started_them(
     assert {process.environ().get(MARK) for process in of_ray} == {"by a test of Ray"}
 
 
-def once_killed(flag: str, call: Callable[..., int], group: int) -> None:
-    """Do it, and for the second part die of it the first time, when it is done."""
-    call(group)
-    if group == 1 and not os.path.exists(flag):
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 @BOTH
 def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_that_is_seen_to(
-    ray: Database, made: Callable[[str], Database], source: str, tmp_path: Path
+    made: Callable[[str], Table], request: pytest.FixtureRequest, source: str, tmp_path: Path
 ) -> None:
-    plain, once, keeping = PLAIN_AND_ONCE[ray.system.name]
-    made(WITHOUT_KEY[ray.system.name])
-    of_plain, of_once = str(tmp_path / "plain"), str(tmp_path / "once")
-    copied = partial(plain, ray.uri, TABLE, source)
-    on_workers(once_killed, [(of_plain, copied, group) for group in row_groups(source)])
-    assert os.path.exists(of_plain)
-    rows = ray.sums().rows
-    assert rows > ROWS
-    with keeping(ray.uri, TABLE) as kept:
-        more = (kept,) if ray.system.name == "postgres" else ()
-        copied = partial(once, ray.uri, TABLE, *more, source)
-        on_workers(once_killed, [(of_once, copied, group) for group in row_groups(source)])
-    assert os.path.exists(of_once)
-    assert ray.sums().rows == rows + ROWS
+    table = made(WITHOUT_KEY[request.node.callspec.params["ray"]])
+    groups = [(group,) for group in row_groups(source)]
+    table.killed_in_a_part(source, tmp_path, lambda dying: on_workers(dying, groups))
 
 
 @BOTH
 def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
-    ray: Database, made: Callable[[str], Database], source: str, spoilt: str, tmp_path: Path
+    ray: Any, made: Callable[[str], Table], source: str, spoilt: str, tmp_path: Path
 ) -> None:
-    [entry] = select(f"{ray.system.name}.ray.load_*_staged")
-    made(PLAIN)
+    table = made(PLAIN)
+    [entry] = select(f"{table.system}.ray.load_*_staged")
     with pytest.raises(Exception, match=r"(?i)uuid"):
-        ray.moved(entry, spoilt, tmp_path)
-    assert ray.sums().rows == 0
-    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), ray.moved(entry, source, tmp_path)) == []
+        table.moved(entry, ray, spoilt, tmp_path)
+    assert table.sums().rows == 0
+    assert (
+        sums.differences(sums.of_parquet(source, SPEC.logical_types), table.moved(entry, ray, source, tmp_path)) == []
+    )

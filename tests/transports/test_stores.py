@@ -1,6 +1,5 @@
 """Every store returns exactly the written data, and its query returns exactly the rows that numpy finds."""
 
-import csv
 import functools
 import json
 import os
@@ -21,7 +20,6 @@ from harness.datasets.integers import LOGICAL_TYPES, SPECIFICATION
 PUBLISHED = [one.id.removesuffix(".create") for one in registry.select("stores_published.*.create")]
 EQUAL = [one.id.removesuffix(".create") for one in registry.select("stores_equal.*.create")]
 COLUMNS = list(LOGICAL_TYPES)
-FIGURES = Path(__file__).parents[2] / "suites" / "published" / "stores.csv"
 ELSEWHERE = {"PYTHONPATH": str(Path(__file__).parents[2])}  # for processes that do not start in the project's folder
 
 # How the filter col1 > 100 and col97 < 1000 decides at its edges: (col1, col97) -> whether the row passes.
@@ -103,11 +101,6 @@ def integers(rows):
 
 def passing(rows):
     return rows[(rows[:, 1] > 100) & (rows[:, 97] < 1_000)]
-
-
-def test_each_store_of_the_suite_has_all_three_operations():
-    found = {entry.id for entry in registry.select("stores_published.*,stores_equal.*")}
-    assert found == {f"{store}.{name}" for store in PUBLISHED + EQUAL for name in ("create", "read", "query")}
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1_000, pytest.param(10_000, marks=pytest.mark.long)])
@@ -248,24 +241,3 @@ def test_only_the_published_parquetdb_is_given_a_pause_of_a_second(tmp_path, pau
         with made(store, folder, integers(1)):
             assert pauses == ([1] if store == "stores_published.parquetdb" else []), store
         pauses.clear()
-
-
-def test_parquetdb_hides_a_damaged_file_behind_an_empty_table(tmp_path):
-    with made("stores_equal.parquetdb", tmp_path, integers(1_000)) as handle:
-        (path,) = tmp_path.rglob("*.parquet")
-        content = bytearray(path.read_bytes())
-        content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)  # data pages; the footer stays whole
-        path.write_bytes(content)
-        assert len(fetch("stores_equal.parquetdb", handle, "read")) == 0
-
-
-def test_every_published_transport_has_the_figures_of_the_article_at_all_seven_sizes():
-    with FIGURES.open(newline="") as file:
-        figures = {(r["description"], int(r["rows"])): float(r["mean_seconds"]) for r in csv.DictReader(file)}
-    named = {operation(store, name).published for store in PUBLISHED for name in ("create", "read", "query")}
-    assert set(figures) == {(name, 10**order) for name in named for order in range(7)}
-    assert not any(operation(store, name).published for store in EQUAL for name in ("create", "read", "query"))
-    assert figures["PyArrow create", 1_000_000] == pytest.approx(70.13993, abs=1e-5)
-    assert figures["SQLite read", 1_000_000] == pytest.approx(16.55223, abs=1e-5)
-    assert figures["ParquetDB query", 1_000_000] == pytest.approx(0.74946, abs=1e-5)
-    assert figures["SQLite query", 10] == pytest.approx(0.00030, abs=1e-5)

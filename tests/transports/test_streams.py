@@ -252,11 +252,7 @@ def peak(entry: Transport, server: Server, filled: Filled, rows: int, streamed: 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "entry",
-    [
-        pytest.param(entry, id=f"{entry.id}@{number % 2}")
-        for number, entry in enumerate(LOADS + UNLOADS)
-        if entry.id != "clickhouse.http_client.load_tuned"  # a piece of 262,144 rows for each connection: more than FEW
-    ],
+    [pytest.param(entry, id=f"{entry.id}@{number % 2}") for number, entry in enumerate(LOADS + UNLOADS)],
 )
 def test_four_times_the_rows_take_no_more_memory(
     entry: Transport, server: Server, filled: Filled, streamed: dict[int, Path], folder: Path

@@ -10,7 +10,6 @@ import pytest
 
 from harness.datasets import benchmark_input
 from harness.lab.packages import not_installed
-from harness.model import Operation, Origin
 from harness.registry import Unsupported, connect_of, one, select
 from tests import object_store
 
@@ -172,11 +171,3 @@ def test_a_refused_upload_is_an_error(database, objects, tmp_path):
             pytest.raises(Exception, match=re.compile("bucket", re.I)),
         ):
             call(source=database, folder=str(own), destination="s3://no-such-bucket-here/out", threads=1)
-
-
-@pytest.mark.long
-def test_every_job_says_where_it_is_from():
-    assert {entry.operation for entry in ENTRIES} == {Operation.JOB}
-    beyond = {entry.id for entry in ENTRIES if entry.origin is Origin.BEYOND}
-    assert beyond == {"tuning.duckdb.create_table_with_wal", "tuning.obstore.download", "tuning.obstore.upload"}
-    assert [entry.id for entry in ENTRIES if entry.origin is Origin.LIMIT] == ["tuning.posix.sequential_write"]

@@ -149,12 +149,12 @@ class _Blocks:
         self.failure: BaseException | None = None
         self._blocks = self._all(slices, types, partition_key, parts)
 
-    def next(self) -> tuple[Columns, Any] | None:
-        """Return columns and the rows of a block, or None at the end."""
+    def next(self) -> list[tuple[Columns, Any]]:
+        """Return columns and the rows of a block, as the only item of a list; an empty list at the end."""
         with self._lock:
             if self.failure:
                 raise RuntimeError("broken off, because another connection failed")
-            return next(self._blocks, None)
+            return list(islice(self._blocks, 1))
 
     def _all(
         self, slices: Iterable[pa.Table], types: dict[str, str], partition_key: str, parts: int
@@ -163,20 +163,25 @@ class _Blocks:
             columns = _columns(batch, types)
             for rows in _blocks_of(batch, partition_key, parts):
                 yield columns, rows
+            del batch, columns, rows  # before the next slice is gathered
 
 
-def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterator[bytes | memoryview]:
-    """Yield blocks as chunks of a request's body. All are encoded into the same memory, one after the other."""
-    block: tuple[Columns, Any] | None = first
+def _chunks(blocks: _Blocks, held: list[tuple[Columns, Any]], tally: Tally) -> Iterator[bytes | memoryview]:
+    """Yield the held block and all further ones as chunks of a request's body. All are encoded into the same memory,
+    one after the other.
+
+    No block is held longer than that: it refers to its slice.
+    """
     room = Room()
-    while block is not None:
-        columns, rows = block
+    while held:
+        columns, rows = held.pop()
         data = columns.block(room, rows)
         yield b"%x\r\n" % len(data)
         yield data
         yield b"\r\n"
         tally.add(len(rows), len(data))
-        block = blocks.next()
+        del columns, rows
+        held += blocks.next()
     yield b"0\r\n\r\n"
 
 
@@ -195,9 +200,9 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
 
     def insert(number: int) -> None:
         try:
-            if (first := blocks.next()) is not None:
+            if held := blocks.next():
                 settings, query = _insertion(table, names)
-                server.sent(query, _chunks(blocks, first, tally), number, settings)
+                server.sent(query, _chunks(blocks, held, tally), number, settings)
         except BaseException as error:
             blocks.failure = blocks.failure or error
             server.client(number).close()
@@ -426,10 +431,17 @@ def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
                 size, counted = size + sum(map(_size, held[counted:])), len(held)
                 at_most = size
             if rows == most or at_most >= SLICE_BYTES:
-                yield joined(pa.Table.from_batches(held))
-                held, rows, size, counted, at_most = [], 0, 0, 0, 0
+                rows, size, counted, at_most = 0, 0, 0, 0
+                yield _released(held)
     if held:
-        yield joined(pa.Table.from_batches(held))
+        yield _released(held)
+
+
+def _released(held: list[pa.RecordBatch]) -> pa.Table:
+    """Return record batches as one table, and release them: columns that are joined are copies."""
+    batches = held.copy()
+    held.clear()
+    return joined(pa.Table.from_batches(batches))
 
 
 def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:

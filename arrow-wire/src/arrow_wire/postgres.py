@@ -74,8 +74,8 @@ def write(
     (two-phase commit). This needs a server whose `max_prepared_transactions` is at least the number of connections less
     one, and costs two more waits for the disk. Otherwise one connection sends all rows, which takes 1.2 to 1.6 times as
     long on two cores. For some milliseconds between these commits another connection may see a part of the rows. A
-    crash may leave prepared transactions, named `arrow-wire`. The next write ends them as the first connection's
-    transaction ended.
+    crash may leave prepared transactions, named `arrow-wire`. A later write ends them as the first connection's
+    transaction ended: the next one over new connections, after an error, or of 20,000 rows or more.
 
     A table with triggers, foreign keys or a second unique index gets one connection, because several could deadlock. So
     could two parallel writers. Writers of more than one row therefore take turns at a table, with an advisory lock. A

@@ -44,11 +44,11 @@ class Encoder:
         self._arrays: list[arrays.Values] = list(columns)
         self._keeps: list[Any] = []
         plan = _flat(tuple([array.type for array in columns]), tuple(types))
-        if plan and not any(isinstance(array, pa.ChunkedArray) for array in columns):
+        if plan and pa.ChunkedArray not in map(type, columns):
             ends, layouts = plan
             made = arrays.flat(columns, layouts)
-            begins = range(addressof(made.structure), addressof(made.structure) + sizeof(made.structure), _SIZE)
-            packed = [_BEGINNING.pack(begin, 0) + end for begin, end in zip(begins, ends, strict=True)]
+            begin = addressof(made.structure)
+            packed = [_BEGINNING.pack(begin + _SIZE * place, 0) + end for place, end in enumerate(ends)]
             self._columns = (library.Column * len(ends)).from_buffer_copy(b"".join(packed))
             self._keeps.append(made)
             return

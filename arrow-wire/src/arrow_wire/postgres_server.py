@@ -101,6 +101,7 @@ class Connections(Sequence[Connection[Any]]):
     def __init__(self, uri: str, stack: ExitStack) -> None:
         self.uri, self._stack, self._count = uri, stack, number_of_connections()
         self._open: list[Connection[Any]] = []
+        self.settled = False  # whether a write over them has asked for prepared transactions, and none failed since
 
     def __len__(self) -> int:
         return self._count

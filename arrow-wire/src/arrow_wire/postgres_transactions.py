@@ -30,7 +30,7 @@ def together(first: Connection[Any]) -> Iterator[Callable[[Connection[Any]], Non
 
     At the end all of them commit, or none: an error rolls all of them back. If the process, a connection or the server
     dies once all are prepared, prepared ones stay and hold their locks. `settle` ends them as the first one ended;
-    every later write calls it first.
+    later writes call it first, but those of few rows only over new connections or after an error.
     """
     others: list[Connection[Any]] = []
     prepared: list[str] = []

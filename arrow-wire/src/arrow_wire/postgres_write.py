@@ -63,12 +63,15 @@ def write(
     gathered up to `most` rows; a larger batch stays as it is. `rows` is their number, or 0 if it is unknown.
     """
     first, target = connections[0], _Target(table, names, mode, schema)
-    if mode == "append" and 0 < rows < SLICE_ROWS and _write_few(first, target, batches_of, tally, rows):
+    settled, connections.settled = connections.settled, False
+    if mode == "append" and 0 < rows < SLICE_ROWS and _write_few(first, target, batches_of, tally, rows, settled):
+        connections.settled = True
         return
     settle(first)
     at_once = most_together(first) if mode == "append" else 1
     with together(first) as join:
         _write(first, connections, at_once, join, target, batches_of, tally, most)
+    connections.settled = True
 
 
 def write_within(
@@ -128,20 +131,20 @@ def _write(
 
 
 def _write_few(
-    connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int
-) -> bool:  # fmt: skip
+    connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int, settled: bool
+) -> bool:
     """Write rows in two round trips: first all queries and a COPY, as one transaction, then the rows. Return False,
-    with nothing written, if more queries are needed: about prepared transactions of a writer, or types that not every
-    server has.
+    with nothing written, if more queries are needed: about prepared transactions of a writer (asked for unless
+    `settled`), or types that not every server has.
     """
     pgconn = connection.pgconn
     with connection.lock:
-        message = _message(target.table, target.columns, target.statement, rows > 1, rows >= _ORDERED_ROWS)
+        message = _message(target.table, target.columns, target.statement, rows > 1, settled, rows >= _ORDERED_ROWS)
         results = answers(connection, message)
         asked = 3 if rows >= _ORDERED_ROWS else 2  # statements from the one for types on
         try:
             types = types_of(results[-asked])
-            if results[-1 - asked].ntuples or types is None:
+            if types is None or (not settled and results[-1 - asked].ntuples):
                 _give_up(connection)
                 return False
             key = _key_of(results[-2], target.names) if rows >= _ORDERED_ROWS else None
@@ -165,7 +168,7 @@ def _write_few(
 
 
 @lru_cache(256)
-def _message(table: str, columns: str, statement: str, turn: bool, ordered: bool) -> bytes:
+def _message(table: str, columns: str, statement: str, turn: bool, settled: bool, ordered: bool) -> bytes:
     """Return all queries before few rows, also for the key of the table if they are `ordered`, and a COPY.
 
     A single row needs no `turn`: while it waits for another row, no session can wait for it.
@@ -174,7 +177,7 @@ def _message(table: str, columns: str, statement: str, turn: bool, ordered: bool
     message = [
         *([f"SELECT pg_advisory_xact_lock({TURN} | {name}::regclass::oid::bigint)"] if turn else []),
         f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'",
-        f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '",
+        *([] if settled else [f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '"]),
         f"SELECT {columns} FROM {table} LIMIT 0",
         *([_KEY.replace("%s", name)] if ordered else []),
         statement,

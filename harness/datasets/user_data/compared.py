@@ -66,7 +66,7 @@ def require_same(found: Iterable[pl.Series], table: pa.Table, first: int, where:
             )
         if (row := different(column, expected)) is not None:
             raise LabError(
-                f'{where}, column "{name}", row {first + row}: two readers make different values of it; cast the '
+                f'{where}, column "{name}", row {first + row}: two readers read different values from it; cast the '
                 "column to another type, or make it a string, where the file is written"
             )
 

@@ -76,7 +76,7 @@ class UserData:
         return Dataset(NAME, rows, _SEED, str(path), mark.mark(content_hash(batches), key))
 
     def sample(self, rows: int) -> UserData:
-        """Return this many rows, the same ones each time, in order; all if there are not more."""
+        """Return this many rows, the same ones each time, in order; all of them if there are fewer."""
         if rows >= self.rows:
             return self
         chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()

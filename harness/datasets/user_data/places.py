@@ -46,7 +46,7 @@ def in_one_line() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Part:
-    """One file, the columns that its folders give its rows (`year=2024`), and its name in messages."""
+    """One file, the columns that its folders add to its rows (`year=2024`), and its name in messages."""
 
     path: Path
     form: str

@@ -252,8 +252,9 @@ def servers_and_tables(
     """
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in request.cases})
     found_places = places(asked)
+    needed = [name for name in SYSTEMS if any(case.transport.system == name for case in request.cases)]
     with ExitStack() as stack:
-        lab = stack.enter_context(labs.OPENED[request.lab](request.settings))
+        lab = stack.enter_context(labs.OPENED[request.lab](request.settings, needed or SYSTEMS))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, request.run_id))
         references = References(lab.endpoints, max(request.plan.time_limit, PATIENCE_SECONDS))

@@ -37,7 +37,7 @@ SYSTEM = System(
         r"Not enough privileges",
     ),
     embedded="ClickHouse here is its engine in a Python process (chDB) behind a gateway, which adds about 1 ms to a "
-    "call; with ClickHouse's own handlers the order of transports is the same.",
+    "call and keeps the order of transports.",
     installed_at=Place(
         "clickhouse_binary",
         "The program `clickhouse` (curl https://clickhouse.com/ | sh leaves one): the embedded lab starts that server "

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from harness.lab.labs import Lab
 from harness.machine.marked import VARIABLE
 from harness.machine.variables import namespace
 from harness.model import Experiment, Status
@@ -22,7 +23,7 @@ from harness.run.rigs.rig import RunRequest
 from harness.run.suite_run import open_run
 from harness.settings import Settings
 from harness.systems.postgres import client as postgres
-from tests.run.test_faults import descendants, injuring, kill, server_at
+from tests.run.test_faults import descendants, injuring
 
 pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(1_200)]
 
@@ -51,14 +52,14 @@ def marked() -> set[tuple[int, str]]:
     return found
 
 
-def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str], psutil.Process]) -> list[Row]:
-    """Load twice; while the workers of the first load are connected, kill the victim, which gets the address."""
+def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[Lab], psutil.Process]) -> list[Row]:
+    """Load twice; while the workers of the first load are connected, kill a process of the lab or of the run."""
     rows: list[Row] = []
     of_others = marked()
     with open_run(RunRequest(settings=settings, plan=PLAN, rig="cluster", lab="embedded", say=print)) as suite_run:
         rig = suite_run.rig
         uri = rig.lab.endpoints["postgres"]
-        with injuring(lambda _: kill(victim(uri)), words, urlsplit(uri).port) as killed:
+        with injuring(lambda _: victim(rig.lab).kill(), words, urlsplit(uri).port) as killed:
             runner.perform(suite_run, suite_run.todo, rows.append)
         assert len(killed) == 1
         connection = postgres.open_connection(rig.lab.endpoints)
@@ -78,7 +79,7 @@ def test_a_program_that_dies_with_its_scheduler_leaves_a_row_and_no_worker(setti
 
 
 def test_a_server_that_dies_leaves_a_row_and_no_worker(settings: Settings) -> None:
-    first, second = two_loads(settings, ("spawn_main",), server_at)
+    first, second = two_loads(settings, ("spawn_main",), lambda lab: psutil.Process(lab.pids()["postgres"]))
     assert first.status is Status.ERROR
     assert first.error.startswith("the postgres server died during this run and was restarted")
     assert second.status is Status.OK, second.error

@@ -79,9 +79,10 @@ class Session:
         self._stop_lock = threading.Lock()
         self._running_thread: int | None = None  # the system's id of the thread that works for the session
         self._stream_marker: str | None = None  # last part of the streamed query's text
-        self.stopped = False  # the current request was stopped; reset it before the work for a new one
+        self.stopped = False  # the current request was stopped
         self._has_own_settings = False  # the client ran SET in this session
         self._has_own_names = False  # names may have other meanings than in a new session
+        self._ran_statement = False  # one without a result, which may have changed the session
         self.extremes = self._own_extremes = False  # results have extremes: for this query, and without its settings
 
     def close(self) -> None:
@@ -107,6 +108,21 @@ class Session:
         """The engine's counts for the latest statement."""
         counted = self._counted
         return Progress(*(counted.get(name, 0) for name in Progress.__slots__))
+
+    def begin(self) -> None:
+        """Forget an earlier request's stop and counts; call this before the work for a new one."""
+        self.stopped = False
+        self._counted = {}
+
+    def use(self, database: str) -> None:
+        """Make a database the current one. Raises ClickHouseError with code 81 if there is none of that name."""
+        if database and database != "default":
+            self.execute(f"USE {quote_name(database)}")
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the session has only run queries and INSERTs with data, to their ends."""
+        return not (self.stopped or self._has_own_names or self._ran_statement)
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
@@ -140,6 +156,7 @@ class Session:
 
     def run(self, query: Query, params: Mapping[str, str] | None = None) -> None:
         """Run a statement that has no result."""
+        self._ran_statement = True
         if query.changes_settings:
             self._has_own_settings = True
             if found := _EXTREMES.search(query.text):
@@ -351,12 +368,11 @@ class Engine:
         """Open a session with its own settings, temporary tables and current database."""
         connection = chdb.connect(self._connection_string)
         session = Session(connection, self.kill_queries, self._compression_method, partial(self._describe, database))
-        if database and database != "default":
-            try:
-                session.execute(f"USE {quote_name(database)}")
-            except ClickHouseError:
-                session.close()
-                raise
+        try:
+            session.use(database)
+        except ClickHouseError:
+            session.close()
+            raise
         return session
 
     def _describe(self, database: str, select: str, params: Mapping[str, str] | None) -> tuple[BlockColumn, ...]:

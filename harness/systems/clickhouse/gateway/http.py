@@ -1,4 +1,4 @@
-"""ClickHouse's HTTP protocol: one thread per connection, one engine session per request or per session_id."""
+"""ClickHouse's HTTP protocol: one thread per connection, whose requests share an engine session if they may."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from .engine import Progress, Session
 from .errors import ClickHouseError, Code, refusal
 from .http_request import Body, FormFile, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
-from .server import DEFAULT_TIMEOUT_SECONDS, LoopbackServer, parse_timeout
+from .server import DEFAULT_TIMEOUT_SECONDS, LatestSession, LoopbackServer, parse_timeout
 from .transfer import ExternalTables
 from .wire import SEND_SECONDS, Piece, ProtocolError, TimedSocket, send, write_all
 
@@ -48,13 +48,17 @@ class HttpConnection(BaseHTTPRequestHandler):
         super().setup()
         self.input = TimedSocket(self.connection)
         self.rfile = self.received = io.BufferedReader(self.input)
+        self.latest = LatestSession(self.server.engine)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: a URL may hold a password."""
 
     def handle(self) -> None:
         """Serve requests until the client leaves or breaks the protocol."""
-        with contextlib.suppress(ConnectionError, EOFError, TimeoutError):
+        with (
+            contextlib.suppress(ConnectionError, EOFError, TimeoutError),
+            contextlib.closing(self.latest),
+        ):
             super().handle()
 
     def handle_one_request(self) -> None:
@@ -175,14 +179,14 @@ class HttpConnection(BaseHTTPRequestHandler):
         database = request.params.get("database") or request.header("X-ClickHouse-Database")
         name = request.params.get("session_id")
         if not name:
-            with contextlib.closing(self.server.engine.session(database)) as session:
-                session.set(settings | (_READONLY if self.command in _READING_METHODS else {}))
+            settings |= _READONLY if self.command in _READING_METHODS else {}
+            with self.latest.acquire(database, settings) as session:
                 yield session
             return
         timeout = parse_timeout(request.params.get("session_timeout", str(DEFAULT_TIMEOUT_SECONDS)))
         session = self.server.sessions.acquire(self.server.engine, user, name, request.flag("session_check"))
         try:
-            session.stopped = False
+            session.begin()
             with session.changed_for_request(settings, database):
                 yield session
         finally:

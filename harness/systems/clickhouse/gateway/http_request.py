@@ -197,7 +197,7 @@ class Body:
 
     def _took(self, size: int) -> None:
         if not size:
-            raise EOFError(f"the body ends {self._left} bytes before its end")
+            raise EOFError(f"the body ended {self._left} bytes too early")
         self._left -= size
 
     def _more(self) -> bool:

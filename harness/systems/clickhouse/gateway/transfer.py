@@ -4,9 +4,9 @@ import contextlib
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from . import wire
 from .blocks import (
@@ -33,6 +33,9 @@ _TOTALS = re.compile(r"\bTOTALS\b|\bextremes\b", re.IGNORECASE)
 # Formats through the pipe without an end mark: nothing must be held back until the query's outcome is known.
 _WITHOUT_END_MARK = frozenset({"native"})
 _RETRY_SECONDS = 0.005
+# Threads that run queries while a connection's thread moves their data. One that is reused saves the engine and Python
+# 0.5 ms of CPU a query. There is one for each query that runs, so none waits.
+_WORKERS = ThreadPoolExecutor(max_workers=1 << 16, thread_name_prefix="clickhouse-query")
 
 
 def insert(
@@ -49,18 +52,14 @@ def insert(
     table refuses them (a CHECK constraint, too many partitions).
     """
     read_end, write_end = wire.open_pipe()
-    failures: list[ClickHouseError] = []
 
     def work() -> None:
         try:
             session.execute(insert.reading(f"/dev/fd/{read_end}", format), params=params)
-        except ClickHouseError as error:
-            failures.append(error)
         finally:
             os.close(read_end)  # a source that still writes gets EPIPE
 
-    worker = threading.Thread(target=work, name="clickhouse-insert", daemon=True)
-    worker.start()
+    worker = _WORKERS.submit(work)
     try:
         pour(write_end)
     except BaseException:
@@ -69,9 +68,8 @@ def insert(
         raise
     finally:
         os.close(write_end)
-        worker.join()
-    if failures:
-        raise failures[0]
+        worker.exception()  # waits
+    worker.result()
 
 
 def stream(
@@ -196,35 +194,32 @@ def _through_pipe(
     is therefore held back until the outcome is known, and dropped on failure, unless the format has no such end.
     """
     read_end, write_end = wire.open_pipe()
-    failures: list[ClickHouseError] = []
 
     def write() -> None:
         target = f"INTO OUTFILE '/dev/fd/{write_end}' TRUNCATE COMPRESSION 'none' FORMAT {format}"
         try:
             session.execute(f"{query.body}\n{target}", params=params)  # the line break ends a trailing comment
-        except ClickHouseError as error:
-            failures.append(error)
         finally:
             os.close(write_end)
 
-    writer = threading.Thread(target=write, name="clickhouse-pipe", daemon=True)
+    writer = _WORKERS.submit(write)
     try:
-        writer.start()
         last = b""
         if format.lower() in _WITHOUT_END_MARK:
             yield from wire.pieces(read_end)
         else:
             last = yield from _all_but_last(read_end)
-        writer.join()
-        if failures:
-            failures[0].rest = last
-            raise failures[0]
+        try:
+            writer.result()
+        except ClickHouseError as error:
+            error.rest = last
+            raise
         if last:
             yield last
     finally:
         os.close(read_end)  # a writer that still works gets EPIPE
         _cancel(session, writer)
-        writer.join()
+        writer.exception()  # waits
 
 
 def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
@@ -237,9 +232,9 @@ def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
     return last
 
 
-def _cancel(session: Session, worker: threading.Thread) -> None:
+def _cancel(session: Session, worker: Future[None]) -> None:
     """Stop a session's query that runs in another thread, even if it has only just begun."""
-    while worker.is_alive() and not session.stop():
+    while not worker.done() and not session.stop():
         time.sleep(_RETRY_SECONDS)
 
 

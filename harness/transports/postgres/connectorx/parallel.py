@@ -9,7 +9,7 @@ from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connectio
 
 @contextmanager
 def connect(uri):
-    """Yield the URI, and a psycopg connection in autocommit mode for questions about the table.
+    """Yield the URI, and a psycopg connection in autocommit mode for queries about the table.
 
     connectorx itself opens and closes its connections in every call; it cannot reuse open ones.
     """

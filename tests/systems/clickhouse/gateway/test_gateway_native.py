@@ -1,19 +1,26 @@
 """The native protocol, with clickhouse-driver and plain sockets."""
 
+import contextlib
 import datetime
 import struct
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
+import clickhouse_connect
+import psutil
 import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 from clickhouse_driver.block import ColumnOrientedBlock
 from clickhouse_driver.clientinfo import ClientInfo
 from clickhouse_driver.errors import ServerException
 
 from harness.systems.clickhouse.gateway.blocks import read_block
 from harness.systems.clickhouse.gateway.codecs import METHOD_LZ4, compress_frames
-from harness.systems.clickhouse.gateway.wire import Reader, TimedSocket, string
+from harness.systems.clickhouse.gateway.wire import Reader, TimedSocket, string, varint
 from tests.systems.clickhouse.gateway.client_packets import (
     BLOCK_INFO,
+    HELLO,
     NO_MORE_DATA,
     hello,
     in_chunks,
@@ -377,3 +384,178 @@ def test_a_wrong_checksum_is_refused_with_the_code_of_a_server(wire):
     connection.sendall(query_packet("SELECT 1", compressed=True) + b"\x02" + string("") + bytes(frame))
     assert read_exception(reader) == 271
     assert not reader.more()
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT sum(sipHash64(number)) FROM numbers(1000000000000)", "SELECT number FROM system.numbers"]
+)
+def test_cancel_stops_a_running_select(gateway, client, query):
+    marker = f"cancelled {uuid.uuid4()}"
+    client.connection.force_connect()
+    client.connection.send_query(f"/* {marker} */ {query}")
+    client.connection.send_external_tables(None)
+    until(lambda: gateway.running(marker))
+    client.connection.send_cancel()
+    while (packet := client.connection.receive_packet()).type != 5:  # EndOfStream
+        assert packet.type != 2
+    assert client.execute("SELECT 1") == [(1,)]
+    until(lambda: not gateway.running(marker))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(sipHash64(number)) FROM numbers(1000000000000)",
+        "SELECT number, toString(number) FROM system.numbers",
+        "SELECT number FROM system.numbers FORMAT JSON",
+    ],
+)
+@pytest.mark.parametrize("protocol", ["native", "http"])
+def test_a_client_that_leaves_stops_its_select_and_leaks_no_thread(gateway, query, protocol):
+    marker = f"left {uuid.uuid4()}"
+    text = f"/* {marker} */ {query}"
+    port = gateway.native_port if protocol == "native" else gateway.http_port
+    with gateway.raw(port) as connection:
+        if protocol == "native":
+            connection.sendall(hello() + query_packet(text) + NO_MORE_DATA)
+        else:
+            connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+        until(lambda: gateway.running(marker))
+    until(lambda: not gateway.running(marker))
+
+
+@pytest.mark.parametrize("protocol", ["native blocks", "native text", "http"])
+def test_a_client_that_leaves_within_an_insert_inserts_nothing(gateway, table, protocol):
+    row = f"{uuid.uuid4()},2020-01-01,1,2,k,a,b,c,1,2,3,4,5\n".encode()
+    insert = f"INSERT INTO {table} FORMAT CSV\n".encode()
+    if protocol == "http":
+        port, data = gateway.http_port, b"POST / HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n" + insert + row * 1000
+    elif protocol == "native text":
+        port, data = gateway.native_port, hello() + query_packet(insert + row * 40_000)[:-100]
+    else:
+        block = b"\x01\x64" + string("number_1") + string("Int32") + bytes(400)
+        packet = b"\x02" + string("") + BLOCK_INFO + block
+        text = f"INSERT INTO {table} (number_1) VALUES"
+        port, data = gateway.native_port, hello() + query_packet(text) + NO_MORE_DATA + packet * 10 + packet[:50]
+    with gateway.raw(port) as connection:
+        connection.sendall(data)
+    until(lambda: gateway.running(f"INSERT INTO {table}") == 0)
+    assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
+
+
+def test_many_clients_that_leave_leak_neither_threads_nor_files(gateway):
+    process = psutil.Process(gateway.process.pid)
+    text = b"SELECT number FROM system.numbers FORMAT JSON"
+    baseline = len(process.net_connections("tcp"))
+    threads, files = [], []
+
+    def open_files():
+        return process.num_fds() - 3 * gateway.threads  # the engine opens three for each of its threads
+
+    for _ in range(3):
+        for _ in range(5):
+            with gateway.raw(gateway.native_port) as connection:
+                connection.sendall(hello() + query_packet("SELECT number FROM system.numbers") + NO_MORE_DATA)
+                connection.recv(1)
+            with gateway.raw(gateway.http_port) as connection:
+                connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
+        until(lambda: gateway.running("system.numbers") == 0)
+        until(lambda: len(process.net_connections("tcp")) <= baseline)
+        threads.append(gateway.threads)
+        files.append(open_files())
+    # The engine's own pool of threads may still grow; a thread and a session left behind by each would be ten a round.
+    assert threads[2] <= threads[0] + 15
+    until(lambda: open_files() <= files[0] + 30)  # the engine itself opens some for a short time
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\xff" * 100,
+        b"\x00" + b"\xff" * 20,
+        b"\x00" + varint(1 << 40),
+        HELLO + string("tester"),
+        hello() + b"\x63",
+        hello() + b"\x01" + varint(1 << 62),
+        hello() + b"\x01" + b"\xff" * 30,
+        hello() + query_packet("SELECT 1") + b"\x02" + string("") + b"\x09" * 50,
+        hello() + query_packet("SELECT 1") + b"\x02" + string("") + BLOCK_INFO + varint(1 << 60) + varint(1 << 60),
+        hello() + query_packet("SELECT 1") + b"\x02\x00" + BLOCK_INFO + b"\x01" + varint(1 << 31) + b"\x01a\x07UInt256",
+        hello() + query_packet("SELECT 1", compressed=True) + b"\x02" + string("") + b"\xff" * 200,
+    ],
+)  # fmt: skip
+def test_garbage_is_closed_and_harms_no_other(gateway, data):
+    bystander = gateway.native()
+    assert bystander.execute("SELECT 1") == [(1,)]
+    gateway.said(gateway.native_port, data)
+    assert bystander.execute("SELECT 2") == [(2,)]
+    bystander.disconnect()
+
+
+TEXT = "quote \" and ' and `"
+
+
+@pytest.fixture
+def connect(gateway):
+    client = clickhouse_connect.get_client(
+        host="127.0.0.1", port=gateway.http_port, username=gateway.user, password=gateway.password
+    )
+    with contextlib.closing(client):
+        yield client
+
+
+def test_clickhouse_driver_streams(client):
+    total = sum(row[0] for row in client.execute_iter("SELECT number FROM numbers(1000000)"))
+    assert total == 499999500000
+
+
+def test_clickhouse_connect_settings_parameters_and_errors(connect):
+    assert connect.command("SELECT {n:UInt8} + 1", parameters={"n": 4}) == 5
+    assert connect.query("SELECT %(text)s", parameters={"text": TEXT}).first_item == {"'quote \" and \\' and `'": TEXT}
+    assert connect.query("SELECT getSetting('max_block_size') AS s", settings={"max_block_size": 9}).first_item == {
+        "s": 9
+    }
+    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
+        connect.query("SELECT * FROM nope")
+    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
+        connect.insert("nope", [[1]], column_names=["a"])
+    assert connect.query("SELECT 1 AS a, 'x' AS b LIMIT 0").column_names == ("a", "b")
+
+
+def test_clickhouse_connect_sees_an_error_in_mid_stream(connect):
+    query = "SELECT number, throwIf(number = 900000, 'too much') FROM numbers(1000000)"
+    settings = {"max_threads": 1, "wait_end_of_query": 0}
+    with (
+        pytest.raises((StreamFailureError, DatabaseError), match="too much"),
+        connect.query_row_block_stream(query, settings=settings) as stream,
+    ):
+        for _ in stream:
+            pass
+
+
+def test_eight_different_clients_work_side_by_side(gateway, table):
+    start = threading.Barrier(8)
+
+    def native(number):
+        client = gateway.native(compression="lz4" if number % 2 else False)
+        start.wait()
+        for _ in range(5):
+            client.execute(f"INSERT INTO {table} (number_1) VALUES", [(number,)] * 1000)
+            assert client.execute("SELECT sum(number) FROM numbers(100000)") == [(4999950000,)]
+        client.disconnect()
+
+    def http(number):
+        start.wait()
+        for _ in range(5):
+            body = f"{number}\n".encode() * 1000
+            assert gateway.ask(f"INSERT INTO {table} (number_1) FORMAT CSV", body=body).status == 200
+            assert gateway.query("SELECT sum(number) AS s FROM numbers(100000) FORMAT CSV") == b"4999950000\n"
+            assert b'"rows": 3' in gateway.query("SELECT number FROM numbers(3) FORMAT JSON")
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit((native, http)[number % 2], number) for number in range(8)]:
+            done.result()
+    assert gateway.query(f"SELECT number_1, count() FROM {table} GROUP BY 1 ORDER BY 1 FORMAT CSV") == b"".join(
+        b"%d,5000\n" % number for number in range(8)
+    )
