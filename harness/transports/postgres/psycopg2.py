@@ -105,8 +105,7 @@ def read_polars_copy_expert(connection, table):
     """Collect COPY ... TO STDOUT as CSV with copy_expert and parse it with polars.read_csv.
 
     Text crosses the wire, and polars guesses the types from the first 100 rows, dates included. A column of digits
-    becomes a number. A uuid or an array stays a string. A column whose first 100 values are whole and a later one is not
-    is refused.
+    becomes a number. A uuid or an array stays a string. A column of 100 whole numbers and a later fraction is refused.
     """
     import polars as pl
 
