@@ -135,7 +135,7 @@ def test_progress_is_told_of_all_rows_and_may_end_the_write(uri: str, server: Se
         (
             pl.DataFrame({"number": [None]}, {"number": pl.Int32}),
             UnsupportedType,
-            'column "number": Int32 takes no null, and 1 are there',
+            'column "number": Int32 takes no null, and the frame has 1',
         ),
         (pl.DataFrame({"day": [{"a": 1}]}), UnsupportedType, 'column "day"'),
     ],

@@ -136,7 +136,7 @@ def _taken(name: str, array: Values, target: Type) -> Values:
 def _planned(name: str, target: Type, array: Values, exact: bool) -> Plan:
     if array.null_count and not takes_null(target):
         hint = "fill them or make the column Nullable"
-        raise TypeError(f'column "{name}": {target.text} takes no null, and {array.null_count} are there; {hint}')
+        raise TypeError(f'column "{name}": {target.text} takes no null, and the frame has {array.null_count}; {hint}')
     try:
         return plan(target, array, exact)
     except TypeError as error:
