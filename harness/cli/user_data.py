@@ -8,7 +8,6 @@ import typer
 from harness import settings
 from harness.cli.app import echo, new_console, say
 from harness.model import LabError, require_utf_8
-from harness.run.lock import require_free
 
 if TYPE_CHECKING:
     from harness.datasets.user_data.data import UserData
@@ -51,6 +50,8 @@ def user_data(
     """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
     if (file is None) == (query is None):
         raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
+    from harness.run.lock import require_free  # not at the top: a wrong command line does not wait for it
+
     require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
