@@ -11,31 +11,28 @@ import typer
 
 from harness import settings
 from harness.cli.app import echo, new_console, say
-from harness.lab import labs
 from harness.model import LabError, require_utf_8
-from harness.run.lock import require_free
-from harness.settings import Settings
-from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.datasets.user_data.data import UserData
     from harness.datasets.user_data.options import Options
 
-
-# The result of a query to a user's server, read once in their own session.
-
-# A second result may have other rows, by random() or LIMIT, and costs the server as much.
+# A second result of a query may have other rows, by random() or LIMIT, and costs the server as much.
 ROUND_TRIP = "by a round trip of the answer of the query, which was asked once"
 
 
-def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> UserData:
+def data_of(
+    chosen: settings.Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool
+) -> UserData:
     """Return the rows of a query to a database that the environment names as data source, with the original query.
 
     Raises LabError.
     """
     from harness.datasets.user_data import data, memory
+    from harness.lab import labs
+    from harness.systems import SYSTEMS
 
-    with labs.OPENED["external"](settings) as lab:
+    with labs.OPENED["external"](chosen) as lab:
         if system not in lab.systems:
             named = labs.variables(SYSTEMS[system])
             raise LabError(f"the query has no {system} to ask; set {named}")
@@ -81,6 +78,8 @@ def user_data(
     """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
     if (file is None) == (query is None):
         raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
+    from harness.run.lock import require_free  # not at the top: a wrong command line does not wait for it
+
     require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
@@ -100,8 +99,6 @@ def user_data(
         return user_data
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
-    from harness.cli.user_data import data_of
-
     user_data = data_of(chosen, str(query), system, columns, rows, names)
     say(new_console(), f"the answer of the query: compared: {user_data.compared}")
     return user_data

@@ -5,19 +5,21 @@ The lab's base dependencies include the clients of the database matrix. Extras a
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from harness.lab import interpreters
 from harness.model import HERE, Transport
 from harness.settings import CHECKOUT
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 PROJECT = "dataframe-io-lab"
 # Module -> the lab's package that contains or requires it, if the names differ.
@@ -60,7 +62,7 @@ def _said(absent: Sequence[str]) -> str:
 
 def package_of(module: str) -> str:
     """Return the lab's package for a module."""
-    return _PACKAGES.get(module, canonicalize_name(module))
+    return _PACKAGES.get(module, _canonical(module))
 
 
 def packages_of(entry: Transport) -> set[str]:
@@ -95,22 +97,32 @@ def installed(entry: Transport) -> tuple[str, ...]:
     return tuple(sorted(said for package, said in asked.items() if package not in required or said != package))
 
 
+def _canonical(name: str) -> str:
+    """Return the name of a package as PyPI compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _parsed(requirements: Iterable[str]) -> Iterator[Requirement]:
+    """Parse requirements."""
+    from packaging.requirements import Requirement  # not at the top: a wrong command line does not wait for it
+
+    return map(Requirement, requirements)
+
+
 @cache
 def _required(package: str) -> frozenset[str]:
     """Return the packages that an installed one requires here; none if it is not installed."""
     try:
-        found = map(Requirement, metadata(package).get_all("Requires-Dist") or ())
+        found = _parsed(metadata(package).get_all("Requires-Dist") or ())
     except PackageNotFoundError:
         return frozenset()
-    return frozenset(
-        canonicalize_name(one.name) for one in found if not one.marker or one.marker.evaluate({"extra": ""})
-    )
+    return frozenset(_canonical(one.name) for one in found if not one.marker or one.marker.evaluate({"extra": ""}))
 
 
 @cache  # a race calls this for every package of every transport
 def asked_for(package: str) -> str:
     """Return a package with the extras that the lab itself asks for: `psycopg[binary]`."""
-    asked = (one for one in map(Requirement, _declared()[0]) if canonicalize_name(one.name) == package)
+    asked = (one for one in _parsed(_declared()[0]) if _canonical(one.name) == package)
     extras = sorted(next((one.extras for one in asked), ()))
     return f"{package}[{','.join(extras)}]" if extras else package
 
@@ -141,9 +153,9 @@ def remedy(
 @cache  # a run calls this for every case that cannot run, and reading a hundred requirements takes a while
 def _brought(extra: str, requirements: tuple[str, ...]) -> set[str]:
     """Return the packages that only this extra, or a similar one, adds to the base."""
-    found = map(Requirement, requirements)
+    found = _parsed(requirements)
     return {
-        canonicalize_name(one.name)
+        _canonical(one.name)
         for one in found
         if one.marker and one.marker.evaluate({"extra": extra}) and not one.marker.evaluate({"extra": ""})
     }
@@ -154,7 +166,7 @@ def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, s
 
     `platform` replaces this machine's own markers (sys_platform, platform_machine ...).
     """
-    for requirement in map(Requirement, requirements):
+    for requirement in _parsed(requirements):
         marker = requirement.marker
         if requirement.name == package and marker and not marker.evaluate({"extra": ""} | dict(platform or {})):
             return str(marker)

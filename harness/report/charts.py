@@ -13,7 +13,7 @@ import statistics
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -184,6 +184,7 @@ _ROLES = {  # colour and shape of a transport's role in a direction; the fastest
 }
 _ROLES_SAID = {DEFAULT: "what most code does", PYPI: "fastest with packages of PyPI", FASTEST: "fastest of all"}
 _LANE = 44  # pixels: the height of a direction
+_HERO = 640  # pixels: the width on a page, if the page does not say another
 
 
 def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
@@ -207,7 +208,9 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     ]
     words = [{"y": number, "name": one.name, "factors": one.factors} for number, one in enumerate(lanes)]
     x = _axis(Quantity("", "", "s", False), [mark["x"] for mark in (*marks, *ticks)], True)
-    x["axis"] |= {"title": None, "labelFontSize": 12, "grid": True}
+    x["axis"] |= {"title": None, "labelFontSize": 12, "grid": False}
+    # The grid is drawn below the words of each direction, not across them.
+    grid: list[_Mark] = [{"y": number, "x": at} for number in range(len(lanes)) for at in x["axis"]["values"]]
     up = {"field": "y", "type": "ordinal", "axis": None, "scale": {"domain": list(range(len(lanes)))}}
     names = list(_ROLES_SAID.values())
     scales = ({"domain": names, "range": [_ROLES[role][part] for role in _ROLES_SAID]} for part in (0, 1))
@@ -216,6 +219,7 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     above = {"type": "text", "dy": -14, "baseline": "middle", "fontSize": 13}
     at = {"x": {"field": "x"} | x, "y": up}
     layers = [
+        _layer(grid, {"type": "tick", "color": LINES, "thickness": 1, "size": 26, "yOffset": 7}, **at),
         _layer(words, above | {"align": "left"}, y=up, x={"value": 0}, text={"field": "name"}),
         _layer(words, above | {"align": "right"}, y=up, x={"value": "width"}, text={"field": "factors"}),
         _layer(
@@ -241,7 +245,8 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
     notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
     spec = {"width": _WIDTH, "height": {"step": _LANE}, "layer": layers}
     says = f"{notes[0][:1].upper()}{notes[0][1:]}: first with packages of PyPI, then of all."
-    return _drawn(HERO, title, says, _whole(title, notes, spec))
+    drawn = _drawn(HERO, title, says, _whole(title, notes, spec))
+    return replace(drawn, svg=re.sub(r' width="\d+" height="\d+"', f' width="{_HERO}"', drawn.svg, count=1))
 
 
 def _whole(title: str, notes: Sequence[str], spec: Spec) -> Spec:
