@@ -340,6 +340,8 @@ def test_compressed_files_and_json_lines_are_read(tmp_path: Path, suffix: str) -
     ("line", "said"),
     [
         ('{"a": 1234567890123.1234567891}', 'row 0, column "a": 1234567890123.1234567891 would become'),
+        ('{"a": 1.5}\n' * 9_000 + '{"a": 0.1234567890123456789012}\n', 'row 9000, column "a": 0.12345678901234567890'),
+        ('{"a": 0.12345678901234568}\n' * 9_000 + '{"a": 0.12345678901234567}\n', 'row 9000, column "a": 0.1234567'),
         ('{"a": 1}\n{"a": "1"}', 'row 0, column "a": 1 would become "1"; write it as a string'),
         ('{"a": 1}\n{"a": ', "line 2: no JSON"),
         ('[{"a": 1}]', "line 1: no object of JSON; write one object a line"),

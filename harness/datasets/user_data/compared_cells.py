@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WHOLE = 8_000  # up to this many cells, all are compared: of more that would cost a fifth of the time of reading them
-_SAMPLE = 4_000  # cells compared beyond that
+ROWS = 500  # and up to this many rows: reading takes a time per column even of a small file
 _WINDOWS = 8
 _1970 = dt.datetime(1970, 1, 1)
 _EPOCH = _1970.toordinal()
@@ -49,7 +49,7 @@ _DIGITS = {"%Y": r"(\d{4})"} | dict.fromkeys(("%m", "%d", "%H", "%M", "%S"), _TW
 def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence[Call]], options: Options) -> str:
     """Return how much of a frame was compared with its file. Raises LabError with line and column."""
     starts, rows = _starts(cells), frame.height
-    whole = starts is None or rows * frame.width <= WHOLE
+    whole = starts is None or (rows <= ROWS and rows * frame.width <= WHOLE)
     if starts is None or whole:
         records, places = _records(cells, cells.raw)[1:], np.arange(rows)
         compared = "every value"
@@ -58,7 +58,7 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
             raise LabError(
                 f"{cells.where}: {len(starts) - 1:,} lines with values and {rows:,} rows; it is not a regular CSV"
             )
-        size = max(_SAMPLE // frame.width // _WINDOWS, 1)
+        size = max(min(ROWS, WHOLE // frame.width) // 2 // _WINDOWS, 1)  # half of what is compared of a small file
         firsts = np.linspace(0, rows - size, _WINDOWS, dtype=int)
         ends = np.append(starts, len(cells.raw))
         windows = (cells.raw[ends[first + 1] : ends[first + size + 1]] for first in firsts.tolist())
@@ -270,8 +270,9 @@ def _reader(written: str) -> Callable[[str], int]:
         if not (match := pattern.fullmatch(cell)):
             raise ValueError(cell)
         groups = (*match.groups("0"), "0")
-        *numbers, fraction = (groups[place] for place in places)
-        return _since(dt.datetime(*map(int, numbers), int(fraction.ljust(6, "0"))))
+        year, month, day, hour, minute, second = (int(groups[place]) for place in places[:-1])
+        fraction = int(groups[places[-1]].ljust(6, "0"))
+        return _since(dt.datetime(year, month, day, hour, minute, second, fraction))
 
     return read
 

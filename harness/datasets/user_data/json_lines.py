@@ -5,16 +5,22 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from harness.check.logical_types import Dtype
 from harness.datasets.user_data import nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
+from harness.datasets.user_data.compared_cells import ROWS, WHOLE
 from harness.model import Facts, LabError, Scalar
 
-_WHOLE = 100_000  # up to this many values, all are compared
+_STRIDE = 6  # floats are written in up to 23 digits and points
+_WINDOWS = 4
 _LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not represent
 
 
@@ -30,14 +36,37 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
     except OF_POLARS as error:
         _require_json(raw, where)
         raise LabError(f"{where}: not valid JSON lines: {str(error).partition(chr(10))[0]}") from None
-    lines = _lines(raw)
-    if len(lines) != frame.height:
-        raise LabError(f"{where}: {len(lines):,} lines with values and {frame.height:,} rows; write one object a line")
-    whole = frame.height * frame.width <= _WHOLE or _LONG.search(raw) is not None or not _as_counted(frame, raw)
-    rows = range(frame.height) if whole else np.linspace(0, frame.height - 1, _WHOLE // frame.width // 4, dtype=int)
-    for row in rows:
-        _require_same(frame.row(int(row), named=True), raw[slice(*lines[int(row)])], int(row), where)
-    return frame, "every value" if whole else f"{len(rows):,} of {frame.height:,} rows"
+    return frame, compare(frame, raw, where)
+
+
+def compare(frame: pl.DataFrame, raw: bytes, where: str) -> str:
+    """Return how much of a frame was compared with its lines. Raises LabError with line and column."""
+    starts = _starts(raw)
+    if len(starts) != frame.height:
+        raise LabError(f"{where}: {len(starts):,} lines with values and {frame.height:,} rows; write one object a line")
+    size = min(ROWS, WHOLE // frame.width)
+    whole = frame.height <= size or not _as_counted(frame, raw)
+    rows = np.arange(frame.height)
+    if not whole:
+        sample = np.linspace(0, frame.height - 1, size // 4, dtype=int)
+        rows = np.union1d(sample, np.array(_unsure(frame, raw, starts), dtype=int))
+    ends = [*starts[1:].tolist(), len(raw)]
+    picked = frame if whole else frame[rows]
+    made = [
+        dict(zip(frame.columns, values, strict=True)) for values in zip(*map(pl.Series.to_list, picked), strict=True)
+    ]
+    lines = [raw[starts[row] : ends[row]] for row in rows.tolist()]
+    comma, colon = (b", ", b": ") if b'": ' in lines[0] else (b",", b":")
+    with suppress(TypeError):  # to write all of them is far cheaper than to parse each line
+        marks = comma.decode(), colon.decode()
+        text = json.dumps(made, ensure_ascii=b"\\u" in raw, separators=marks).encode()
+        if text == b"[" + comma.join(map(bytes.rstrip, lines)) + b"]":
+            made = []
+    for row, one, line in zip(rows.tolist(), made, lines, strict=bool(made)):
+        _require_same(one, line, row, where)
+    if len(rows) == frame.height:
+        return "every value"
+    return f"{len(rows):,} of {frame.height:,} rows, the number of all names, strings and nulls, and all long numbers"
 
 
 def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
@@ -45,23 +74,73 @@ def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
 
     Where strings have escaped quotes after a backslash, or names other white space, the answer may be no all the same.
     """
-    names = raw.count(b'":') - raw.count(b'\\":')
+    data, is_escaped = np.frombuffer(raw, np.uint8), b"\\" in raw
+    marks = data == ord('"')
+    names = np.count_nonzero(marks[:-1] & (data[1:] == ord(":"))) - (raw.count(b'\\":') if is_escaped else 0)
     nulls = sum(column.null_count() for column in frame)
-    written = names + nulls - raw.count(b"null")  # a null may be a name that is missing
+    written = names + nulls - (raw.count(b"null") if nulls else 0)  # a null may be a name that is missing
     nested_columns = [column for column in frame if column.dtype.is_nested()]
     strings = sum(len(column) - column.null_count() for column in frame if column.dtype == pl.String)
     strings += sum(
         level.height for one in nested_columns for level in nested.leaves(one) if level["value"].dtype == pl.String
     )
-    quotes = raw.count(b'"') - raw.count(b'\\"')
-    return quotes == 2 * (names + strings) and bool(nested_columns or written == frame.height * frame.width)
+    quotes = np.count_nonzero(marks) - (raw.count(b'\\"') if is_escaped else 0)
+    return bool(quotes == 2 * (names + strings)) and bool(nested_columns or written == frame.height * frame.width)
 
 
-def _lines(raw: bytes) -> list[tuple[int, int]]:
-    """Return where the non-blank lines start and end."""
-    ends = [*np.flatnonzero(np.frombuffer(raw, np.uint8) == ord("\n")).tolist(), len(raw)]
-    starts = [0, *(end + 1 for end in ends[:-1])]
-    return [(start, end) for start, end in zip(starts, ends, strict=True) if raw[start:end].strip()]
+def _unsure(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> list[int]:
+    """Return the rows with a number that a float may not hold: longer than a float is written, or of other digits.
+
+    The first are found wherever they are, the others in a quarter of the lines, which polars writes again.
+    """
+    if not any(part.is_float() for column in frame for part in _types(column.dtype)):
+        return []
+    data, ends = np.frombuffer(raw, np.uint8), np.append(starts, len(raw))
+    every = _in_numbers(data[::_STRIDE])  # of a longer run, four such places follow each other
+    places = np.flatnonzero(every[:-3] & every[1:-2] & every[2:-1] & every[3:]) * _STRIDE
+    for between in (3, 9, 15, *range(1, 3 * _STRIDE)):
+        places = places[_in_numbers(data[places + between])]
+    near = places[:, None] + np.arange(1 - _STRIDE, 4 * _STRIDE)
+    long = _in_numbers(data[near.clip(0, len(data) - 1)])
+    for shift in (1, 2, 4, 8, 8):  # runs of 24
+        long = long[:, :-shift] & long[:, shift:]
+    places = places[long.any(axis=1)]
+    found = (np.searchsorted(starts, places, "right") - 1).tolist()
+    size = max(frame.height // 4 // _WINDOWS, 1)
+    for first in np.linspace(0, frame.height - size, _WINDOWS, dtype=int).tolist():
+        lines, again = raw[starts[first] : ends[first + size]], frame.slice(first, size).write_ndjson().encode()
+        if lines.rstrip() != again.rstrip() and _LONG.search(lines):
+            of_lines = [np.add.reduceat(_is_digit(text), _starts(text), dtype=int) for text in (lines, again)]
+            found += (first + np.flatnonzero(of_lines[0] != of_lines[1])).tolist()
+    return found
+
+
+def _in_numbers(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    return data - ord(".") <= ord("9") - ord(".")
+
+
+def _is_digit(text: bytes) -> npt.NDArray[np.bool_]:
+    return np.frombuffer(text, np.uint8) - ord("0") <= 9
+
+
+def _types(of: Dtype) -> Iterator[Dtype]:
+    """Yield a type of polars and those in it, at any depth."""
+    yield of
+    inside = [field.dtype for field in of.fields] if isinstance(of, pl.Struct) else [getattr(of, "inner", None)]
+    for part in inside:
+        if part is not None:
+            yield from _types(part)
+
+
+def _starts(raw: bytes) -> npt.NDArray[np.int64]:
+    """Return where the non-blank lines start."""
+    data = np.frombuffer(raw, np.uint8)
+    starts = np.concatenate([[0], np.flatnonzero(data == ord("\n")) + 1])
+    ends = np.append(starts[1:], len(raw))
+    filled = starts < len(raw)
+    for line in np.flatnonzero(filled & (data[np.minimum(starts, len(raw) - 1)] != ord("{"))).tolist():
+        filled[line] = bool(raw[starts[line] : ends[line]].strip())
+    return starts[filled]
 
 
 def _require_json(raw: bytes, where: str) -> None:
