@@ -59,7 +59,7 @@ def compare(frame: pl.DataFrame, raw: bytes, where: str) -> str:
     comma, colon = (b", ", b": ") if b'": ' in lines[0] else (b",", b":")
     with suppress(TypeError):  # to write all of them is far cheaper than to parse each line
         marks = comma.decode(), colon.decode()
-        text = json.dumps(made, ensure_ascii=b"\\u" in raw, separators=marks).encode()
+        text = json.dumps(made, ensure_ascii=any(b"\\u" in line for line in lines), separators=marks).encode()
         if text == b"[" + comma.join(map(bytes.rstrip, lines)) + b"]":
             made = []
     for row, one, line in zip(rows.tolist(), made, lines, strict=bool(made)):
@@ -91,7 +91,7 @@ def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
 def _unsure(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> list[int]:
     """Return the rows with a number that a float may not hold: longer than a float is written, or of other digits.
 
-    The first are found wherever they are, the others in a quarter of the lines, which polars writes again.
+    The first are found wherever they are, the others in an eighth of the lines, which polars writes again.
     """
     if not any(part.is_float() for column in frame for part in _types(column.dtype)):
         return []
@@ -106,7 +106,7 @@ def _unsure(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> l
         long = long[:, :-shift] & long[:, shift:]
     places = places[long.any(axis=1)]
     found = (np.searchsorted(starts, places, "right") - 1).tolist()
-    size = max(frame.height // 4 // _WINDOWS, 1)
+    size = max(frame.height // 8 // _WINDOWS, 1)
     for first in np.linspace(0, frame.height - size, _WINDOWS, dtype=int).tolist():
         lines, again = raw[starts[first] : ends[first + size]], frame.slice(first, size).write_ndjson().encode()
         if lines.rstrip() != again.rstrip() and _LONG.search(lines):
