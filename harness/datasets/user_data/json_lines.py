@@ -5,23 +5,19 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
-from contextlib import suppress
 from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from harness.check.logical_types import Dtype
 from harness.datasets.user_data import nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
-from harness.datasets.user_data.compared_cells import ROWS, WHOLE
 from harness.model import Facts, LabError, Scalar
 
-_STRIDE = 6  # floats are written in up to 23 digits and points
-_WINDOWS = 4
-_LONG = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]")  # numbers that a float may not represent
+_ROWS, _VALUES = 125, 2_000  # Python compares so many at most: more would take a fifth of the time of reading
+_PIECE = 100_000  # rows that polars writes again at once, so that a large file is not in memory twice
+_UNSURE = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]|\\u[dD][89a-fA-F]")  # half a character, too
 
 
 def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
@@ -40,33 +36,47 @@ def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
 
 
 def compare(frame: pl.DataFrame, raw: bytes, where: str) -> str:
-    """Return how much of a frame was compared with its lines. Raises LabError with line and column."""
+    """Return how much of a frame was compared with its lines. Raises LabError with line and column.
+
+    In a large file, Python compares a sample and each line that polars writes otherwise. Where those are too many, it
+    compares only those of them that have a long number or an exponent, if names, strings and nulls are all there.
+    """
     starts = _starts(raw)
     if len(starts) != frame.height:
         raise LabError(f"{where}: {len(starts):,} lines with values and {frame.height:,} rows; write one object a line")
-    size = min(ROWS, WHOLE // frame.width)
-    whole = frame.height <= size or not _as_counted(frame, raw)
-    rows = np.arange(frame.height)
-    if not whole:
-        sample = np.linspace(0, frame.height - 1, size // 4, dtype=int)
-        rows = np.union1d(sample, np.array(_unsure(frame, raw, starts), dtype=int))
-    ends = [*starts[1:].tolist(), len(raw)]
-    picked = frame if whole else frame[rows]
-    made = [
-        dict(zip(frame.columns, values, strict=True)) for values in zip(*map(pl.Series.to_list, picked), strict=True)
-    ]
-    lines = [raw[starts[row] : ends[row]] for row in rows.tolist()]
-    comma, colon = (b", ", b": ") if b'": ' in lines[0] else (b",", b":")
-    with suppress(TypeError):  # to write all of them is far cheaper than to parse each line
-        marks = comma.decode(), colon.decode()
-        text = json.dumps(made, ensure_ascii=any(b"\\u" in line for line in lines), separators=marks).encode()
-        if text == b"[" + comma.join(map(bytes.rstrip, lines)) + b"]":
-            made = []
-    for row, one, line in zip(rows.tolist(), made, lines, strict=bool(made)):
-        _require_same(one, line, row, where)
-    if len(rows) == frame.height:
-        return "every value"
-    return f"{len(rows):,} of {frame.height:,} rows, the number of all names, strings and nulls, and all long numbers"
+    size, ends = max(min(_ROWS, _VALUES // max(frame.width, 1)), 1), np.append(starts[1:], len(raw))
+    rows, others = np.arange(frame.height), ""
+    if frame.height > size:
+        rows, others = _differing(frame, raw, starts), ", and the others as polars writes them again"
+        if len(rows) > _ROWS and _as_counted(frame, raw):
+            rows = [row for row in rows if _UNSURE.search(raw, starts[row], ends[row])]
+            others = ", the number of all names, strings and nulls, and all long numbers and exponents"
+        rows = np.union1d(np.linspace(0, frame.height - 1, size, dtype=int), np.array(rows, dtype=int))
+    lines = [raw[starts[row] : ends[row]].rstrip() for row in rows.tolist()]
+    is_escaped, is_spaced = any(b"\\u" in line for line in lines), b'": ' in lines[0]
+    encoder = json.JSONEncoder(ensure_ascii=is_escaped, separators=(", ", ": ") if is_spaced else (",", ":"))
+    for row, line, made in zip(rows.tolist(), lines, frame[rows].rows(named=True), strict=True):
+        if encoder.encode(made).encode() != line:  # which takes a fraction of the time
+            _require_same(made, line, row, where)
+    return "every value" if len(rows) == frame.height else f"{len(rows):,} of {frame.height:,} rows{others}"
+
+
+def _differing(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> list[int]:
+    """Return the rows whose lines polars writes otherwise, apart from white space."""
+    found: list[int] = []
+    raw = raw if raw.endswith(b"\n") else raw + b"\n"
+    for first in range(0, frame.height, _PIECE):
+        written = io.BytesIO()
+        frame.slice(first, _PIECE).write_ndjson(written)
+        if not raw.startswith(again := written.getvalue(), starts[first]):
+            end = starts[first + _PIECE] if first + _PIECE < frame.height else len(raw)
+            lines = zip(_lines(raw[starts[first] : end]), _lines(again), strict=True)
+            found += [row for row, (one, other) in enumerate(lines, start=first) if one != other]
+    return found
+
+
+def _lines(text: bytes) -> list[bytes]:
+    return [line for line in text.translate(None, b" \t\r").split(b"\n") if line]
 
 
 def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
@@ -86,50 +96,6 @@ def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
     )
     quotes = np.count_nonzero(marks) - (raw.count(b'\\"') if is_escaped else 0)
     return bool(quotes == 2 * (names + strings)) and bool(nested_columns or written == frame.height * frame.width)
-
-
-def _unsure(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> list[int]:
-    """Return the rows with a number that a float may not hold: longer than a float is written, or of other digits.
-
-    The first are found wherever they are, the others in an eighth of the lines, which polars writes again.
-    """
-    if not any(part.is_float() for column in frame for part in _types(column.dtype)):
-        return []
-    data, ends = np.frombuffer(raw, np.uint8), np.append(starts, len(raw))
-    every = _in_numbers(data[::_STRIDE])  # of a longer run, four such places follow each other
-    places = np.flatnonzero(every[:-3] & every[1:-2] & every[2:-1] & every[3:]) * _STRIDE
-    for between in (3, 9, 15, *range(1, 3 * _STRIDE)):
-        places = places[_in_numbers(data[places + between])]
-    near = places[:, None] + np.arange(1 - _STRIDE, 4 * _STRIDE)
-    long = _in_numbers(data[near.clip(0, len(data) - 1)])
-    for shift in (1, 2, 4, 8, 8):  # runs of 24
-        long = long[:, :-shift] & long[:, shift:]
-    places = places[long.any(axis=1)]
-    found = (np.searchsorted(starts, places, "right") - 1).tolist()
-    size = max(frame.height // 8 // _WINDOWS, 1)
-    for first in np.linspace(0, frame.height - size, _WINDOWS, dtype=int).tolist():
-        lines, again = raw[starts[first] : ends[first + size]], frame.slice(first, size).write_ndjson().encode()
-        if lines.rstrip() != again.rstrip() and _LONG.search(lines):
-            of_lines = [np.add.reduceat(_is_digit(text), _starts(text), dtype=int) for text in (lines, again)]
-            found += (first + np.flatnonzero(of_lines[0] != of_lines[1])).tolist()
-    return found
-
-
-def _in_numbers(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    return data - ord(".") <= ord("9") - ord(".")
-
-
-def _is_digit(text: bytes) -> npt.NDArray[np.bool_]:
-    return np.frombuffer(text, np.uint8) - ord("0") <= 9
-
-
-def _types(of: Dtype) -> Iterator[Dtype]:
-    """Yield a type of polars and those in it, at any depth."""
-    yield of
-    inside = [field.dtype for field in of.fields] if isinstance(of, pl.Struct) else [getattr(of, "inner", None)]
-    for part in inside:
-        if part is not None:
-            yield from _types(part)
 
 
 def _starts(raw: bytes) -> npt.NDArray[np.int64]:
@@ -167,7 +133,8 @@ def _require_same(made: Facts, line: bytes, row: int, where: str) -> None:
 
 def _told(value: Scalar) -> str:
     """Return a value as JSON has it, with quotes around a string."""
-    return (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value))[:40]
+    told = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    return told.encode(errors="backslashreplace").decode()[:40]
 
 
 def _once(pairs: list[tuple[str, Scalar]]) -> Facts:
