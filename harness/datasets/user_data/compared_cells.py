@@ -31,8 +31,8 @@ from harness.model import LabError, Scalar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WHOLE = 8_000  # up to this many cells, all are compared: of more that would cost a fifth of the time of reading them
-ROWS = 500  # and up to this many rows: reading takes a time per column even of a small file
+WHOLE = 6_000  # up to this many cells, all are compared: of more that would cost a fifth of the time of reading them
+ROWS = 300  # and up to this many rows: reading takes a time per column even of a small file
 _WINDOWS = 8
 _1970 = dt.datetime(1970, 1, 1)
 _EPOCH = _1970.toordinal()
