@@ -189,9 +189,7 @@ def _near(cells: list[str], values: list[Scalar]) -> bool:
 
 
 def _floats(cells: list[str], values: list[Scalar]) -> bool:
-    if not _near(cells, values):
-        return False
-    return all(map(_float, cells, values))
+    return list(map(repr, values)) == cells or all(map(_float, cells, values))
 
 
 def _number(number: float, value: float) -> bool:
@@ -230,7 +228,7 @@ def _days(cells: list[str], values: list[Scalar]) -> bool:
 
 
 def _moments(cells: list[str], values: list[Scalar]) -> bool:
-    if any(cell[26:27].isdigit() for cell in cells):  # nanoseconds, which Python cuts off
+    if max(map(len, cells)) > 26 and any(cell[26:27].isdigit() for cell in cells):  # nanoseconds, which Python cuts off
         return False
     made = list(map(dt.datetime.fromisoformat, cells))
     return made == ([value.replace(tzinfo=dt.UTC) for value in values] if made[0].tzinfo else values)

@@ -8,6 +8,7 @@ import re
 from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from harness.datasets.user_data import nested
@@ -43,15 +44,15 @@ def compare(frame: pl.DataFrame, raw: bytes, where: str) -> str:
     starts = _starts(raw)
     if len(starts) != frame.height:
         raise LabError(f"{where}: {len(starts):,} lines with values and {frame.height:,} rows; write one object a line")
-    size, ends = max(min(_ROWS, _VALUES // max(frame.width, 1)), 1), [*starts[1:], len(raw)]
+    size, ends = max(min(_ROWS, _VALUES // max(frame.width, 1)), 1), np.append(starts[1:], len(raw))
     rows, others = np.arange(frame.height), ""
     if frame.height > size:
         unequal, others = _differing(frame, raw, starts), ", and the others as polars writes them again"
         if len(unequal) > _ROWS and _as_counted(frame, raw):
-            unequal = [row for row in unequal if _UNSURE.search(raw, starts[row], ends[row])]
+            unequal = [row for row in unequal if _UNSURE.search(raw[starts[row] : ends[row]])]
             others = ", the number of all names, strings and nulls, and all long numbers and exponents"
         rows = np.union1d(np.linspace(0, frame.height - 1, size, dtype=int), np.array(unequal, dtype=int))
-    lines = [raw[starts[row] : ends[row]].rstrip() for row in rows.tolist()]
+    lines = [raw[start:end].rstrip() for start, end in zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)]
     is_escaped, is_spaced = any(b"\\u" in line for line in lines), b'": ' in lines[0]
     encoder = json.JSONEncoder(ensure_ascii=is_escaped, separators=(", ", ": ") if is_spaced else (",", ":"))
     for row, line, made in zip(rows.tolist(), lines, frame[rows].rows(named=True), strict=True):
@@ -60,7 +61,7 @@ def compare(frame: pl.DataFrame, raw: bytes, where: str) -> str:
     return "every value" if len(rows) == frame.height else f"{len(rows):,} of {frame.height:,} rows{others}"
 
 
-def _differing(frame: pl.DataFrame, raw: bytes, starts: list[int]) -> list[int]:
+def _differing(frame: pl.DataFrame, raw: bytes, starts: npt.NDArray[np.int64]) -> list[int]:
     """Return the rows whose lines polars writes otherwise, apart from white space."""
     found: list[int] = []
     raw = raw if raw.endswith(b"\n") else raw + b"\n"
@@ -97,7 +98,7 @@ def _as_counted(frame: pl.DataFrame, raw: bytes) -> bool:
     return bool(quotes == 2 * (names + strings)) and bool(nested_columns or written == frame.height * frame.width)
 
 
-def _starts(raw: bytes) -> list[int]:
+def _starts(raw: bytes) -> npt.NDArray[np.int64]:
     """Return where the non-blank lines start."""
     data = np.frombuffer(raw, np.uint8)
     starts = np.concatenate([[0], np.flatnonzero(data == ord("\n")) + 1])
@@ -105,8 +106,7 @@ def _starts(raw: bytes) -> list[int]:
     filled = starts < len(raw)
     for line in np.flatnonzero(filled & (data[np.minimum(starts, len(raw) - 1)] != ord("{"))).tolist():
         filled[line] = bool(raw[starts[line] : ends[line]].strip())
-    found: list[int] = starts[filled].tolist()
-    return found
+    return starts[filled]
 
 
 def _require_json(raw: bytes, where: str) -> None:
