@@ -58,7 +58,7 @@ def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence
             raise LabError(
                 f"{cells.where}: {len(starts) - 1:,} lines with values and {rows:,} rows; it is not a regular CSV"
             )
-        size = max(min(ROWS, WHOLE // frame.width) // 2 // _WINDOWS, 1)  # half of what is compared of a small file
+        size = max(min(ROWS, WHOLE // frame.width) // 3 // _WINDOWS, 1)  # a third of what is compared of a small file
         firsts = np.linspace(0, rows - size, _WINDOWS, dtype=int)
         ends = np.append(starts, len(cells.raw))
         windows = (cells.raw[ends[first + 1] : ends[first + size + 1]] for first in firsts.tolist())
