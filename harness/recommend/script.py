@@ -106,6 +106,11 @@ def _read(source: Source, data: UserData) -> list[str]:
     if not data.program.pattern:
         return [*_one_file(data, "DATA"), *_columns(data)]
     hive = data.program.hive
+    links = [
+        "    folders = [path.rsplit(os.sep, up)[0] for up in range(1, len(names))]",
+        "    if any(map(os.path.islink, folders)):",
+        "        continue  # may lead to files that are here, too",
+    ]
     in_folders = [
         "named = (part.partition('=') for part in os.path.dirname(path).split(os.sep))",
         "parts = {unquote(name): value for name, _, value in named}",
@@ -119,6 +124,7 @@ def _read(source: Source, data: UserData) -> list[str]:
         f"    names = path.split(os.sep)[DATA.count(os.sep) - {data.program.below - 1} :]",
         "    if any(name.startswith('_') and '=' not in name for name in names):",
         "        continue  # hidden, as Spark's",
+        *(links if "**" in Path(data.program.pattern).parts else []),
         *(f"    {line}" for line in lines),
         "frame = polars.concat(frames)",
         *_columns(data),

@@ -19,7 +19,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
 
-from harness.datasets.user_data import arrow_types, columnar, compared, compared_cells, data, memory, reading
+from harness.datasets.user_data import (
+    arrow_types,
+    columnar,
+    compared,
+    compared_cells,
+    data,
+    json_lines,
+    memory,
+    reading,
+)
 from harness.model import LabError
 from harness.recommend import script
 from tests.commands import one_line
@@ -189,7 +198,8 @@ def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
         *((3, 300_000, "polars"), (20, 120_000, "polars"), (73, 80_000, "polars")),
         *((3, 28_000, "all"), (20, 5_000, "all")),
         *((73, 10, "all"), (73, 200, "all"), (73, 5_000, "all")),
-        *((20, 400, "csv"), (20, 1_000, "csv"), (20, 5_000, "csv")),
+        *((20, 400, "csv"), (20, 1_000, "csv"), (20, 5_000, "csv"), (3, 500, "csv"), (3, 20_000, "csv")),
+        *((20, 400, "ndjson"), (20, 5_000, "ndjson"), (3, 20_000, "ndjson")),
     ],
 )
 def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
@@ -204,8 +214,8 @@ def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
     columns: list[Any] = [noise.integers(0, 10**9, rows), noise.normal(size=rows)]
     columns += [pl.Series(columns[0]).cast(pl.String), pl.Series(columns[0]).cast(pl.Datetime("us"))]
     frame = pl.DataFrame([pl.Series(f"c{place}", columns[place % min(width, 4)]) for place in range(width)])
-    path = tmp_path / ("a.csv" if of == "csv" else "a.parquet")
-    (frame.write_csv if of == "csv" else frame.write_parquet)(path)
+    path = tmp_path / f"a.{of if of in ('csv', 'ndjson') else 'parquet'}"
+    {"csv": frame.write_csv, "ndjson": frame.write_ndjson}.get(of, frame.write_parquet)(path)
     taken: dict[str, list[float]] = {"polars": [], "compare": [], "all": []}
 
     def timed(what: str, call: Any) -> Any:
@@ -220,6 +230,7 @@ def test_to_compare_a_file_costs_less_than_a_fifth_of_reading_it(
     monkeypatch.setitem(columnar._READ, "parquet", timed("polars", columnar._READ["parquet"]))
     monkeypatch.setattr(columnar, "_compare", timed("compare", columnar._compare))
     monkeypatch.setattr(compared_cells, "require_same", timed("compare", compared_cells.require_same))
+    monkeypatch.setattr(json_lines, "compare", timed("compare", json_lines.compare))
     for _ in range(11):
         timed("all", reading.read if of == "polars" else data.from_file)(path)
     less = [whole - compare for whole, compare in zip(taken["all"], taken["compare"], strict=True)]
@@ -428,6 +439,40 @@ def test_a_path_that_exists_as_it_is_written_is_that_file_and_no_pattern(tmp_pat
         own = data.from_file(place)
         assert own.frame.equals(frame)
         assert program(place, own).equals(frame)
+
+
+@pytest.mark.parametrize("pattern", ["", "**/*.csv"])
+def test_a_link_to_a_folder_is_not_followed_by_the_lab_nor_by_its_program(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "data" / "in").mkdir(parents=True)
+    (tmp_path / "data" / "in" / "a.csv").write_text("id\n1\n2\n")
+    (tmp_path / "data" / "again").symlink_to("in")
+    path = tmp_path / "data" / pattern
+    own = data.from_file(path)
+    assert own.frame["id"].to_list() == [1, 2]
+    assert program(path, own).equals(own.frame)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pa.array([dt.time(1)] * 3),
+        pa.array([MOMENT] * 3, pa.timestamp("us")),
+        pa.array([MOMENT] * 3, pa.timestamp("us", "UTC")),
+        pa.array([Decimal("1.5")] * 3),
+    ],
+)
+@pytest.mark.parametrize("offsets", [[0, 9, 3], [0, 4, 2], [0, -1, 3]])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_offsets_that_lie_around_times_and_decimals_are_refused(
+    items: pa.Array, offsets: list[int], depth: int
+) -> None:
+    """A reader would otherwise go beyond the memory of the values."""
+    lying = pa.py_buffer(np.array(offsets, "int32"))
+    column = pa.Array.from_buffers(pa.list_(items.type), 2, [None, lying], children=[items])
+    if depth == 2:
+        column = pa.StructArray.from_arrays([column], ["in"])
+    with pytest.raises(LabError, match=r'column "a": .*make it anew'):
+        reading.of_memory(pa.table({"a": column}))
 
 
 def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

@@ -351,6 +351,43 @@ def test_json_lines_that_would_change_are_refused(tmp_path: Path, line: str, sai
         reading.read(made(tmp_path / "a.ndjson", line + "\n"))
 
 
+@pytest.mark.parametrize("usual", ["1.5", "0.12345678901234568", "1", "2e0", '1.5, "b": "é"', '0.1, "b": "\\u00e9"'])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "9007199254740993",
+        "12345678901234567890123",
+        "0.12345678901234567",
+        "12345.6789012345678",
+        "0.000001234567890123456789",
+        "123456789.12345678901234567890",
+        "1.234567890123456789e5",
+        "2.5e-324",
+        "1E-400",
+    ],
+)
+@pytest.mark.parametrize("is_spaced", [False, True])
+def test_a_number_that_a_float_would_round_is_refused_wherever_it_is_in_json_lines(
+    tmp_path: Path, usual: str, odd: str, is_spaced: bool
+) -> None:
+    lines = [f'{{"a": {odd if row == 3_456 else usual}}}' for row in range(6_000)]
+    lines[7] = '{"a": 0.5}'
+    text = "\n".join(lines)
+    with pytest.raises(LabError, match=r'row 3456, column "a": [0-9.E+-]* would become'):
+        reading.read(made(tmp_path / "a.ndjson", text if is_spaced else text.replace(" ", "")))
+
+
+def test_half_a_character_is_refused_wherever_it_is_in_json_lines(tmp_path: Path) -> None:
+    lines = [f'{{"a": "\\u00e9{row}"}}' for row in range(6_000)]
+    lines[3_456] = '{"a": "\\ud800"}'
+    with pytest.raises(LabError, match=r'row 3456, column "a": .* would become'):
+        reading.read(made(tmp_path / "a.ndjson", "\n".join(lines)))
+
+
+def test_json_lines_without_names_are_read(tmp_path: Path) -> None:
+    assert reading.read(made(tmp_path / "a.ndjson", "{}\n{}\n")).frame.shape == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("odd", "usual", "said"),
     [

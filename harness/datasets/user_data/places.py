@@ -124,7 +124,9 @@ def _fixed(path: Path) -> tuple[Path, Path]:
 def _several(path: Path) -> list[Part]:
     named = _below(path) if path.is_dir() else map(Path, glob.glob(pattern(path, path), recursive=True))
     fixed, _ = _fixed(path)
-    kept = [file for file in named if file.is_file() and not _is_hidden(file, fixed)]
+    kept = [
+        file for file in named if file.is_file() and not _is_hidden(file, fixed) and not _is_linked(file, path, fixed)
+    ]
     files = sorted((file for file in kept if _by_suffix(file) or not path.is_dir()), key=str)  # as a program sorts them
     if not files:
         raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
@@ -155,6 +157,12 @@ def _below(folder: Path) -> Iterator[Path]:
 def _is_hidden(file: Path, fixed: Path) -> bool:
     inside = file.absolute().relative_to(fixed)
     return any(part.startswith(("_", ".")) and "=" not in part for part in inside.parts)
+
+
+def _is_linked(file: Path, path: Path, fixed: Path) -> bool:
+    """Return whether a link to a folder leads to a file that `**` finds: such a link may lead to files found twice."""
+    folders = file.absolute().relative_to(fixed).parents if "**" in path.parts else ()
+    return any((fixed / folder).is_symlink() for folder in [*folders][:-1])
 
 
 def _hive(file: Path) -> tuple[tuple[str, str | None], ...]:
