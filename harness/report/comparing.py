@@ -113,14 +113,14 @@ def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
 def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
     a, b = by_case(one), by_case(other)
     pairs: dict[Key, tuple[list[float], list[float]]] = {}
-    left_out = []
+    missing: dict[str, list[str]] = defaultdict(list)
     parameters = {key: rows[0].parameters for key, rows in (a | b).items()}
     for key in sorted(parameters, key=lambda key: (key[0], key[1], in_order(parameters[key]))):
         first, second = ([row.took for row in side.get(key, ()) if row.ok] for side in (a, b))
         if first and second:
             pairs[key] = first, second
         else:
-            left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), [first, second])})")
+            missing[_missing(a.get(key), b.get(key), [first, second])].append(" ".join(filter(None, key)))
     sides = [observed(rows) for rows in (one, other)]
     spreads = [spread_of(side[key] for key in pairs) for side in sides]
     known = [tuple(estimate(side[key], spread) for side, spread in zip(sides, spreads, strict=True)) for key in pairs]
@@ -129,7 +129,7 @@ def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]
         _line(key, parameters[key], both, of, p)
         for (key, both), of, p in zip(pairs.items(), known, zip(values, holm(values), strict=True), strict=True)
     ]
-    return lines, left_out
+    return lines, [f"{'; '.join(cases)} ({reason})" for reason, cases in missing.items()]
 
 
 def _missing(one: list[Row] | None, other: list[Row] | None, seconds: list[list[float]]) -> str:
@@ -178,12 +178,13 @@ def table(found: Compared) -> Table:
     """Return the comparison as a table of strings, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
+    parameters = {label(line.parameters) for line in found.lines}
     rows = [_strings(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
     return Table(
-        title=f"A: {found.names[0]}, B: {found.names[1]}",
+        title=", ".join([f"A: {found.names[0]}, B: {found.names[1]}", *(parameters if len(parameters) == 1 else ())]),
         head=head,
         rows=tuple(rows),
         notes=(
@@ -193,7 +194,7 @@ def table(found: Compared) -> Table:
             *(f"not compared: {one}" for one in found.left_out),
         ),
         wide=frozenset({0, 1, len(head) - 1}),
-        droppable=((3, 4), (2,)),
+        droppable=((1,), (3, 4), (2,)) if len(parameters) == 1 else ((3, 4), (2,)),
     )
 
 

@@ -110,11 +110,18 @@ def test_what_is_in_one_run_only_or_not_ok_in_one_is_listed_with_why():
     assert f"not compared: {found.left_out[0]}" in table(found).notes
 
 
+def test_cases_that_lack_for_the_same_reason_are_one_line():
+    first, second = runs(MANY, MANY)
+    first = with_way(with_way(first, "only.here", MANY), "only.there", MANY)
+    found = compared(suite(), first, second, anyway=False)
+    assert found.left_out == ["matrix only.here rows=1000; matrix only.there rows=1000 (B: not in this run)"]
+
+
 def test_two_runs_without_a_case_in_common_have_no_mean_and_are_still_a_table():
     first, second = a_run("laptop", []), a_run("laptop", [])
     found = compared(suite(), with_way(first, "a", MANY), with_way(second, "b", MANY), anyway=False)
     assert (found.lines, found.geometric_mean, table(found).rows) == ([], None, ())
-    assert len(found.left_out) == 2
+    assert found.left_out == ["matrix a rows=1000 (B: not in this run)", "matrix b rows=1000 (A: not in this run)"]
 
 
 @pytest.mark.parametrize(
