@@ -109,7 +109,7 @@ def _ends(cells: Cells, column: pl.Series, written: pa.ChunkedArray, options: Op
         raise LabError(
             f'{cells.where}, column "{column.name}": {empty:,} empty cells and {column.null_count():,} nulls'
         )
-    ends = {int(lengths.argmax())}
+    ends: set[int | None] = {int(lengths.argmax())}
     if column.dtype != pl.String:
         ordered = column.to_physical() if column.dtype.is_decimal() else column
         ends |= {ordered.arg_min(), ordered.arg_max()}
