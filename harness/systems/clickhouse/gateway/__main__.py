@@ -17,8 +17,11 @@ from pathlib import Path
 from .engine import Engine
 from .errors import ClickHouseError
 from .http import HttpConnection
+from .http_sessions import NamedSessions
 from .native import NativeConnection
-from .server import ClientWatch, LoopbackServer, NamedSessions, UsersFileError, read_users
+from .server import LoopbackServer
+from .users import UsersFileError, read_users
+from .watch import ClientWatch
 
 _EXIT_CANNOT_START = 2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -17,8 +17,10 @@ from .engine import Progress, Session
 from .errors import ClickHouseError, Code, refusal
 from .http_request import Body, FormFile, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
-from .server import DEFAULT_TIMEOUT_SECONDS, LatestSession, LoopbackServer, parse_timeout
+from .http_sessions import DEFAULT_TIMEOUT_SECONDS, LatestSession, parse_timeout
+from .server import LoopbackServer
 from .transfer import ExternalTables
+from .watch import client_left
 from .wire import SEND_SECONDS, Piece, ProtocolError, TimedSocket, send, write_all
 
 MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
@@ -166,7 +168,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
                 raise refusal(Code.READONLY, f"{user}: {_READONLY_TEXT}")
-            with self.server.watch.watching(self.connection, (b"",).__contains__, session.stop):
+            with self.server.watch.watching(self.connection, client_left, session.stop):
                 size = self._run(session, query, request, response)
             # Without wait_end_of_query, a server writes its head before it counts the result.
             size = size if request.flag("wait_end_of_query") else 0

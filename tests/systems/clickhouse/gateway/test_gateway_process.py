@@ -16,14 +16,10 @@ import psutil
 import pytest
 
 from harness.systems.clickhouse.gateway import __main__ as program
-from harness.systems.clickhouse.gateway.server import (
-    ClientWatch,
-    LoopbackServer,
-    NamedSessions,
-    Users,
-    UsersFileError,
-    read_users,
-)
+from harness.systems.clickhouse.gateway.http_sessions import NamedSessions
+from harness.systems.clickhouse.gateway.server import LoopbackServer
+from harness.systems.clickhouse.gateway.users import Users, UsersFileError, read_users
+from harness.systems.clickhouse.gateway.watch import ClientWatch
 from tests.systems.clickhouse.gateway.conftest import start
 from tests.waiting import until
 
