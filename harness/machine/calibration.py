@@ -42,7 +42,7 @@ def slower(now: Rates, best: Rates) -> dict[str, float]:
     return {name: best[name] / rate for name, rate in now.items()}
 
 
-def slowdown() -> float:
+def contention() -> float:
     """Return how many times as long as on an idle machine this thread has taken so far; 1 where Linux does not tell."""
     try:
         worked, waited, _ = map(int, Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split())

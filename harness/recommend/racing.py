@@ -6,115 +6,33 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
-from harness.check.canonical import NotConvertible
 from harness.datasets.user_data import data as user_data
-from harness.datasets.user_data.data import UserData
 from harness.datasets.user_data.losses import undeclared
-from harness.lab import interpreters
-from harness.lab.tables import MOST, Tables
-from harness.machine import scratch
-from harness.machine.calibration import slowdown
-from harness.model import Case, Experiment, LabError, Operation, Run, Status, Transport
+from harness.machine.calibration import contention
+from harness.model import Case, Experiment, LabError, Run, Status, Transport
+from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.summary import EXACT
 from harness.results.row import Row
 from harness.run import runner
-from harness.run.execution import Worker
 from harness.run.plan import Plan
-from harness.run.rigs.databases import DatabaseRig, addresses
 from harness.run.rigs.rig import RunRequest
 from harness.run.runner import SuiteRun
 from harness.run.suite_run import open_run
 from harness.settings import Settings
-from harness.worker.contracts.databases import DatabaseJob
-from harness.worker.messages import Failed
-
-# Calls with a single column of a user's data, if no transport preserves all columns.
-#
-# A client's message does not always name the column that caused the error. One worker process a module takes the calls
-# one after the other, as in `harness.fidelity.trials`. The lab does not time these calls.
-
-_ROWS = 1_000
-_KEY = bytes(32)  # of a mark that is not kept
-_LIMIT = 10.0  # seconds of one call
-
-
-def failing(
-    rig: DatabaseRig, data: UserData, entries: Sequence[Transport], columns: Sequence[str], deadline: float
-) -> dict[str, set[str]]:
-    """Return the columns that each transport fails at when they are alone, as far as tried before a deadline.
-
-    The deadline is a time of the monotonic clock.
-    """
-    found: dict[str, set[str]] = {}
-    by_module = sorted(entries, key=attrgetter("module"))
-    with scratch.folder("alone") as folder, ExitStack() as stack:
-        workers: dict[str, Worker] = {}
-        for place, column in enumerate(columns):
-            tables = _tables(rig, data.sample(_ROWS).only(column), Path(folder) / f"{place}")
-            stack.callback(tables.drop, entries[0].system)
-            for entry in by_module:
-                if time.monotonic() > deadline:
-                    return found
-                worker = workers.get(entry.module)
-                if worker is None or worker.ended:
-                    worker = workers[entry.module] = Worker(Path(folder) / "log", interpreters.command_of(entry))
-                    stack.callback(worker.end)
-                if _fails(rig, entry, tables, worker, Path(folder)):
-                    found.setdefault(entry.id, set()).add(column)
-    return found
-
-
-def _tables(rig: DatabaseRig, data: UserData, folder: Path) -> Tables:
-    folder.mkdir()
-    dataset = data.dataset(folder, data.rows, _KEY)
-    return Tables(rig.references, data.specification, dataset, dataset, MOST)  # which the next run drops, too
-
-
-def _fails(rig: DatabaseRig, entry: Transport, tables: Tables, worker: Worker, folder: Path) -> bool:
-    writes, system = entry.operation is Operation.WRITE, entry.system
-    try:
-        table, _ = tables.for_write(system) if writes else tables.for_read(system)
-        job = DatabaseJob(
-            transport=entry.id,
-            module=entry.module,
-            result=str(folder / "result.arrow"),
-            stays=True,
-            table=table,
-            dataset=tables.dataset.path,
-            logical_types=tables.logical_types if writes else tables.read_logical_types(system),
-            addresses=addresses(entry, rig.lab, rig.objects, rig.bucket),
-        )
-        answer = worker.ask(job, _LIMIT).answer
-        if isinstance(answer, Failed):
-            return True
-        wrong = (
-            tables.differences_in_table(system, table, entry.frame)
-            if writes
-            else tables.differences_in_file(job.result, entry.frame)
-        )
-        return bool(wrong)
-    except NotConvertible:
-        return True
-    finally:
-        if rig.revive():
-            worker.end()
-
 
 SUITE, EXPERIMENT = "matrix", "race"
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
 BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
-
 
 Key = tuple[str, str, str, int]  # of a row
 
@@ -332,7 +250,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         entries |= {entry.id: entry for entry in here}
         race.after = len(here)
         # With other work on the machine the report takes longer.
-        asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * slowdown(), asked.budget / 2)))
+        asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2)))
         yield Racing(asked, race, entries, left_out, here, _track(suite_run, asked))
 
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from harness.machine import inventory, marked, memory_limit, page_cache
-from harness.machine.calibration import calibrate, slowdown, slower
+from harness.machine.calibration import calibrate, contention, slower
 from harness.machine.inventory import filesystem
 from harness.machine.marked import VARIABLE, Connection, Connections
 from harness.machine.memory_limit import MemoryLimit
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_made_anew(tmp_path):
 
 
 def test_a_thread_takes_no_less_time_than_on_an_idle_machine():
-    assert slowdown() >= 1
+    assert contention() >= 1
 
 
 MEGABYTE = 1 << 20
