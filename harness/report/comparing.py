@@ -179,12 +179,13 @@ def table(found: Compared) -> Table:
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
     parameters = {label(line.parameters) for line in found.lines}
+    common = parameters if len(parameters) == 1 else set()
     rows = [_strings(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
     return Table(
-        title=", ".join([f"A: {found.names[0]}, B: {found.names[1]}", *(parameters if len(parameters) == 1 else ())]),
+        title=", ".join([f"A: {found.names[0]}, B: {found.names[1]}", *common]),
         head=head,
         rows=tuple(rows),
         notes=(
@@ -194,7 +195,7 @@ def table(found: Compared) -> Table:
             *(f"not compared: {one}" for one in found.left_out),
         ),
         wide=frozenset({0, 1, len(head) - 1}),
-        droppable=((1,), (3, 4), (2,)) if len(parameters) == 1 else ((3, 4), (2,)),
+        droppable=(*([(1,)] if common else []), (3, 4), (2,)),
     )
 
 

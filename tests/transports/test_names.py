@@ -265,21 +265,16 @@ ONCE_CHANGED = {
     "postgres.asyncpg.read_pandas_copy_csv_lossless": {"generated": COMES_THROUGH},
     "postgres.asyncpg.read_polars_copy_binary": {"generated": COMES_THROUGH},
     "postgres.duckdb.read_polars_postgres_binary": {"generated": COMES_THROUGH},
-    "postgres.psycopg.write_polars_copy_binary": {
-        "int64_beyond_int32": (Fate.REFUSED,),
-        "uint32_beyond_int32": (Fate.REFUSED,),
-        "uint64_beyond_int64": (Fate.REFUSED,),
-        "float64_beyond_float32": (Fate.REFUSED,),
-        "json": COMES_THROUGH,
-        "jsonb": COMES_THROUGH,
-    },
-    "postgres.psycopg.write_pandas_copy_binary": {
-        "int64_beyond_int32": (Fate.REFUSED,),
-        "uint32_beyond_int32": (Fate.REFUSED,),
-        "uint64_beyond_int64": (Fate.REFUSED,),
-        "float64_beyond_float32": (Fate.REFUSED,),
-        "json": COMES_THROUGH,
-        "jsonb": COMES_THROUGH,
+    **{
+        f"postgres.psycopg.write_{frame}_copy_binary": {
+            "int64_beyond_int32": (Fate.REFUSED,),
+            "uint32_beyond_int32": (Fate.REFUSED,),
+            "uint64_beyond_int64": (Fate.REFUSED,),
+            "float64_beyond_float32": (Fate.REFUSED,),
+            "json": COMES_THROUGH,
+            "jsonb": COMES_THROUGH,
+        }
+        for frame in ("polars", "pandas")
     },
     **{
         f"clickhouse.httpx.{way}": {"float64_beyond_float32": (Fate.REFUSED,), "timestamp_into_int64": (Fate.REFUSED,)}
