@@ -19,6 +19,7 @@ from arrow_wire import (
     Disconnected,
     Error,
     ServerError,
+    UnsupportedType,
     clickhouse,
     clickhouse_read,
     clickhouse_write,
@@ -143,6 +144,19 @@ def test_a_value_that_fails_in_few_rows_leaves_the_connection_usable(few: psycop
             postgres.write(connections, "few", pl.DataFrame({"absent": [1]}))
         assert postgres.write(connections, "few", FRAME).rows == 100
         assert connections[0].info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    assert few.execute("SELECT count(*) FROM few").fetchone() == (100,)
+
+
+def test_a_frame_that_cannot_be_converted_while_the_server_answers_leaves_the_connection_usable(
+    few: psycopg.Connection, addresses: Any
+) -> None:
+    objects = pl.DataFrame({"number": pl.Series([object()], dtype=pl.Object)})
+    with postgres.connect(addresses.postgres) as connections:
+        with pytest.raises(UnsupportedType, match='column "number": its values are not of one type'):
+            postgres.write(connections, "few", objects)
+        with pytest.raises(psycopg.errors.UndefinedTable):  # the server's error comes first
+            postgres.write(connections, "absent", objects)
+        assert postgres.write(connections, "few", FRAME).rows == 100
     assert few.execute("SELECT count(*) FROM few").fetchone() == (100,)
 
 

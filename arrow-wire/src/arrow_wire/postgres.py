@@ -115,7 +115,8 @@ def write(
             rows = len(frame) if library != "arrow" or isinstance(frame, pa.Table) else 0
             with _connections(where) as connections:
                 try:
-                    postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
+                    early = library == "polars"  # read again if these are not few rows for the server
+                    postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows, early)
                 except psycopg.OperationalError as error:
                     if error.sqlstate is None:
                         _settle_anew(connections)

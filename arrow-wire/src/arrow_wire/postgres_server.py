@@ -1,7 +1,7 @@
 """Connections to Postgres, and statements: types of columns, the key of a table, an index that is added afterwards."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -45,16 +45,21 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
     return cursor.fetchall() if cursor.description else []
 
 
-def answers(connection: Connection[Any], statements: bytes) -> list[PGresult]:
+def answers(
+    connection: Connection[Any], statements: bytes, meanwhile: Callable[[], None] = lambda: None
+) -> list[PGresult]:
     """Send statements, with semicolons between them, as one message, and return the result of each.
 
     They are one transaction if none is open. A cursor takes longer. The caller holds the connection's lock. Raises the
-    server's error.
+    server's error, or else that of `meanwhile`, which is called while the server works.
     """
     connection.pgconn.send_query(statements)
-    results = connection.wait(generators.execute(connection.pgconn))
-    if results[-1].status == ExecStatus.FATAL_ERROR:
-        raise errors.error_from_result(results[-1])
+    try:
+        meanwhile()
+    finally:
+        results = connection.wait(generators.execute(connection.pgconn))
+        if results[-1].status == ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(results[-1])
     return results
 
 

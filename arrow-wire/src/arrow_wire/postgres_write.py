@@ -7,7 +7,8 @@ With random keys every row touches another page of the index; in key order, most
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,14 +58,16 @@ WHERE t.oid = %s::regclass ORDER BY i.indisprimary DESC NULLS LAST LIMIT 1"""
 
 def write(
     connections: Connections, table: str, names: list[str], batches_of: Batches, tally: Tally, mode: str = "append",
-    schema: pa.Schema | None = None, most: int = PIECE_ROWS, rows: int = 0,
+    schema: pa.Schema | None = None, most: int = PIECE_ROWS, rows: int = 0, early: bool = False,
 ) -> None:  # fmt: skip
     """Write the record batches that `batches_of` yields, given the types of the columns by their names. Batches are
-    gathered up to `most` rows; a larger batch stays as it is. `rows` is their number, or 0 if it is unknown.
+    gathered up to `most` rows; a larger batch stays as it is. `rows` is their number, or 0 if it is unknown. `early`
+    batches do not depend on the types.
     """
     first, target = connections[0], _Target(table, names, mode, schema)
     settled, connections.settled = connections.settled, False
-    if mode == "append" and 0 < rows < SLICE_ROWS and _write_few(first, target, batches_of, tally, rows, settled):
+    few = mode == "append" and 0 < rows < SLICE_ROWS
+    if few and _write_few(first, target, batches_of, tally, rows, settled, early):
         connections.settled = True
         return
     settle(first)
@@ -131,25 +134,35 @@ def _write(
 
 
 def _write_few(
-    connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int, settled: bool
-) -> bool:
+    connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int, settled: bool,
+    early: bool,
+) -> bool:  # fmt: skip
     """Write rows in two round trips: first all queries and a COPY, as one transaction, then the rows. Return False,
     with nothing written, if more queries are needed: about prepared transactions of a writer (asked for unless
-    `settled`), or types that not every server has.
+    `settled`), or types that not every server has. The first `early` batches are made while the server answers.
     """
     pgconn = connection.pgconn
+    pieces: Iterator[pa.Table | pa.RecordBatch] = iter(())
+
+    def convert(types: dict[str, ServerType]) -> None:
+        nonlocal pieces
+        pieces = _pieces(batches_of(types), PIECE_ROWS)
+        pieces = chain(list(islice(pieces, 1)), pieces)
+
     with connection.lock:
         message = _message(target.table, target.columns, target.statement, rows > 1, settled, rows >= _ORDERED_ROWS)
-        results = answers(connection, message)
         asked = 3 if rows >= _ORDERED_ROWS else 2  # statements from the one for types on
         try:
+            results = answers(connection, message, partial(convert, {}) if early else lambda: None)
             types = types_of(results[-asked])
             if types is None or (not settled and results[-1 - asked].ntuples):
                 _give_up(connection)
                 return False
             key = _key_of(results[-2], target.names) if rows >= _ORDERED_ROWS else None
             waiting = bytearray(HEADER)
-            for piece in _pieces(batches_of(dict(zip(target.names, types, strict=True))), PIECE_ROWS):
+            if not early:
+                convert(dict(zip(target.names, types, strict=True)))
+            for piece in pieces:
                 encoder = Encoder(target.names, piece.columns, types)
                 order, _ = _slices(encoder, key, piece.num_rows, 1)
                 size = 0
