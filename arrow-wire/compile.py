@@ -5,6 +5,7 @@ each index, cast and sum while the library runs. It also compiles for other syst
 tag of one (`make wheels` compiles for each).
 """
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -17,6 +18,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 LIBRARY = "src/arrow_wire/libarrow_wire.so"  # on every system: Python loads it by its path
+# What the library was compiled from: the digest of zig/. The lab measures no other arrow-wire than that of its checkout.
+COMPILED_FROM = "src/arrow_wire/compiled_from.txt"
 # x86-64 processors of 2009 and later, as Python's own wheels require. Others: the compiler's baseline.
 PROCESSOR = {"x86_64": "x86_64_v2", "AMD64": "x86_64_v2"}
 # The compiler's name of each system, by the platform tag of a wheel.
@@ -49,7 +52,9 @@ class CompileHook(BuildHookInterface[Any]):
         """Compile before hatchling builds the wheel, also an editable one."""
         target = os.environ.get("ARROW_WIRE_TARGET", "")
         compile_library(target)
-        build_data["artifacts"].append(LIBRARY)
+        sources = b"".join(path.read_bytes() for path in sorted((HERE / "zig").glob("*.zig")))
+        (HERE / COMPILED_FROM).write_text(hashlib.blake2b(sources, digest_size=8).hexdigest())
+        build_data["artifacts"] += [LIBRARY, COMPILED_FROM]
         system = target or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{system}"
 

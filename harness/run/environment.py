@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
 from harness import registry, show
 from harness.lab import interpreters
 from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
-from harness.model import Case, Facts, Transport
+from harness.model import Case, Facts, LabError, Transport
 from harness.results.environment import fingerprint
 from harness.run.rigs.rig import AnyRig, RunRequest
 from harness.settings import CHECKOUT, ROOT
@@ -76,8 +78,31 @@ def _program(source: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+def require_current_wire() -> None:
+    """Raise LabError if arrow-wire was installed from other sources than the checkout's, of which the figures would be.
+
+    The wheel has its Python files and, in `compiled_from.txt`, the digest of what `arrow-wire/compile.py` compiled.
+    """
+    found, checkout = find_spec(_WIRE), ROOT / "arrow-wire"
+    if not CHECKOUT or found is None or found.origin is None:
+        return
+    installed, files = Path(found.origin).parent, sorted((checkout / "src" / _WIRE).glob("*.py"))
+    zig = hashlib.blake2b(b"".join(map(Path.read_bytes, sorted((checkout / "zig").glob("*.zig")))), digest_size=8)
+    try:
+        current = all(path.read_bytes() == (installed / path.name).read_bytes() for path in files)
+        current = current and (installed / "compiled_from.txt").read_text() == zig.hexdigest()
+    except OSError:
+        current = False
+    if not current:
+        raise LabError("arrow-wire was installed from other sources than those of this checkout; make install")
+
+
 def describe(request: RunRequest, rig: AnyRig, cases: Sequence[Case]) -> Facts:
-    """Return the environment of a run of these cases as plain values, without addresses, users or passwords."""
+    """Return the environment of a run of these cases as plain values, without addresses, users or passwords.
+
+    Raises LabError if the installed arrow-wire is not that of the checkout.
+    """
+    require_current_wire()
     settings = request.settings
     code = _code(settings.commit)
     facts = {

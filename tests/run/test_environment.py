@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ import pytest
 from harness import registry, show
 from harness.datasets import store
 from harness.lab import interpreters
-from harness.model import Case, Dataset, Experiment
+from harness.model import Case, Dataset, Experiment, LabError
 from harness.report import markdown
 from harness.results import environment as identity
 from harness.run import environment
@@ -214,3 +215,15 @@ def test_what_uses_arrow_wire_has_its_sources_in_its_digest_without_their_tests_
         found.append(environment.digest(TUNED))
     environment._wire.cache_clear()
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("changed", ["src/arrow_wire/frames.py", "src/arrow_wire/another.py", "zig/library.zig"])
+def test_a_run_needs_the_arrow_wire_of_its_checkout(changed, monkeypatch, tmp_path):
+    shutil.copytree(environment.ROOT / "arrow-wire" / "src", tmp_path / "arrow-wire" / "src")
+    shutil.copytree(environment.ROOT / "arrow-wire" / "zig", tmp_path / "arrow-wire" / "zig")
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    environment.require_current_wire()
+    with (tmp_path / "arrow-wire" / changed).open("a") as file:
+        file.write("\n")
+    with pytest.raises(LabError, match="from other sources than those of this checkout; make install"):
+        environment.require_current_wire()
