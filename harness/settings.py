@@ -57,7 +57,7 @@ class _Settings(BaseSettings):
         ROOT if CHECKOUT else _CACHE,
         description="Folder of separate environments for clients whose pins conflict with the lab's: .venv-daft",
     )
-    cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
+    cache_dir: Path = Field(_CACHE, description="Folder of the programs that the lab compiles once")
     maven_repository: str | None = Field(
         None, description="Maven repository that jars for Spark come from, instead of Spark's default"
     )
@@ -66,16 +66,16 @@ class _Settings(BaseSettings):
         description="Where the embedded lab keeps its servers' data while it runs",
     )
     lock_dir: Path | None = Field(
-        None, description="Where the lock lies that keeps two runs off one machine, if not in its folder for such files"
+        None, description="Folder of the lock that allows one run at a time on this machine, instead of /tmp"
     )
     cluster_address: str | None = Field(
         None,
-        description="Scheduler of a cluster that works instead of this machine: tcp:// or tls://host:port (Dask), "
+        description="Scheduler of a cluster that does the work: tcp:// or tls://host:port (Dask), "
         "ray://host:port, spark://host:port",
     )
-    commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
+    commit: str | None = Field(None, description="Commit of the code, for results made without a git checkout")
     emulated: str | None = Field(
-        None, description="Which processor is emulated on which, for results of such images (set by make up)"
+        None, description="Emulated processor and that of the machine, for results (set by make up)"
     )
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")

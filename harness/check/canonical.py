@@ -151,7 +151,7 @@ def decimal_text(value: Scalar, logical: str) -> str:
 
 
 def strings_of(decimals: Scalar) -> Scalar:
-    """Return an Arrow column of decimals as one of strings, with all their digits."""
+    """Return an Arrow column of decimals as a column of strings, with all digits."""
     import pyarrow as pa
 
     strings = [value if value is None else format(value, "f") for value in decimals.to_pylist()]

@@ -101,7 +101,7 @@ def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) 
 
 
 def _shown(series: pl.Series, place: int) -> str:
-    """Return a value as Python prints it, even one that Python lacks: Python's dates are the years 1 to 9999."""
+    """Return a value as Python prints it, also a date outside the years 1 to 9999, which Python cannot hold."""
     if getattr(series.dtype, "time_unit", "") == "ns" and (count := series.to_physical()[place]) is not None:
         return f"nanosecond {count} since 1970"
     if series.dtype in (pl.Date, pl.Datetime):

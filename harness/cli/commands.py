@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Send hostile values through transports and print the changes.
 
-    Fails where a transport declares something else, unless --update changes the declaration.
+    It fails if a transport loses other kinds than it declares; --update declares what it loses.
     """
     from harness.fidelity import select, select_kinds
 
@@ -213,7 +213,7 @@ def compare(
 ) -> None:
     """Compare two runs case by case: how much slower is B than A.
 
-    Says of each factor whether it is a difference that so many runs show.
+    For each factor it says whether so many runs show a difference.
     """
     from harness.report import comparing
     from harness.report.terminal import printable

@@ -47,7 +47,7 @@ def recommend(
     frame: Annotated[str, typer.Option(help="Library of your frame: polars or pandas")] = "polars",
     external: Annotated[bool, typer.Option("--external", help="Use the servers named in the environment")] = False,
     budget: Annotated[float, typer.Option(help="Time budget in seconds")] = BUDGET,
-    without: Annotated[str, typer.Option(help="Clients or modules to leave out, comma-separated")] = "",
+    without: Annotated[str, typer.Option(help="Clients or modules to skip, comma-separated")] = "",
     style: Annotated[str, typer.Option(help="sync or async [default: both]")] = "",
     max_memory: Annotated[str | None, typer.Option(help="Most memory a transport may take, such as 1GB")] = None,
     key: Annotated[str, typer.Option(help="Key columns, comma-separated [default: none]")] = "",

@@ -119,8 +119,8 @@ class Reference:
     ) -> _Answer:
         """Return the result of `call(connection, *arguments)`. Raises NoAnswer, and LabError without a connection.
 
-        A failed call is repeated over a new connection, unless it may run only `once`. The cause may be a cut
-        connection, which is not the run's fault.
+        Repeat a failed call over a new connection, unless it may run only `once`: a cut connection is not the run's
+        fault.
         """
         try:
             return self._asked(call, arguments, seconds)

@@ -131,7 +131,7 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
     wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in deviations(findings)]
     parts = [
         "# Which values does each transport keep?",
-        "One line a transport: the kinds of values that it keeps and loses. Details: [fidelity.csv](fidelity.csv).",
+        "One line a transport: the kinds of values that it keeps and loses ([every pair](fidelity.csv)).",
         table(("transport", "kinds kept", "kinds lost"), rows),
         *(("Not as declared (`!`):\n", "\n".join(wrong)) if wrong else ("All as declared.",)),
         f"{conditions}.",

@@ -39,18 +39,18 @@ _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its se
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")
 _HOW_TO_READ = """\
-- One run is one call in its own process. Figures come from the runs that are ok: never more than the number a
-  table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
+- One run is one call in its own process. Figures are from the runs that are ok; a status says if these are fewer than
+  the number that a table names. Rows are in the order of the median, the middle one of these runs.
 - In brackets is the 95 % interval of the time: the moderated t on the logarithms of seconds, which also uses how much
-  the other transports of the run scatter (docs/explanation/statistics.md says how often it holds the truth).
+  the other transports of the run scatter (docs/explanation/statistics.md says how often it contains the truth).
 - A rank is 1 plus the number of transports that are shown to be faster, corrected for the size of the table. One that
-  scatters widely may share the rank (=) of one above it. A question mark says that there were too few runs to tell.
+  scatters widely may share the rank (=) of one above it. A question mark means too few runs to tell.
 - An A/A control is one transport under a second id: the two differ by chance alone.
 - Seconds are wall time of the call alone; connecting and a warm-up call are outside.
-- Peak memory is the worker's resident memory above what it had when the clock started; the memory of a server is not in
-  it. Anonymous pages are its own; file-backed pages belong to mapped files, and the system can take them back.
-- What is not ok has no figure: `mismatch` (a value came back wrong), `error`, `timeout`, `killed`, `unavailable` (this
-  lab lacks something) or `unsupported` (the transport cannot do it)."""
+- Peak memory is the worker's resident memory above what it had when the clock started; it does not include
+  a server. Anonymous pages belong to the process. File-backed pages are mapped files, which the system can take back.
+- A run that is not ok has no figure: `mismatch` (a value came back wrong), `error`, `timeout`, `killed`,
+  `unavailable` (this lab lacks something) or `unsupported` (the transport cannot do it)."""
 
 
 def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
@@ -69,8 +69,7 @@ def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
 
 
 _FILES = (
-    "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
-    "machine, versions and settings: [environment.json](environment.json)."
+    "Files: [every run](runs.csv), [every case](summary.csv), and [machine, versions and settings](environment.json)."
 )
 
 

@@ -69,12 +69,12 @@ class Row:
     )
     client: str = _column(str, "client library, engine or store")
     path: str = _column(str, "transport path: how the client talks to the server")
-    payload: str = _column(str, "shape of what crosses the wire")
-    frame: str = _column(str, "what the data are in memory: a dataframe library, dicts or tuples; may be empty")
+    payload: str = _column(str, "format of the data on the wire")
+    frame: str = _column(str, "form of the data in memory: a dataframe library, dicts or tuples; may be empty")
     style: str = _column(str, "sync or async client")
     engine: str = _column(
         str,
-        "engine whose workers do the work: dask, ray or spark; empty where one process does it alone",
+        "engine whose workers do the work: dask, ray or spark; empty if one process does it alone",
     )
     origin: str = _column(
         str,
@@ -93,7 +93,7 @@ class Row:
         "ok, mismatch, error, timeout, killed, unavailable, unsupported or again; only ok has numbers; again, "
         "which counts nowhere, is what the machine or a person ended: resume runs it again",
     )
-    error: str = _column(str, "one line of reason where the status is not ok")
+    error: str = _column(str, "the reason in one line if the status is not ok")
     fidelity: str = _column(str, "how values came back: exact, or converted with the columns and the dtypes they had")
     lossy: dict[str, str] = _column(
         strings,
@@ -114,7 +114,7 @@ class Row:
     cpu_system_seconds: float | None = _column(float, "system part of cpu_seconds", "s")
     steal_seconds: float | None = _column(
         float,
-        "time during the call that the host gave to others while cores of this machine had work, over all "
+        "time during the call that the host gave to other machines while cores of this one had work, over all "
         "cores, in steps of 0.01 s; Linux only",
         "s",
     )

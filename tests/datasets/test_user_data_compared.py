@@ -401,7 +401,7 @@ def _broken() -> Any:
         (lambda: pa.table({"": [1]}), "a column has no name; name it"),
         (
             lambda: pa.table({"a": pa.Array.from_buffers(pa.string(), 1, [None, OFFSETS, pa.py_buffer(b"\xff\xfe")])}),
-            'column "a": .*UTF8.*; make it anew',
+            'column "a": .*UTF8.*; rebuild it',
         ),
         (
             lambda: pa.table({"a": pa.array([[(MOMENT, 1)]], pa.map_(pa.timestamp("ns"), pa.int32()))}),
@@ -478,7 +478,7 @@ def test_offsets_that_lie_around_times_and_decimals_are_refused(
     column = pa.Array.from_buffers(pa.list_(items.type), 2, [None, lying], children=[items])
     if depth == 2:
         column = pa.StructArray.from_arrays([column], ["in"])
-    with pytest.raises(LabError, match=r'column "a": .*make it anew'):
+    with pytest.raises(LabError, match=r'column "a": .*rebuild it'):
         reading.of_memory(pa.table({"a": column}))
 
 

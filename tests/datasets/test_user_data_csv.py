@@ -341,9 +341,9 @@ def test_compressed_files_and_json_lines_are_read(tmp_path: Path, suffix: str) -
     [
         ('{"a": 1234567890123.1234567891}', 'row 0, column "a": 1234567890123.1234567891 would become'),
         ('{"a": 1}\n{"a": "1"}', 'row 0, column "a": 1 would become "1"; write it as a string'),
-        ('{"a": 1}\n{"a": ', "line 2: no JSON"),
-        ('[{"a": 1}]', "line 1: no object of JSON; write one object a line"),
-        ('{"a": 1, "a": 2}', "a name is twice in one object of JSON"),
+        ('{"a": 1}\n{"a": ', "line 2: not JSON"),
+        ('[{"a": 1}]', "line 1: not a JSON object; write one object a line"),
+        ('{"a": 1, "a": 2}', "a JSON object has a name twice"),
     ],
 )
 def test_json_lines_that_would_change_are_refused(tmp_path: Path, line: str, said: str) -> None:
@@ -395,7 +395,7 @@ def test_json_lines_without_names_are_read(tmp_path: Path) -> None:
         ('{"x": 1}', '"x"', 'column "a": {.x.: 1} would become'),
         ("[true]", '["x"]', 'column "a": .True. would become'),
         ('{"x":5}', '{"x":"y"}', 'column "a": {.x.: 5} would become'),
-        ('1,"a":2', "1", "a name is twice in one object of JSON"),
+        ('1,"a":2', "1", "a JSON object has a name twice"),
     ],
 )
 def test_one_odd_value_in_many_json_lines_is_refused_wherever_it_is(

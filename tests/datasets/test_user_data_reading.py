@@ -169,7 +169,7 @@ ONE = pa.array([1])
         ),
         (pa.ListViewArray.from_arrays([0], [1], ONE), "polars cannot read list_view; cast it"),
         (pa.StructArray.from_arrays([ONE, ONE], ["x", "x"]), 'two fields are named "x"; rename one'),
-        (MIDNIGHT, "a time of day is not between 0:00 and 24:00; leave its rows out"),
+        (MIDNIGHT, "a time of day is not between 0:00 and 24:00; remove its rows"),
         (pa.ListArray.from_arrays([0, 2], MIDNIGHT), "a time of day is not between 0:00 and 24:00"),
         (pa.StructArray.from_arrays([MIDNIGHT], ["x"]), "a time of day is not between 0:00 and 24:00"),
     ],

@@ -161,7 +161,7 @@ RANGES = (
         (0.5, 1e300),
     ),
     _beyond("dates_beyond", "dates before the first and after the last that their column holds", "date", "date", None),
-    _beyond("text_too_long", "a text that is longer than its column", "text", "short_text", ("abcd", "abcdef")),
+    _beyond("text_too_long", "a string that is longer than its column", "text", "short_text", ("abcd", "abcdef")),
     Kind(
         "unknown_label",
         "a string that is not a label of its enum",
@@ -254,7 +254,7 @@ _SHAPES = (
 )
 _STRINGS = (
     Kind("empty_text", "the empty string, which is not null", _strings("", "word", "")),
-    Kind("backslash_n", r"the text \N, with which the servers' text formats write a null", _strings(r"\N", r"a\Nb")),
+    Kind("backslash_n", r"the string \N, with which the servers' formats write a null", _strings(r"\N", r"a\Nb")),
     Kind(
         "null_words",
         "words that look like a null: NULL, NA, NaN, None and others",
@@ -287,7 +287,7 @@ _STRINGS = (
         ),
     ),
     Kind("nul_character", "strings with the character U+0000", _strings("a\0b", "\0", "a\0")),
-    Kind("long_text", "a text of a million characters", _strings("é" + "x" * 999_999, "word")),
+    Kind("long_text", "a string of a million characters", _strings("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
     Kind("nan", "floats that are not numbers", column("float_value", 0.5, float("nan"))),
@@ -394,7 +394,7 @@ _OTHER_TYPES = (
     ),
     one_column("decimals", "decimals of 38 digits, 10 of them after the point", "decimal", _DECIMALS),
     one_column("arrays", "arrays of integers, empty ones and with nulls among the integers", "array", _ARRAYS),
-    one_column("nested", "named tuples of an integer and a text", "nested", [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]),
+    one_column("nested", "named tuples of an integer and a string", "nested", [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]),
 )
 _NAMES = tuple(
     Kind(

@@ -132,7 +132,7 @@ def require_times(table: pa.Table) -> None:
                 part.null_count < len(part)
                 and not 0 <= ends["min"] <= ends["max"] < 86_400 * PER_SECOND[part.type.unit]
             ):
-                raise LabError(f'column "{name}": a time of day is not between 0:00 and 24:00; leave its rows out')
+                raise LabError(f'column "{name}": a time of day is not between 0:00 and 24:00; remove its rows')
 
 
 def require_digits(table: pa.Table) -> None:

@@ -106,7 +106,7 @@ def _read(raw: bytes, dialect: Dialect, where: str) -> pa.Table:
             names = _names(raw, dialect, where)
             table = arrow_csv.read_csv(pa.BufferReader(raw), *options_of_arrow(dialect, names, block))
             if table.column_names != names:
-                raise LabError(f"{where}, line {dialect.skip_rows + 1}: two readers of CSV find other names of columns")
+                raise LabError(f"{where}, line {dialect.skip_rows + 1}: two CSV readers find different column names")
             return table
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):

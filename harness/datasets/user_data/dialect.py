@@ -128,4 +128,4 @@ def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, w
         alone = "; if the fields are one, give another --separator" if dialect.width == 1 else ""
         raise LabError(f"{said}; if the table begins there, give --skip-rows {line - 1}{alone}")
     more = f'quote fields with "{dialect.separator}" in them' if len(record) > dialect.width else "fill the line up"
-    raise LabError(f"{said}; {more}, take the line out, or give another --separator")
+    raise LabError(f"{said}; {more}, remove the line, or give another --separator")

@@ -116,9 +116,9 @@ def _require_json(raw: bytes, where: str) -> None:
             try:
                 found = json.loads(line)
             except ValueError as error:
-                raise LabError(f"{where}, line {number}: no JSON ({error}); write one object a line") from None
+                raise LabError(f"{where}, line {number}: not JSON ({error}); write one object a line") from None
             if not isinstance(found, dict):
-                raise LabError(f"{where}, line {number}: no object of JSON; write one object a line, {{...}}")
+                raise LabError(f"{where}, line {number}: not a JSON object; write one object a line, {{...}}")
 
 
 def _require_same(made: Facts, line: bytes, row: int, where: str) -> None:
@@ -140,7 +140,7 @@ def _told(value: Scalar) -> str:
 def _once(pairs: list[tuple[str, Scalar]]) -> Facts:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise LabError(f"a name is twice in one object of JSON: {', '.join(name for name, _ in pairs)}; rename one")
+        raise LabError(f"a JSON object has a name twice: {', '.join(name for name, _ in pairs)}; rename one")
     return found
 
 

@@ -112,7 +112,7 @@ def _require_readable(table: pa.Table) -> None:
             column.validate(full=_has_offsets(column.type))
         except pa.ArrowInvalid as error:
             if not _OF_VALUES.search(str(error)):  # which are checked later
-                raise LabError(f'column "{name}": {first_line(error)}; make it anew') from None
+                raise LabError(f'column "{name}": {first_line(error)}; rebuild it') from None
 
 
 def _has_offsets(of: pa.DataType) -> bool:

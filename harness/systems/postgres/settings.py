@@ -109,7 +109,7 @@ def filled(spec: Specification, table: str, source: str, rows: int) -> list[str]
     """
     (key, *more) = spec.row_key or ("",)
     if more or spec.logical_types.get(key) != "uuid":
-        raise LabError(f"rows_before: the key of {spec.name} is not a uuid; leave the parameter out")
+        raise LabError(f"rows_before: the key of {spec.name} is not a uuid; remove the parameter")
     names = {name: identifier(name) for name in spec.logical_types}
     values = [f"md5({of}::text || 'before')::uuid" if name == key else of for name, of in names.items()]
     into = identifier(table)

@@ -190,5 +190,5 @@ def test_a_row_that_a_write_removed_is_missed(connection: Any) -> None:
 
 
 def test_a_dataset_without_a_uuid_as_its_key_is_refused() -> None:
-    with pytest.raises(LabError, match="rows_before: the key of before is not a uuid; leave the parameter out"):
+    with pytest.raises(LabError, match="rows_before: the key of before is not a uuid; remove the parameter"):
         settings.filled(Specification("before", 1, {"n": "int32"}, ("n",), 9, SPEC.build), "written", "source", 1)
