@@ -128,15 +128,16 @@ def _cell(case: Summary, named: str) -> str:
 
 def _how_much(found: Sequence[Leaders]) -> str:
     """State in two sentences what the fastest, and the fastest from PyPI, gain over the most common code."""
+    kept = "the fastest call that kept every value"
     said = (
-        _gain(found, 2, "What most code does is {} than the fastest call that kept every value", "slower", "faster"),
-        _gain(found, 1, "Packages from PyPI alone make it {}", "faster", "slower"),
+        _gain(found, 2, "What most code does is {} than {}", kept, "slower", "faster"),
+        _gain(found, 1, "{1} make it {0}", "packages from PyPI alone", "faster", "slower"),
     )
     return " ".join(filter(None, said))
 
 
-def _gain(found: Sequence[Leaders], place: int, claim: str, gained: str, lost: str) -> str:
-    """State a claim with the range of factors, and name the directions in which it does not hold."""
+def _gain(found: Sequence[Leaders], place: int, claim: str, rival: str, gained: str, lost: str) -> str:
+    """State a claim about a rival with the range of factors, and name the directions in which it does not hold."""
     ways: dict[int, list[tuple[str, Sequence[float]]]] = {1: [], -1: [], 0: []}
     for one in found:
         case = one.shown[place]
@@ -146,14 +147,16 @@ def _gain(found: Sequence[Leaders], place: int, claim: str, gained: str, lost: s
     every = sum(map(len, ways.values()))
     named = {way: f" in {', '.join(name for name, _ in of)}" for way, of in ways.items()}
     named[1] = f" in {len(ways[1])} of {numbered(every, 'direction')}" if len(ways[1]) < every else ""
-    parts = []
+    parts: list[str] = []
     for way, word in ((1, gained), (-1, lost)):
         if ways[way]:
-            text = f"{ranged([factor for _, by in ways[way] for factor in by])} {word}"
-            parts.append((text if parts else claim.format(text)) + named[way])
-    parts += [f"no difference is shown{named[0]}"] if ways[0] else []
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+            every_factor = [factor for _, by in ways[way] for factor in by]
+            said = f"{ranged(every_factor)} {word}"
+            parts.append((said if parts else claim.format(said, rival)) + named[way])
+    if ways[0]:
+        parts.append(f"no difference is shown{named[0] if parts else f' between most code and {rival}'}")
+    said = "; ".join(parts)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _legend(found: Sequence[Leaders]) -> Iterator[str]:
