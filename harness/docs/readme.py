@@ -7,7 +7,7 @@ the range over the runs of the lab.
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from harness import registry
@@ -15,10 +15,10 @@ from harness.docs import reference
 from harness.lab.packages import from_pypi
 from harness.model import LabError
 from harness.report import markdown
-from harness.report.answers import HERO, Leaders, answers
+from harness.report.answers import HERO, NO_DIFFERENCE, Leaders, answers
 from harness.report.crossings import Curves, Winners, curves, many
-from harness.report.figures import apart, legend, loss_marks, ranged, significant, spelled
-from harness.report.summary import EXACT, Summary, factors, is_exact
+from harness.report.figures import apart, legend, loss_marks, numbered, ranged, route, significant, spelled
+from harness.report.summary import EXACT, Summary, factors, is_exact, is_slower
 from harness.results.environment import server_in_words
 from harness.results.folder import Facts, members
 from harness.run import environment
@@ -66,8 +66,7 @@ def row(one: Leaders) -> tuple[str, ...]:
     """Return the cells of a direction: its name, the most common code, the fastest from PyPI, the fastest of all."""
     default, from_pypi, fastest = one.shown
     alike = f", {one.ties} not shown slower" if one.ties else ""
-    converted = one.converted.case if one.converted else None
-    cells = (_against(from_pypi, default, converted), _against(fastest, default, converted, alike))
+    cells = (_against(one, from_pypi), _against(one, fastest, alike))
     return one.name, _cell(default, call(default)) if default else "", *cells
 
 
@@ -82,19 +81,40 @@ def call(case: Summary) -> str:
     return f"`{spelled(case.transport, registry.one(case.transport).summary)}`"
 
 
-def _against(case: Summary | None, default: Summary | None, converted: Summary | None, alike: str = "") -> str:
+def _against(one: Leaders, case: Summary | None, alike: str = "") -> str:
     """Return one of the fastest with its factor, and a faster one that converts; with a note if none is exact."""
     if case is None:
         return NONE_EXACT
     lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
-    also = f"; {_linked(converted, default)}" if converted and converted.took < case.took else ""
-    return f"{lacking}{_linked(case, default)}{alike}{also}"
+    converted = one.converted.case if one.converted else None
+    also = f"; {_linked(one, converted)}" if converted and converted.took < case.took else ""
+    return f"{lacking}{_linked(one, case)}{alike}{also}"
 
 
-def _linked(case: Summary, default: Summary | None) -> str:
+def _linked(one: Leaders, case: Summary) -> str:
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
     named = _cell(case, f"[{case.client} `{apart(case.transport)}`]({page})")
-    return f"{named},{_JOINED}**{ranged(factors(default, case))}**" if default and default.n else named
+    way, by = _compared(one, case)
+    if not by or case is one.shown[0]:
+        return named
+    said = (f"{ranged(by)}, {NO_DIFFERENCE}", f"**{ranged(by)}**", f"**{ranged(by)} slower**")[way]
+    return f"{named},{_JOINED}{said}"
+
+
+def _compared(one: Leaders, case: Summary) -> tuple[int, Sequence[float]]:
+    """Return whether a transport is shown to be faster (1) or slower (-1) than the most common code, and the factors.
+
+    It is in all calls together, and in each run of the lab; otherwise no difference is shown (0).
+    """
+    default = one.shown[0]
+    if not (default and default.n and case.n):
+        return 0, ()
+    faster, slower = factors(default, case), factors(case, default)
+    if is_slower(default, case, one.rivals) and min(faster) > 1:
+        return 1, faster
+    if is_slower(case, default, one.rivals) and min(slower) > 1:
+        return -1, slower
+    return 0, faster
 
 
 def _cell(case: Summary, named: str) -> str:
@@ -107,21 +127,36 @@ def _cell(case: Summary, named: str) -> str:
 
 
 def _how_much(found: Sequence[Leaders]) -> str:
-    """State in two sentences the range of factors of the fastest, and of the fastest from PyPI."""
-    cases = [one.shown for one in found]
-    of_all = _range((fastest, default) for default, _, fastest in cases)
-    from_packages = _range((from_pypi, default) for default, from_pypi, _ in cases)
-    said = [
-        of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
-        from_packages and f"Packages from PyPI alone make it {from_packages} faster.",
-    ]
+    """State in two sentences what the fastest, and the fastest from PyPI, gain over the most common code."""
+    kept = "the fastest call that kept every value"
+    said = (
+        _gain(found, 2, "What most code does is {} than {}", kept, "slower", "faster"),
+        _gain(found, 1, "{1} make it {0}", "packages from PyPI alone", "faster", "slower"),
+    )
     return " ".join(filter(None, said))
 
 
-def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
-    """Return the smallest and the largest factor: `2.9× to 19×`; empty without a comparison."""
-    found = [of for case, default in pairs if case and default and default.n for of in factors(default, case)]
-    return ranged(found) if found else ""
+def _gain(found: Sequence[Leaders], place: int, claim: str, rival: str, gained: str, lost: str) -> str:
+    """State a claim about a rival with the range of factors, and name the directions in which it does not hold."""
+    ways: dict[int, list[tuple[str, Sequence[float]]]] = {1: [], -1: [], 0: []}
+    for one in found:
+        case = one.shown[place]
+        way, by = _compared(one, case) if case else (0, ())
+        if by:
+            ways[way].append((route(one), by))
+    every = sum(map(len, ways.values()))
+    named = {way: f" in {', '.join(name for name, _ in of)}" for way, of in ways.items()}
+    named[1] = f" in {len(ways[1])} of {numbered(every, 'direction')}" if len(ways[1]) < every else ""
+    parts: list[str] = []
+    for way, word in ((1, gained), (-1, lost)):
+        if ways[way]:
+            every_factor = [factor for _, by in ways[way] for factor in by]
+            said = f"{ranged(every_factor)} {word}"
+            parts.append((said if parts else claim.format(said, rival)) + named[way])
+    if ways[0]:
+        parts.append(f"no difference is shown{named[0] if parts else f' between most code and {rival}'}")
+    said = "; ".join(parts)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _legend(found: Sequence[Leaders]) -> Iterator[str]:
@@ -134,6 +169,7 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
         )
         several = f"{runs} runs of the lab, hours apart; factors have their range"
         yield f"Median of {many} calls, the call alone, in {several if runs > 1 else 'one run of the lab'}."
+        yield "Bold: how many times as fast as most code."
     before = max((int(case.parameters.get("rows_before", 0)) for case in every), default=0)
     with_rows = f", or one with {before:,} rows if the row says so" if before else ""
     yield f"Writes go into an empty table{with_rows}."
@@ -141,7 +177,7 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
         yield f"{said}: these data have none ([list](docs/catalogue.md))."
     if any(case.fidelity != EXACT for case in every if case.n):
         yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
-    if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one in found):
+    if any(one.fastest and apart(one.fastest.transport) == "tuned" for one in found):
         page = "docs/explanation/arrow-wire.md"
         yield (
             f"`tuned` needs [arrow-wire]({page}), not on PyPI: `make install` builds it. It sorts rows by the "

@@ -24,7 +24,7 @@ from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.suite import Suite
 
-PASSES = 5  # the fewest of a suite that answers (docs/explanation/statistics.md)
+PASSES, RUNS = 5, 3  # the fewest of a suite that answers (docs/explanation/statistics.md)
 APART = timedelta(hours=2)  # between the beginnings of runs whose range is published: a machine's pace lasts for hours
 _MAY_DIFFER = ("code", "machine")  # judged by what of them a figure depends on
 
@@ -38,7 +38,7 @@ def adopt(*given: Path) -> Path:
     """
     runs = sorted(map(folders.read, given), key=_begun)
     suite = suite_files.load(ROOT / "suites", runs[0].suite)
-    for fault in (*(fault for run in runs for fault in _faults(run, suite)), *_faults_together(runs)):
+    for fault in (*(fault for run in runs for fault in _faults(run, suite)), *_faults_together(runs, suite)):
         raise LabError(fault)
     place = ROOT / "results" / "reference" / suite.name
     with TemporaryDirectory() as made:
@@ -70,8 +70,10 @@ def _faults(run: StoredRun, suite: Suite) -> Iterator[str]:
         yield f"{run.name}: not all of its runs are there; lab run --resume {run.name} ends it"
 
 
-def _faults_together(runs: list[StoredRun]) -> Iterator[str]:
+def _faults_together(runs: list[StoredRun], suite: Suite) -> Iterator[str]:
     """Yield why runs, the earliest first, are not published together."""
+    if suite.answers and len(runs) < RUNS:
+        yield f"{len(runs)} of {suite.name}: a reference has at least {RUNS} runs; give --reference for each"
     first = runs[0].environment
     for before, run in pairwise(runs):
         other = run.environment

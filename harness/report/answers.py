@@ -61,7 +61,8 @@ class Leaders:
     that pip installs, an exact one if possible. `converted` is the fastest of those from PyPI that returned every
     value, but some in another dtype. `defaults` are the default transports; the first is the baseline of the fastest.
     `lowest_memory` is the exact transport with the lowest peak memory. `share_of_limit` compares the fastest with
-    the fastest bound. `existing` says that the table had rows before.
+    the fastest bound. `rivals` is the number for which intervals are corrected. `existing` says that the table had rows
+    before.
     """
 
     system: str
@@ -75,6 +76,7 @@ class Leaders:
     converted: Rival | None
     defaults: tuple[Rival, ...]
     lowest_memory: Rival | None
+    rivals: int
     existing: bool
 
     @property
@@ -134,6 +136,7 @@ def _answer(cases: Sequence[Summary], wanted: AnswersWanted) -> Leaders:
         _rival(converted, fastest, among) if converted else None,
         tuple(_rival(case, fastest, among) for case in defaults_among(cases, wanted.defaults)),
         _rival(lean, fastest, among) if lean else None,
+        rivals=among,
         existing=False,
     )
 

@@ -241,7 +241,7 @@ def directions_chart(lanes: Sequence[Lane]) -> Chart | None:
         ),
     ]
     title = "How long each direction takes"
-    notes = ["median seconds, logarithmic; upright: the server alone; right: how many times faster than most code"]
+    notes = ["median seconds, logarithmic; upright: the server alone; right: how many times as fast as most code"]
     notes += ["*: values in other dtypes"] if any("*" in one.factors for one in lanes) else []
     spec = {"width": _WIDTH, "height": {"step": _LANE}, "layer": layers}
     says = f"{notes[0][:1].upper()}{notes[0][1:]}: first with packages of PyPI, then of all."

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.machine.calibration import slower
+from harness.report.figures import numbered
 from harness.report.summary import Summary, summarise
 from harness.results.folder import Facts
 from harness.results.row import Row
@@ -102,7 +103,7 @@ def _lost(good: Sequence[Row]) -> str:
 
 def _spelled(spells: Sequence[Sequence[Row]], runs: int) -> str:
     many = sum(map(len, spells))
-    return f"{len(spells)} slow spells with {many} of {runs:,} runs" if spells else "no slow spell"
+    return f"{numbered(len(spells), 'slow spell')} with {many} of {runs:,} runs" if spells else "no slow spell"
 
 
 def _lost_by(row: Row) -> float:

@@ -315,7 +315,7 @@ def _authors(title: str, grid: _Grid, group: Sequence[Summary]) -> list[Table]:
         return []
     return [
         grid.table(
-            f"{title}, the author's mean {unit} (× how many times faster the mean here is)",
+            f"{title}, the author's mean {unit} (× how many times as fast the mean here is)",
             lambda case: f"{significant(getattr(case, column))} {times(case.ratio_to_published)}".rstrip(),
             notes=("the machines differ: compare the order of the transports, not the figures",),
             of=lambda case: getattr(case, column) is not None,

@@ -321,7 +321,7 @@ def test_a_run_that_was_not_calibrated_on_a_system_that_counts_no_steal_says_tha
 
 def test_runs_one_after_the_other_that_take_long_are_a_slow_spell_and_scattered_ones_are_none():
     spell = of_machine(passes(slow=range(11, 21)))
-    assert "; 1 slow spells with " in spell[0]
+    assert "; 1 slow spell with " in spell[0]
     assert len(spell) == 2
     assert of_machine(passes(slow=range(1, 31, 4)))[0].endswith("no slow spell.")
 

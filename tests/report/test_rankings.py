@@ -115,7 +115,7 @@ def test_the_authors_seconds_are_in_a_grid_with_how_many_times_faster_we_are():
     rows = [changed(one, published_row="The lean way") if one.client == "lean" else one for one in GROWING]
     *_, authors = tables(rows, published)
     assert authors.rows == (("The lean way", "1.00 ×2.0", ""),)
-    assert authors.title.endswith("the author's mean seconds (× how many times faster the mean here is)")
+    assert authors.title.endswith("the author's mean seconds (× how many times as fast the mean here is)")
 
 
 def test_a_ranking_has_the_authors_rate_or_else_the_authors_seconds_and_no_columns_without():

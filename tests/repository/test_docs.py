@@ -352,6 +352,30 @@ def test_a_factor_of_several_runs_is_their_range(screen):
     assert "run 20260101T000000Z-host and 1 more: [report]" in said
 
 
+def test_what_most_code_does_is_said_to_be_faster_where_it_is(screen):
+    converted = {"fidelity": "converted: key (object)"}
+    took = {TUNED: 1.0, PGPQ: 1.25, PSYCOPG2: (0.5, converted), HTTP: 0.3, INTO_CLICKHOUSE: 0.9}
+    rows, said = screen(made_up(**{name.replace(".", "__"): given for name, given in took.items()}))
+    assert "1.25 s, **2.5× slower**" in rows[0]
+    assert "1.00 s, **2.0× slower**" in rows[0]
+    assert rows[1].count("0.900 s |") == 2
+    assert said.startswith(
+        "What most code does is 3.0× slower than the fastest call that kept every value in 1 of 2 directions; "
+        "2.0× faster in polars to Postgres. Packages from PyPI alone make it 2.5× slower in polars to Postgres; "
+        "no difference is shown in polars to ClickHouse. "
+    )
+
+
+def test_a_factor_that_the_runs_do_not_show_is_no_claim(screen):
+    first = of_two_databases()
+    quick = {PGPQ: 11.0, HTTP: 2.0}
+    second = [replace(one, run_id="another", seconds=one.seconds * quick.get(one.transport, 1.0)) for one in first]
+    rows, said = screen([*first, *second])
+    assert "s, 0.91× to 10×, no difference shown" in rows[0]
+    assert "value in 1 of 2 directions; no difference is shown in polars to ClickHouse. " in said
+    assert "No difference is shown between most code and packages from PyPI alone. " in said
+
+
 def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
     converted = {"fidelity": "converted: key (object)"}
     name, default, from_pypi, fastest = cells(

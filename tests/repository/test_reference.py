@@ -122,6 +122,7 @@ PART = "a reference run has the default size"
         ({"code": {"modified": None}}, PART),
         ({"missing": 1}, "not all of its runs are there; lab run --resume 20260101T000000Z-vm ends it"),
         ({"suite": "matrix", "passes": 4}, "4 passes; a reference run of matrix has at least 5"),
+        ({"suite": "matrix", "passes": 5}, "1 of matrix: a reference has at least 3 runs; give --reference for each"),
     ],
 )
 def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts, said):
