@@ -188,14 +188,15 @@ def script(entry: Transport) -> str:
 def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> str:
     """Return everything that a transport and its `connect` refer to, after the imports and `more` imports.
 
-    `called_with`: the script gets arguments, which it reads from `sys`.
+    `called_with`: the script gets arguments, which it reads from `sys`, and prints what the phases of the call took.
     """
     needed = definitions(entry)
     used = {name for definition in needed for name in definition.used}
-    imported = [*([("", "sys")] if called_with or "phase" in used else []), *more]
+    imported = [*([("", "sys")] if called_with else []), *more]
+    is_timed = called_with and "phase" in used
     if entry.style == "async":
         imported.append(("", "asyncio"))
-    if "phase" in used:
+    if is_timed:
         imported += [("", "time"), ("contextlib", "contextmanager")]
     in_utc = ZONE in entry.lossy and TYPE not in entry.lossy
     if in_utc:
@@ -203,7 +204,7 @@ def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> 
     parts = ["\n".join(imports(needed, imported))]
     if in_utc:
         parts.append(_IN_UTC)
-    if "phase" in used:
+    if is_timed:
         parts.append(_PHASE)
     if "Unsupported" in used:
         parts.append(_UNSUPPORTED)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -283,6 +284,8 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
 
 LAB = (sys.executable, "-m", "harness.cli")
 SHOWN = "postgres.psycopg.call_select_1"
+LARGE = {"polars", "pandas", "scipy", "jinja2", "psycopg", "clickhouse_driver"}
+RIGHT = b"id,name\n1,a\n"
 NOBODY = 54_321  # a uid that no passwd entry names
 
 
@@ -321,12 +324,56 @@ def test_an_output_that_takes_nothing_is_one_line(command, stream, environment: 
     ],
 )
 def test_a_wrong_word_is_found_before_anything_large_is_imported(typed, environment: dict[str, str]) -> None:
-    command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed.split())
+    assert imported_by(typed.split(), environment) & {*LARGE, "pyarrow"} == set()
+
+
+@pytest.mark.process
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("empty.csv", b"", ""),
+        ("latin_1.csv", b"id,city\n1,K\xf6ln\n", ""),
+        ("index.csv", b",a\n0,1\n", ""),
+        ("ragged.csv", b"a,b\n1,2\n5,6,7\n", ""),
+        ("right.csv", RIGHT, "--key idd"),
+        ("right.csv", RIGHT, "--schema idd=int"),
+        ("other.csv", b"a;b\n1,5;x\n2;y\n", "--separator ,"),
+        ("right.csv", RIGHT, "--rows 0"),
+        ("array.ndjson", b"[{}]\n", ""),
+        ("cut_off.parquet", b"PAR1 and no more", ""),
+        ("folder/none.txt", RIGHT, ""),
+    ],
+)
+def test_data_that_are_wrong_at_a_first_look_are_refused_before_anything_large_is_imported(
+    name, content, options, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    typed = ("recommend", "--to", "postgres", "--data", str(tmp_path / name.partition("/")[0]), *options.split())
+    assert imported_by(typed, environment) & {*LARGE, "pyarrow"} == set()
+
+
+@pytest.mark.process
+@pytest.mark.long
+def test_a_wrong_key_of_a_parquet_file_is_found_by_the_one_library_that_reads_its_names(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    pl.DataFrame({"id": [1]}).write_parquet(tmp_path / "a.parquet")
+    typed = ("recommend", "--to", "postgres", "--data", str(tmp_path / "a.parquet"), "--key", "idd")
+    assert imported_by(typed, environment) & {*LARGE, "pyarrow"} == {"pyarrow"}
+
+
+def imported_by(typed: Sequence[str], environment: dict[str, str]) -> set[str]:
+    """Return the modules that a command imports that is refused with one line."""
+    command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "harness.cli.app" in imported
-    assert imported & {"polars", "pandas", "pyarrow", "scipy", "jinja2", "psycopg", "clickhouse_driver"} == set()
+    timed = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    said = [line for line in done.stderr.splitlines() if line not in timed]
+    assert (done.returncode, len(said), said[0][:5]) == (2, 1, "lab: "), said
+    found = {line.rpartition("|")[2].strip() for line in timed}
+    assert "harness.cli.app" in found
+    return found
 
 
 @pytest.mark.process

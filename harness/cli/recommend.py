@@ -93,7 +93,8 @@ def recommend(
         if file is not None:
             _require_writable(option, file, data, query, of, table)
     require_possible(budget)
-    require_known(transports(system, operation, frame), wanted, style)
+    if wanted or style:
+        require_known(transports(system, operation, frame), wanted, style)
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     require_threads()

@@ -78,27 +78,27 @@ def user_data(
     """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
     if (file is None) == (query is None):
         raise LabError("--data and --query: give one of them" if file else "no data: give --data FILE or --query SQL")
-    from harness.run.lock import require_free  # not at the top: a wrong command line does not wait for it
-
-    require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
         try:
             require_utf_8(file, "file")
         except ValueError as error:
             raise LabError(f"--data: {error}") from None
-        from harness.datasets.user_data import places
+        from harness.datasets.user_data import first_look
 
-        places.require(file)
+        first_look.require(file, options, columns, rows)
+    elif given := options.given():
+        raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
+    from harness.run.lock import require_free  # not at the top: what is refused does not wait for these
+
+    require_free(chosen.lock_folder)  # a large file takes a while to read
+    if file is None:
+        user_data, source = data_of(chosen, str(query), system, columns, rows, names), "the answer of the query"
+    else:
         from harness.datasets.user_data import data
 
-        user_data = data.from_file(file, columns, rows, names, options)
-        for note in user_data.notes:
-            echo(f"note: {note}", err=True)
-        say(new_console(), f"{file}: compared: {user_data.compared}")
-        return user_data
-    if given := options.given():
-        raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
-    user_data = data_of(chosen, str(query), system, columns, rows, names)
-    say(new_console(), f"the answer of the query: compared: {user_data.compared}")
+        user_data, source = data.from_file(file, columns, rows, names, options), str(file)
+    for note in user_data.notes:
+        echo(f"note: {note}", err=True)
+    say(new_console(), f"{source}: compared: {user_data.compared}")
     return user_data

@@ -51,10 +51,9 @@ def transports(system: str, operation: Operation, frame: str) -> list[Transport]
 
 def require_known(entries: Sequence[Transport], without: Sequence[str], style: str) -> None:
     """Raise LabError for a client, a module or a style that is wrongly named; `entries` are those of the direction."""
-    known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
-    everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
+    known = {name for entry in entries for name in (entry.client, *entry.modules)}
     for name in without:
-        if name not in everywhere:
+        if name not in known and not any(name in (one.client, *one.modules) for one in registry.select("*")):
             raise unknown("client or module for --without", name, sorted(known))
     if style and style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))

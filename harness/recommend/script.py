@@ -250,6 +250,7 @@ def _on_few_lines(items: Iterable[str]) -> str:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_TIMED = re.compile(r'with phase\("\w+"\)(?:(, )|:)')
 _OURS = "arrow_wire"  # a program calls it directly, and makes the table over its connection
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
@@ -314,13 +315,27 @@ def _header(entry: Transport, packages: set[str]) -> str:
 
 
 def _brief(source: str) -> str:
-    """Return source whose functions have the first line of their docstrings alone: `lab show` prints all of it."""
-    lines = source.splitlines()
-    for node in reversed([one for one in ast.walk(ast.parse(source)) if isinstance(one, _FUNCTIONS)]):
-        first = node.body[0]
-        if ast.get_docstring(node) and first.end_lineno != first.lineno:
-            lines[first.lineno - 1 : first.end_lineno] = [lines[first.lineno - 1].rstrip() + '"""']
-    return "\n".join(lines)
+    """Return source with the first line of each docstring alone, and without phases: `lab show` prints all of it."""
+    kept = dict(enumerate(source.splitlines(), start=1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, _FUNCTIONS) and ast.get_docstring(node):
+            first, *more = _lines(node.body[0])
+            kept[first] = f'{kept[first].rstrip()}"""' if more else kept[first]
+            for number in more:
+                del kept[number]
+        elif isinstance(node, ast.With) and (timed := _TIMED.search(kept[node.lineno])):
+            first, *inside = _lines(node)
+            if timed[1]:  # it opens something, too
+                kept[first] = kept[first].replace(timed[0], "with ")
+                continue
+            del kept[first]
+            for number in kept.keys() & inside:
+                kept[number] = kept[number].removeprefix("    ")
+    return "\n".join(kept.values())
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _docstring(entry: Transport, figure: Figure, source: Source, table: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from harness.datasets.user_data import compared_cells, data, options, reading
+from harness.datasets.user_data import compared_cells, data, first_look, options, reading
 from harness.datasets.user_data.options import Options
 from harness.model import LabError
 from tests.commands import one_line
@@ -237,8 +237,11 @@ def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
     tmp_path: Path, content: bytes, given: dict[str, Any], said: str
 ) -> None:
     path = made(tmp_path / "a.csv", content)
-    with one_line(said):
+    with one_line(said) as refused:
         reading.read(path, options.of(**given))
+    if " is no " not in said:  # of a value
+        with one_line(f"^{re.escape(str(refused.value))}$"):
+            first_look.require(path, options.of(**given))
 
 
 @pytest.mark.parametrize(

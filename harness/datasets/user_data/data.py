@@ -15,6 +15,7 @@ from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.datasets.user_data import columns, mark, memory, nested, reading, values
 from harness.datasets.user_data.columnar import require_no_pattern
+from harness.datasets.user_data.first_look import require_rows
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.places import in_one_line
 from harness.datasets.user_data.steps import Program
@@ -176,6 +177,7 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     Without `names` its columns are renamed column_1 and so on. Raises LabError for no data, a column that no table
     holds, or an invalid key.
     """
+    require_rows(rows)
     require_no_pattern(frame.columns, "the frame")
     canonical, logical_types = columns.canonical(frame)
     _require_key(canonical, logical_types, key)
@@ -183,8 +185,6 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     data = UserData(canonical, logical_types, tuple(key), found, frozenset(extremes), canonical, dict(frame.schema))
     if not names:
         data = data.without_names()
-    if rows is not None and rows < 1:
-        raise LabError(f"rows {rows}: give a whole number of at least 1")
     return data if rows is None else data.sample(rows)
 
 

@@ -18,92 +18,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from harness.datasets.user_data.dialect import SEPARATORS, Cells, Dialect, lenient, refuse, separator_of
-from harness.datasets.user_data.encodings import decoded
+from harness.datasets.user_data.dialect import SEPARATORS, Cells, Dialect, refuse
+from harness.datasets.user_data.first_look import opened, refuse_no_rows
 from harness.datasets.user_data.options import Options
+from harness.datasets.user_data.places import Part
 from harness.model import LabError
 
 _QUOTE, _LINE_FEED = ord('"'), ord("\n")
 
 
-def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cells:
+def cells(part: Part, options: Options) -> Cells:
     """Return the cells of a CSV. Raises LabError with the line, the column and the fix."""
-    raw, encoding = decoded(raw, where, options)
-    raw = _without_lines(raw, options.skip_rows)
-    if not raw.strip():
-        raise LabError(f"{where} is empty{f' after {options.skip_rows} lines' if options.skip_rows else ''}")
-    filled = raw.lstrip(b"\r\n")
-    skipped = options.skip_rows + raw[: len(raw) - len(filled)].count(b"\n")
-    dialect = Dialect(options.separator or separator_of(filled, preferred, options.decimal), encoding, skipped)
-    names = _names(filled, dialect, where)
-    dialect = replace(dialect, width=len(names))
-    _require_end(filled, dialect, where)
-    raw = _ended(filled)
+    where = part.where
+    raw, dialect, names = opened(part.content(), part, options)
     if _oddly_quoted(raw, dialect) or raw.count(b"\r") != raw.count(b"\r\n"):
         dialect = _escaped(raw, dialect, where)
-        table = _read(raw, dialect, where)
+        table = _read(raw, dialect, names, where)
         _require_same(table, raw, dialect, where)
     else:
-        table = _read(raw, dialect, where)
+        table = _read(raw, dialect, names, where)
         _require_all_bytes(table, raw, dialect, where)
     if not table.num_rows:
-        raise LabError(f"{where}: no rows after the column names in line 1")
+        refuse_no_rows(dialect, where)
     return Cells(table, raw, dialect, where, tuple(_notes(table, raw, dialect, where)))
 
 
-def _without_lines(raw: bytes, count: int) -> bytes:
-    place = 0
-    for _ in range(count):
-        if not (place := raw.find(b"\n", place) + 1):
-            return b""
-    return raw[place:]
-
-
-def _require_end(raw: bytes, dialect: Dialect, where: str) -> None:
-    """Raise LabError if a file ends in an empty cell after a quoted one: pyarrow reads it as an empty string."""
-    if raw.endswith(f'"{dialect.separator}'.encode()):
-        line = raw.count(b"\n") + dialect.skip_rows + 1
-        raise LabError(
-            f"{where}, line {line}, column {dialect.width}: an empty cell and no end of line after it; end the file "
-            "with a newline"
-        )
-
-
-def _ended(raw: bytes) -> bytes:
-    """Return the bytes of a file without blank lines at its end."""
-    end = raw[len(raw.rstrip(b"\r\n")) :]
-    return raw[: len(raw) - len(end)] + end[: 2 if end[:2] == b"\r\n" else 1] if len(end) > 1 else raw
-
-
-def _names(raw: bytes, dialect: Dialect, where: str) -> list[str]:
-    """Return the names of the columns. Raises LabError for an empty or repeated name."""
-    first = dialect.skip_rows + 1
-    names = next(
-        (record for record in lenient(raw[: 1 << 20].decode(errors="ignore"), dialect.separator) if record), []
-    )
-    for place, name in enumerate(names, start=1):
-        if not name.strip():
-            if names[0].startswith("sep="):
-                raise LabError(f"{where}, line {first}: a separator for Excel, not names; give --skip-rows {first}")
-            hint = "pandas writes its index so: write the file with index=False, or name the column in line"
-            last = "it ends in a separator: take that away, or name the column in line"
-            raise LabError(
-                f"{where}, line {first}, column {place}: a column without a name; "
-                f"{last if place == len(names) > 1 else hint} {first}"
-            )
-        if name in names[: place - 1]:
-            raise LabError(
-                f'{where}, line {first}, column {place}: two columns are named "{name}"; '
-                "rename one, or skip lines before the names with --skip-rows"
-            )
-    return names
-
-
-def _read(raw: bytes, dialect: Dialect, where: str) -> pa.Table:
+def _read(raw: bytes, dialect: Dialect, names: list[str], where: str) -> pa.Table:
     """Return the cells as a table of strings."""
     for block in (1 << 22, min(len(raw) + 1, (1 << 31) - 1)):
         try:
-            names = _names(raw, dialect, where)
             table = arrow_csv.read_csv(pa.BufferReader(raw), *options_of_arrow(dialect, names, block))
             if table.column_names != names:
                 raise LabError(f"{where}, line {dialect.skip_rows + 1}: two CSV readers find different column names")

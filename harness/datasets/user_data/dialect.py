@@ -102,20 +102,23 @@ def lenient(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def refuse(raw: bytes, dialect: Dialect, where: str, said: str) -> None:
+    """Raise LabError with the first line that is not regular, otherwise with what a reader said."""
+    require_regular(raw, dialect, where)
+    raise LabError(f"{where}: {first_line(said)}; give another --encoding or --separator")
+
+
+def require_regular(raw: bytes, dialect: Dialect, where: str) -> None:
     """Raise LabError with the first line that does not match the first one, or has invalid quotes."""
     reader = dialect.reader(io.StringIO(raw.decode(), newline=""))
-    widths: list[int] = []
     try:
         for record in reader:
-            widths.append(len(record))
-            if len(record) != dialect.width and (record or dialect.blank_is_null):
+            if record and len(record) != dialect.width:  # a blank line is none, or a null of the only column
                 _refuse_width(reader.line_num + dialect.skip_rows, record, reader, dialect, where)
     except csv.Error as error:
         raise LabError(
             f"{where}, line {reader.line_num + dialect.skip_rows}, column 1 or later: {error}: a quote in quotes must "
             "be doubled, and the last one closed"
         ) from None
-    raise LabError(f"{where}: {first_line(said)}; give another --encoding or --separator")
 
 
 def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, where: str) -> None:

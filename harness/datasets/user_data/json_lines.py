@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.datasets.user_data import nested
 from harness.datasets.user_data.arrow_frames import OF_POLARS, quietly
+from harness.datasets.user_data.first_look import require_objects, require_utf8
 from harness.model import Facts, LabError, Scalar, first_line
 
 _ROWS, _VALUES = 125, 2_000  # Python compares so many at most: more would take a fifth of the time of reading
@@ -22,15 +23,12 @@ _UNSURE = re.compile(rb"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]|\\u[dD][89a-fA-F]") 
 
 def read(raw: bytes, where: str) -> tuple[pl.DataFrame, str]:
     """Return the frame of JSON lines, and how much of it was compared. Raises LabError with line and column."""
+    require_utf8(raw, where)
     try:
-        raw.decode()
         with quietly():
             frame = pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise LabError(f"{where}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; save it as UTF-8") from None
     except OF_POLARS as error:
-        _require_json(raw, where)
+        require_objects(raw, where)
         raise LabError(f"{where}: not valid JSON lines: {first_line(error)}") from None
     return frame, compare(frame, raw, where)
 
@@ -107,18 +105,6 @@ def _starts(raw: bytes) -> npt.NDArray[np.int64]:
     for line in np.flatnonzero(filled & (data[np.minimum(starts, len(raw) - 1)] != ord("{"))).tolist():
         filled[line] = bool(raw[starts[line] : ends[line]].strip())
     return starts[filled]
-
-
-def _require_json(raw: bytes, where: str) -> None:
-    """Raise LabError with the first line that is not a JSON object."""
-    for number, line in enumerate(raw.splitlines(), start=1):
-        if line.strip():
-            try:
-                found = json.loads(line)
-            except ValueError as error:
-                raise LabError(f"{where}, line {number}: not JSON ({error}); write one object a line") from None
-            if not isinstance(found, dict):
-                raise LabError(f"{where}, line {number}: not a JSON object; write one object a line, {{...}}")
 
 
 def _require_same(made: Facts, line: bytes, row: int, where: str) -> None:

@@ -31,7 +31,9 @@ _SUFFIXES = {
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
 _MAGIC_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-TEXTS = ("csv", "tsv", "ndjson")
+_MARK = 6  # bytes of the longest of them
+DELIMITED = ("csv", "tsv")
+TEXTS = (*DELIMITED, "ndjson")
 _NONE_OF_HIVE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -61,17 +63,20 @@ class Part:
 
     def content(self) -> bytes:
         """Return its decompressed content. Raises LabError."""
-        import pyarrow as pa  # here: a wrong name is found sooner
-
         try:
             raw = self.path.read_bytes()
-            if self.compression:
-                with pa.CompressedInputStream(pa.BufferReader(raw), self.compression) as stream:
-                    return bytes(stream.read())
-            return raw
-        except (OSError, pa.ArrowException) as error:
+            return _decompressed(raw, self.compression) if self.compression else raw
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
             raise LabError(f"cannot read {self.where}: {reason}") from None
+
+
+def _decompressed(raw: bytes, compression: str) -> bytes:
+    """Return decompressed bytes. Raises OSError or ValueError."""
+    import pyarrow as pa  # here: a wrong name is found sooner
+
+    with pa.CompressedInputStream(pa.BufferReader(raw), compression) as stream:
+        return bytes(stream.read())
 
 
 def suffix(path: Path) -> str:
@@ -89,13 +94,6 @@ def parts(path: Path) -> Iterator[list[Part]]:
         yield _several(path)
     else:
         yield [_one(path)]
-
-
-def require(path: Path) -> None:
-    """Raise LabError where `parts` does; standard input is not read."""
-    if str(path) != STANDARD_INPUT:
-        with in_one_line(), parts(path):
-            pass
 
 
 def pattern(path: Path, of: Path) -> str:
@@ -182,9 +180,13 @@ def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
         if path.exists():
             found = "no file but a pipe or a device; send its content to standard input, with --data -"
         raise LabError(f"{path}: {found}")
-    start = _start(path)
+    start, end = _ends(path)
+    if not start:
+        raise LabError(f"{path} is empty")
     for magic, of_magic in _MAGIC.items():
         if start.startswith(magic):
+            if of_magic != "arrow_stream" and not end.endswith(magic):
+                raise LabError(f"{path}: cannot be read as {of_magic}: it is cut off; copy it again, or write it again")
             return Part(path, of_magic, hive=hive)
     compression = next((name for magic, name in _MAGIC_COMPRESSED.items() if start.startswith(magic)), "")
     form = _by_suffix(path)
@@ -197,10 +199,13 @@ def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
     return Part(path, form, compression, hive)
 
 
-def _start(path: Path) -> bytes:
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    """Return the first and the last bytes of a file."""
     try:
         with path.open("rb") as file:
-            return file.read(6)
+            start = file.read(_MARK)
+            file.seek(-len(start), os.SEEK_END)
+            return start, file.read()
     except OSError as error:
         raise LabError(f"cannot read {path}: {error.strerror}") from None
 

@@ -11,6 +11,7 @@ import polars as pl
 from harness.datasets.user_data import cells, columnar, compared_cells, delimited, json_lines, memory, places
 from harness.datasets.user_data.columnar import require_no_pattern
 from harness.datasets.user_data.dialect import Cells
+from harness.datasets.user_data.first_look import require_columns, require_delimited
 from harness.datasets.user_data.options import Options
 from harness.datasets.user_data.places import in_one_line
 from harness.datasets.user_data.steps import Call, Program, Read, applied
@@ -24,10 +25,8 @@ def read(path: Path, options: Options | None = None) -> Read:
     """Return the content of a file, a folder, a pattern's files or standard input (`-`). Raises LabError."""
     options = options or Options()
     with places.parts(path) as found:
-        form = found[0].form
-        if form not in ("csv", "tsv") and (given := options.given()):
-            raise LabError(f"{', '.join(given)}: for CSV alone; {found[0].where} is {form.replace('_', ' ')}")
-        made = _delimited(found, options) if form in ("csv", "tsv") else _typed(found)
+        require_delimited(found[0], options)
+        made = _delimited(found, options) if found[0].form in places.DELIMITED else _typed(found)
         pattern = places.pattern(path, found[0].path)
         return replace(made, program=replace(made.program, pattern=pattern, below=places.below(path)))
 
@@ -76,8 +75,7 @@ def _together(compared: Sequence[str]) -> str:
 
 def _delimited(found: Sequence[places.Part], options: Options) -> Read:
     """Return CSV files, whose columns get one type each for all files."""
-    preferred = "\t" if found[0].form == "tsv" else ","
-    several = [delimited.cells(part.content(), part.where, options, preferred) for part in found]
+    several = [delimited.cells(part, options) for part in found]
     first = several[0]
     for one in several:
         if one.table.column_names != first.table.column_names or _as_dialect(one) != _as_dialect(first):
@@ -86,8 +84,7 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
             )
     names = first.table.column_names
     require_no_pattern(names, first.where)
-    if unknown := [name for name in options.schema if name not in names]:
-        raise LabError(f'--schema: no column "{unknown[0]}"; there are {", ".join(names)}')
+    require_columns(options, names)
     extra = [name for name, _ in found[0].hive if name not in names]
     written = pl.concat([pl.DataFrame(pl.from_arrow(one.table)) for one in several], rechunk=False)
     folders = [_of_folders(part, one.table.num_rows, extra) for part, one in zip(found, several, strict=True)]
