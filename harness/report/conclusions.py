@@ -30,7 +30,7 @@ from harness.report.intervals import (
     middle,
     spread_of,
 )
-from harness.report.summary import Summary, observations
+from harness.report.summary import Summary, observations, of_cases
 from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import AnyComparison, Comparison, Sweep, Versus
@@ -70,7 +70,7 @@ def _said_of(good: Sequence[Row], comparison: AnyComparison) -> Iterator[str]:
     figure = "seconds" if isinstance(comparison, Comparison) else comparison.figure
     against = comparison.against_figure if isinstance(comparison, Versus) else ""
     costs = {of: observations(good, partial(_cost, of)) for of in dict.fromkeys((figure, against or figure))}
-    spread = _spread(costs[figure])
+    spread = spread_of(of_cases(costs[figure]).values())
     times = ("run", "runs") if len({row.run_id for row in good}) > 1 else ("pass", "passes")
     sides: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for of, row, cost in ((of, *pair) for of, pairs in costs.items() for pair in pairs):
@@ -114,14 +114,6 @@ def _side(row: Row, comparison: AnyComparison) -> tuple[str, Collection[str], st
                 if all(row.parameters.get(name) == str(value) for name, value in wanted.items()):
                     return row.transport, comparison.one, side, "seconds"
     return None
-
-
-def _spread(observed: Iterable[tuple[Row, float]]) -> RunSpread:
-    """Return how much a figure scatters in this run."""
-    cases: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row, value in observed:
-        cases[row.case].append(value)
-    return spread_of(cases.values())
 
 
 _Times = tuple[str, str]  # the word for one observation and for several
@@ -236,7 +228,7 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
     spreads = {}
     for of in ("seconds", "connect_seconds"):
         observed = observations(every, attrgetter(of))
-        spreads[of] = _spread(observed)
+        spreads[of] = spread_of(of_cases(observed).values())
         for row, value in observed:
             rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
             key = (row.experiment, row.system, row.operation, row.transport, in_order(rest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,9 +91,9 @@ def ranged(factors: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(f"{significant(value, 2)}×" for value in (min(factors), max(factors))))
 
 
-def megabytes(value: float | None, shown: Callable[[float | None], str] = significant) -> str:
-    """Return bytes as MB (10^6), to three significant digits or as `shown` has it; below one it is "<1"."""
-    return "<1" if value is not None and value < 1e6 else shown(None if value is None else value / 1e6)
+def megabytes(value: float | None) -> str:
+    """Return bytes as MB (10^6) to three significant digits; below one it is "<1"."""
+    return "<1" if value is not None and value < 1e6 else significant(None if value is None else value / 1e6)
 
 
 def gigabytes(value: float | None) -> str:

@@ -72,10 +72,6 @@ def _number(form: str) -> _Text:
     return lambda value: format(value, form)
 
 
-def _peak(value: float) -> str:
-    return megabytes(value, lambda known: format(known or 0, ",.0f"))
-
-
 # The columns of a ranking and of all figures of a case: head, value from a summary, and format.
 _RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("workers", "workers", str),
@@ -84,7 +80,7 @@ _RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("rows/s", "mean_rows_per_s", _number(",.0f")),
     ("min", "min_rows_per_s", _number(",.0f")),
     ("max", "max_rows_per_s", _number(",.0f")),
-    ("peak MB", "peak_of_all_bytes", _peak),
+    ("peak MB", "peak_of_all_bytes", megabytes),
     ("published", "published_mean_rows_per_s", _number(",.0f")),
     ("published s", "published_mean_seconds", significant),
     ("ratio", "ratio_to_published", _number(".2f")),
