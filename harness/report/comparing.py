@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
     if suites != {suite.name}:
         raise LabError(f"runs of different suites: {', '.join(sorted(suites))}; compare two of one suite")
     names = (one.name, other.name)
-    differs = tuple(_differing(one, other))
+    differs = tuple(differing(one.environment, other.environment, packages(one, other), machine=True))
     refused = [fact for fact in differs if not fact.endswith(" of the lab")]  # whose code may be the question
     if refused and not anyway:
         raise LabError(
@@ -94,18 +94,6 @@ def holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, value * (len(values) - place)))
         corrected[number] = highest
     return corrected
-
-
-def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
-    first, second = one.environment, other.environment
-    yield from differing(first, second, packages(one, other))
-    for name in ("lab", "python"):
-        if first[name] != second[name]:
-            yield f"{name} ({first[name]} and {second[name]})"
-    ours, theirs = first["machine"], second["machine"]
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
-            yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
 
 
 def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:

@@ -76,6 +76,11 @@ def numbered(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first of some names and how many more there are: `a, b and 4 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def as_printed(value: float | None) -> str:
     """Return an author's figure with its printed digits, up to six: 45, 1,300, 0.0332002."""
     return "" if value is None else format(value, ",.6g")

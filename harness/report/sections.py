@@ -144,7 +144,7 @@ def write(folder: Path, suite: Suite) -> Report:
     if recommended:  # the suite's pictures and comparisons are not about a race
         title = recommendation.title(recommended)
         suite = replace(suite, title=title, pictures=(), comparisons=(), published=(), citation="")
-    answers = [recommendation.screen(recommended)] if recommended else None
+    answers = [recommendation.screen(recommended), *recommendation.excluded(recommended)] if recommended else None
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarise(rows, suite.published, experiments)
     try:
