@@ -92,7 +92,7 @@ def real(folder: str, budget: float = BUDGET) -> None:
     """Hold the race of a recorded example on engines, within a budget of seconds, and keep its recommendation."""
     record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
     user_data = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
-    asked = judging.checked(chosen, replace(record.asked, data=user_data, budget=budget, started=time.monotonic()))
+    asked = replace(record.asked, data=user_data, budget=budget, started=time.monotonic())
     found, _ = judging.answered(chosen, asked, print, judging.silent)
     recommendation.write(Path(folder), found)
     for line in (*recommendation.opening(found), *recommendation.sentences(found)):

@@ -145,7 +145,7 @@ class Replay:
 def race(record: Record, seed: int, budget: float = BUDGET) -> Ended:
     """Hold one race over a record, as `lab recommend` holds it within a budget of seconds."""
     replay = Replay(record, seed)
-    asked = judging.checked(settings.load(), replace(record.asked, budget=budget, started=0.0))
+    asked = replace(record.asked, budget=budget, started=0.0, defaults=judging.defaults(settings.load()))
     bounds = bounds_of(record.asked)
     names = sorted({name for name, _ in record.runs})
     defaults = frozenset(asked.defaults) & set(names)

@@ -98,8 +98,7 @@ def recommend(
     most_memory = _bytes(max_memory)
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     require_threads()
-    if resume is not None:  # reading the data takes longer
-        folders.find(chosen.results_dir, resume)
+    folder = folders.find(chosen.results_dir, resume) if resume is not None else None  # reading the data takes longer
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import judging
@@ -117,9 +116,10 @@ def recommend(
         budget=budget,
         started=started,
         max_memory=most_memory,
+        run_id=folders.environment(folder)["run_id"] if folder else "",
+        folder=folder,
         source=printable(data.name) if data and names and str(data) != "-" else "",
     )
-    asked = judging.checked(chosen, asked, resume)
     try:
         found, folder = judging.answered(chosen, asked, partial(say, console), lambda racing: _shown(console, racing))
     except judging.Stopped as stop:

@@ -113,7 +113,7 @@ def results() -> str:
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
         source = f"\nPublished figures: {suite.citation}. Their conditions: {suite.conditions}.\n"
-        conditions = "".join(f"- {one[0].upper()}{one[1:]}.\n" for one in markdown.facts_of(run.environment))
+        conditions = "".join(f"- {markdown.plain(one)}.\n" for one in markdown.in_short(run.environment))
         parts.append(
             f"## {path.name}: {suite.title}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from harness.check import equality
 from harness.datasets.hostile.kind import KEY, ORDINARY, PLAIN, Kind, Rows
-from harness.fidelity import tables, witness
+from harness.fidelity import pair, tables
 from harness.fidelity.examination import Examination
 from harness.fidelity.tables import Held
 from harness.fidelity.witness import Witness
@@ -107,7 +107,7 @@ def findings(
     folder: Path,
 ) -> list[Finding]:
     """Return the findings on those kinds that arrived as they should. `worker` returns a living one."""
-    coming = [kind for kind in kinds if not witness.wanted(entry, kind)]
+    coming = [kind for kind in kinds if not pair.wanted(entry, kind)]
     sought = [kind for kind in coming if not of_system.verdict(kind)]
     if len(sought) < len(coming):  # the server may be the reason why no pair is verifiable
         of_system.reference.greet()
@@ -159,8 +159,7 @@ def _sat(
     if entry.operation is Operation.READ and (reason := "; ".join(filter(None, map(of_system.verdict, kinds)))):
         return Failed(Status.ERROR, reason)
     jobs = [
-        witness.job_of(exam, entry, kind, of_system, folder / f"result-{place}.arrow")
-        for place, kind in enumerate(kinds)
+        pair.job_of(exam, entry, kind, of_system, folder / f"result-{place}.arrow") for place, kind in enumerate(kinds)
     ]
     job = SeveralTablesJob(transport=entry.id, module=entry.module, stays=True, jobs=jobs)
     answer = worker.ask(job, exam.time_limit).answer
@@ -188,11 +187,11 @@ def _came_through(
     """Return the findings on the kinds of one table whose values all arrived."""
     kind = table.kind if isinstance(table, Gathering) else table
     try:
-        came = witness.came_through(entry, kind, of_system, job)
+        came = pair.came_through(entry, kind, of_system, job)
     except Exception:  # any client's error; the pair alone will show it
         return []
-    expected = witness.expected(kind, of_system, came)
-    came, converted = witness.with_nulls(expected, came, entry.frame, converted)
+    expected = pair.expected(kind, of_system, came)
+    came, converted = pair.with_nulls(expected, came, entry.frame, converted)
     right = not equality.differences(expected, came, tables.ROW_KEY)
     if isinstance(table, Kind):
         return [_fine(exam, entry, kind, converted)] if right else []
@@ -211,5 +210,5 @@ def _came_through(
 
 
 def _fine(exam: Examination, entry: Transport, kind: Kind, converted: dict[str, str]) -> Finding:
-    fate, detail = witness.as_it_came(tables.one(kind, entry.system).about, converted)
-    return Finding(entry, kind.name, fate, "", witness.short(detail, exam))
+    fate, detail = pair.as_it_came(tables.one(kind, entry.system).about, converted)
+    return Finding(entry, kind.name, fate, "", pair.short(detail, exam))

@@ -7,6 +7,7 @@ from pathlib import Path
 from harness import registry
 from harness.fidelity.examination import pairs
 from harness.model import Fate, Finding, LabError, Origin, Transport
+from harness.registry.losses import losses_text
 
 _NO_LOSS = (Fate.EXACT, Fate.CONVERTED)
 _NOT_FOUND = (Fate.UNAVAILABLE, Fate.UNVERIFIABLE)
@@ -25,7 +26,7 @@ def update(findings: Sequence[Finding]) -> list[Path]:
             for entry in entries
             if entry.origin is not Origin.CONTROL  # which has those of the transport that it repeats
         }
-        file, text = registry.losses_file(system), registry.losses_text(losses)
+        file, text = registry.losses_file(system), losses_text(losses)
         if file.exists() and file.read_text(encoding="utf-8") == text:
             continue
         try:

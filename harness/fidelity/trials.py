@@ -23,9 +23,10 @@ from zoneinfo import TZPATH
 
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.datasets.hostile.kind import Kind
-from harness.fidelity import batch, witness
+from harness.fidelity import batch, pair, witness
 from harness.fidelity.examination import Examination, pairs
-from harness.fidelity.witness import CONTROL, Witness
+from harness.fidelity.pair import CONTROL
+from harness.fidelity.witness import Witness
 from harness.lab.labs import reason_unavailable
 from harness.lab.reference import NoAnswer
 from harness.machine import scratch
@@ -76,7 +77,7 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
     for entry in entries:
         if reason := reasons[entry.id]:
             for kind in pairs(entry, exam.kinds):
-                yield Finding(entry, kind.name, Fate.UNAVAILABLE, witness.wanted(entry, kind), reason)
+                yield Finding(entry, kind.name, Fate.UNAVAILABLE, pair.wanted(entry, kind), reason)
     ready = [entry for entry in entries if not reasons[entry.id]]
     if ready:
         hanging: dict[str, list[Transport]] = {}
@@ -115,7 +116,7 @@ def _of_module(
             unsupported = control.detail if control.fate is Fate.UNAVAILABLE else ""
             for kind in kinds:
                 if unsupported and kind.columns == CONTROL.columns:
-                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, witness.wanted(entry, kind), unsupported)
+                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, pair.wanted(entry, kind), unsupported)
                     continue
                 finding = _cared_for(exam, entry, kind, of_system, elsewhere.get(kind.zone, process))
                 not_here = unsupported and finding.detail == unsupported
@@ -167,7 +168,7 @@ def _declared_to_hang(
             stack.callback(worker.end)
 
         def asked(kind: Kind, limit: float) -> list[Status]:
-            jobs = [witness.job_of(exam, entry, kind, of_system, Path(folder) / "result.arrow") for entry in entries]
+            jobs = [pair.job_of(exam, entry, kind, of_system, Path(folder) / "result.arrow") for entry in entries]
             with ThreadPoolExecutor(len(entries)) as pool:
                 return list(
                     pool.map(
@@ -180,17 +181,17 @@ def _declared_to_hang(
         of_system.verdict(kind)  # fills the table of a read
         of_system.verdict(CONTROL)
         asked(CONTROL, exam.time_limit)  # import first, so that no import counts as a hang
-        statuses = asked(kind, witness.DECLARED_LIMIT)
+        statuses = asked(kind, pair.DECLARED_LIMIT)
         of_system.settle()
         for entry, status in zip(entries, statuses, strict=True):
             if status == Status.TIMEOUT and not of_system.verdict(kind):
-                detail = f"ended after the time limit of {witness.DECLARED_LIMIT:g} s"
+                detail = f"ended after the time limit of {pair.DECLARED_LIMIT:g} s"
                 yield Finding(entry, kind.name, Fate.HANGS, Fate.HANGS, detail)
             else:
                 alone = Worker(Path(folder) / "log", command)
                 stack.callback(alone.end)
-                witness.finding(exam, entry, CONTROL, of_system, alone, Path(folder))
-                yield witness.finding(exam, entry, kind, of_system, alone, Path(folder))
+                pair.finding(exam, entry, CONTROL, of_system, alone, Path(folder))
+                yield pair.finding(exam, entry, kind, of_system, alone, Path(folder))
 
 
 def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, process: _Process) -> Finding:
@@ -198,7 +199,7 @@ def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witne
 
     def tried() -> Finding:
         worker = process.worker()
-        finding = witness.finding(exam, entry, kind, of_system, worker, process.folder)
+        finding = pair.finding(exam, entry, kind, of_system, worker, process.folder)
         if worker.ended:
             of_system.settle()
         elif not finding.as_wanted:  # the server may be the cause
@@ -207,7 +208,7 @@ def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witne
 
     found = _or_loss(exam, entry.system, of_system, process, tried)
     if isinstance(found, _Loss):
-        return Finding(entry, kind.name, found.fate, witness.wanted(entry, kind), found.detail)
+        return Finding(entry, kind.name, found.fate, pair.wanted(entry, kind), found.detail)
     return found
 
 

@@ -105,5 +105,5 @@ def recommend(
         started=started,
         max_memory=max_memory,
     )
-    found, _ = judging.answered(chosen, judging.checked(chosen, asked), lambda said: None, judging.silent)
+    found, _ = judging.answered(chosen, asked, lambda said: None, judging.silent)
     return found

@@ -27,7 +27,6 @@ from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, 
 from harness.report.recommendation import write as write_recommendation
 from harness.report.sections import write
 from harness.report.summary import EXACT
-from harness.results import folder as folders
 from harness.results.row import Row
 from harness.run.redaction import of_server
 from harness.settings import Settings
@@ -274,26 +273,19 @@ class Stopped(KeyboardInterrupt):
         self.found, self.folder = found, folder
 
 
-def checked(settings: Settings, asked: Asked, resume: str | None = None) -> Asked:
-    """Return the request with the default transports; `resume` is the id or folder of a race of the same data.
-
-    Raises LabError for an impossible budget, or if no such race exists.
-    """
-    require_possible(asked.budget)
+def defaults(settings: Settings) -> tuple[str, ...]:
+    """Return the transports that are timed in any case, the default of a direction first."""
     wanted = suite_files.load(settings.suites_dir, racing.SUITE).answers
-    asked = replace(asked, defaults=tuple(wanted.defaults) if wanted else ())
-    if resume is None:
-        return asked
-    folder = folders.find(settings.results_dir, resume)
-    return replace(asked, run_id=folders.environment(folder)["run_id"], folder=folder)
+    return tuple(wanted.defaults) if wanted else ()
 
 
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
     """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
 
-    Raises Stopped if the user stops it after a transport returned every value.
+    Raises LabError for an impossible budget, and Stopped if the user stops it after a transport returned every value.
     """
-    stopped = False
+    require_possible(one.budget)
+    one, stopped = replace(one, defaults=defaults(chosen)), False
     with racing.opened(chosen, one, say) as under_way:
         try:
             with shown(under_way) as on_row:

@@ -24,7 +24,6 @@ from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
 from harness.run.rigs.rig import RunRequest
-from harness.run.runner import SuiteRun
 from harness.run.suite_run import open_run
 from harness.settings import Settings
 
@@ -251,20 +250,17 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         race.after = len(here)
         # With other work on the machine the report takes longer.
         asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2)))
-        yield Racing(asked, race, entries, left_out, here, _track(suite_run, asked))
-
-
-def _track(suite_run: SuiteRun, asked: Asked) -> Track:
-    suite_run = replace(suite_run, deadline=deadline(asked))
-    rig, perform = suite_run.rig, partial(runner.perform, suite_run)
-
-    def alone(entries: Sequence[Transport], columns: Sequence[str]) -> dict[str, set[str]]:
-        return failing(rig, asked.data, entries, columns, suite_run.deadline)  # type: ignore[arg-type]
-
-    server = rig.servers[asked.system].version  # type: ignore[attr-defined]
-    return Track(
-        suite_run.request.run_id, rig.lab_name, suite_run.folder, perform, suite_run.done, alone=alone, server=server
-    )
+        suite_run = replace(suite_run, deadline=deadline(asked))
+        track = Track(
+            run_id=suite_run.request.run_id,
+            lab=rig.lab_name,
+            folder=suite_run.folder,
+            perform=partial(runner.perform, suite_run),
+            done=suite_run.done,
+            alone=partial(failing, rig, asked.data, deadline=suite_run.deadline),  # type: ignore[arg-type]
+            server=rig.servers[asked.system].version,  # type: ignore[attr-defined]
+        )
+        yield Racing(asked, race, entries, left_out, here, track)
 
 
 def deadline(asked: Asked) -> float:

@@ -167,7 +167,7 @@ FASTEST, WHOLE, PYPI, CONVERTED, DEFAULT = "fastest", "loses none", "from PyPI",
 ALSO, LOWEST_MEMORY = "also default", "lowest memory"
 ROLES = (FASTEST, WHOLE, PYPI, CONVERTED, DEFAULT, ALSO, LOWEST_MEMORY)
 NO_DIFFERENCE = "no difference shown"
-_TITLE = "the fastest exact transport, and the default"
+_TITLE = "fastest exact transport, and the default"
 _HEAD = (
     "direction",
     "choice",
@@ -210,26 +210,17 @@ def shapes(suite: Suite, summaries: Sequence[Summary], named: Callable[[str], st
 
 def _stacked(found: Sequence[Leaders], named: Callable[[str], str]) -> Table:
     """Return a narrow table with three lines a direction: the default, the fastest from PyPI and the fastest of all."""
-    rows, shown = [], []
+    rows: list[tuple[str, ...]] = []
     for one in found:
-        played = sorted(_in_roles(one, _FEW_ROLES).values(), key=lambda pair: DEFAULT not in pair[1])
-        if not played or DEFAULT not in played[0][1]:
+        lines = sorted(_answer_rows(one, _FEW_ROLES, named), key=lambda line: DEFAULT not in line[1])
+        if DEFAULT not in lines[0][1]:
             rows.append((one.name, "default not run", "", ""))
-        if one.fastest is None:
-            rows.append((f"  {FASTEST}", "no transport is exact", "", ""))
-        for rival, names in played:
-            case = rival.case
-            shown.append(case)
-            rows.append(
-                (
-                    one.name if DEFAULT in names else f"  {', '.join(names)}",
-                    marked(named(case.transport), case.lossy),
-                    significant(case.median_seconds) + "*" * (case.fidelity not in ("", EXACT)),
-                    "" if case is one.fastest else factor(rival)[0],
-                )
-            )
+        for _, choice, transport, seconds, _, slower, *_, values in lines:
+            first = one.name if DEFAULT in choice else f"  {choice}"
+            rows.append((first, transport, seconds + "*" * (values == CONVERTED), slower))
+    shown = [rival.case for one in found for rival, _ in _in_roles(one, _FEW_ROLES).values()]
     return Table(
-        title=_titled(found),
+        title=_sized(f"The {_TITLE}", found),
         head=("direction", "transport", "median s", "slower"),
         rows=tuple(rows),
         notes=("the first line of a direction is its default", *_answer_notes(shown, (), "*")),
@@ -245,47 +236,37 @@ def opening(suite: Suite, summaries: Sequence[Summary]) -> list[Table]:
 
 
 def by_frame(found: Sequence[Leaders]) -> list[Table]:
-    """Return a table for each frame; the last one has the notes for all."""
-    frames = list(dict.fromkeys(one.frame for one in found))
-    parts = [[one for one in found if one.frame == frame] for frame in frames]
-    return [
-        _answer_table(part, _titled(part, f"{part[0].frame}: {_TITLE}"), explained=part is parts[-1]) for part in parts
-    ]
+    """Return a table for each frame."""
+    frames = dict.fromkeys(one.frame for one in found)
+    return [in_one([one for one in found if one.frame == frame], title=f"{frame}: the {_TITLE}") for frame in frames]
 
 
-def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES, named: Callable[[str], str] = str) -> Table:
-    """Return one table of all answers, of transports in these roles only; `named` names them."""
-    return _answer_table(found, _titled(found), roles, named=named)
-
-
-def _titled(found: Sequence[Leaders], title: str = f"{_TITLE[:1].upper()}{_TITLE[1:]}") -> str:
-    sizes = sorted({one.rows for one in found if one.rows is not None})
-    return title + (f": {sizes[-1]:,} rows" if sizes else "")
-
-
-def _answer_table(
+def in_one(
     found: Sequence[Leaders],
-    title: str,
     roles: Collection[str] = ROLES,
-    explained: bool = True,
     named: Callable[[str], str] = str,
+    title: str = f"The {_TITLE}",
 ) -> Table:
-    """Return a table of answers with a row for each transport; a transport in two roles has both in its row."""
-    rows = [row for one in found for row in _answer_rows(one, roles, named)]
+    """Return a table of answers with a row for each transport in these roles; `named` names them.
+
+    A transport in two roles has both in its row.
+    """
     shown = [rival.case for one in found for rival, _ in _in_roles(one, roles).values()]
-    notes = [*_answer_notes(shown, roles)]
-    if explained:
-        several = _OF_RUNS if any(len(case.medians) > 1 for case in shown) else ""
-        limit = _LIMIT if any(case.share_of_limit is not None for case in shown) else ""
-        notes.append(_EXPLAINED.format(several) + limit)
+    several = _OF_RUNS if any(len(case.medians) > 1 for case in shown) else ""
+    limit = _LIMIT if any(case.share_of_limit is not None for case in shown) else ""
     return Table(
-        title=title,
+        title=_sized(title, found),
         head=_HEAD,
-        rows=tuple(rows),
-        notes=tuple(notes),
+        rows=tuple(row for one in found for row in _answer_rows(one, roles, named)),
+        notes=(*_answer_notes(shown, roles), _EXPLAINED.format(several) + limit),
         wide=_WIDE,
         droppable=_DROPPABLE,
     )
+
+
+def _sized(title: str, found: Sequence[Leaders]) -> str:
+    rows = max((one.rows for one in found if one.rows is not None), default=None)
+    return title if rows is None else f"{title}: {rows:,} rows"
 
 
 def factor(rival: Rival) -> tuple[str, str]:

@@ -850,17 +850,16 @@ def sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
 
 def conditions(rows: Sequence[Row]) -> list[str]:
     """Return the values that all rows of a picture share."""
-    rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
-    parts = []
-    if len(rows_of) == 1 and (number := rows_of.pop()):
-        parts.append(f"{number:,} rows")
-    if len(datasets) == 1 and (dataset := datasets.pop()):
-        parts.append(f"dataset {dataset}")
-    if len(labs) == 1 and (lab := labs.pop()) not in ("", "local"):
-        parts.append(f"{lab} lab")
-    parts.append("experiment " + " and ".join(sorted({row.experiment for row in rows})))
-    shared = in_common([row.parameters for row in rows], but={"rows"})
-    return [*parts, *([shared] if shared else [])]
+    every = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
+    number, dataset, lab = (values.pop() if len(values) == 1 else None for values in every)
+    parts = [
+        f"{number:,} rows" if number else "",
+        f"dataset {dataset}" if dataset else "",
+        f"{lab} lab" if lab and lab != "local" else "",
+        "experiment " + " and ".join(sorted({row.experiment for row in rows})),
+        in_common([row.parameters for row in rows], but={"rows"}),
+    ]
+    return [part for part in parts if part]
 
 
 def _without_mark(picture: Picture, missing: Sequence[CaseMark]) -> str:

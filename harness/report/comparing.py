@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.figures import in_order, significant, times
-from harness.report.intervals import CONFIDENCE, Estimate, estimate, factor_interval, p_value, spread_of
+from harness.report.intervals import CONFIDENCE, factor_interval, p_value
 from harness.report.merging import differing, packages, written
-from harness.report.summary import observed
+from harness.report.summary import Summary, summarise
 from harness.report.table import Section, Table
 from harness.results.folder import StoredRun
-from harness.results.row import Row, by_case
+from harness.results.row import Row
 from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
 NOTHING_SHOWN = "~"
-
-Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Co
     if suites != {suite.name}:
         raise LabError(f"runs of different suites: {', '.join(sorted(suites))}; compare two of one suite")
     names = (one.name, other.name)
-    differs = tuple(_differing(one, other))
+    differs = tuple(differing(one.environment, other.environment, packages(one, other), machine=True))
     refused = [fact for fact in differs if not fact.endswith(" of the lab")]  # whose code may be the question
     if refused and not anyway:
         raise LabError(
@@ -98,79 +96,52 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
-    first, second = one.environment, other.environment
-    yield from differing(first, second, packages(one, other))
-    for name in ("lab", "python"):
-        if first[name] != second[name]:
-            yield f"{name} ({first[name]} and {second[name]})"
-    ours, theirs = first["machine"], second["machine"]
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
-            yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
-
-
 def _lines(one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
-    a, b = by_case(one), by_case(other)
-    pairs: dict[Key, tuple[list[float], list[float]]] = {}
-    missing: dict[str, list[str]] = defaultdict(list)
-    parameters = {key: rows[0].parameters for key, rows in (a | b).items()}
-    for key in sorted(parameters, key=lambda key: (key[0], key[1], in_order(parameters[key]))):
-        first, second = ([row.took for row in side.get(key, ()) if row.ok] for side in (a, b))
-        if first and second:
-            pairs[key] = first, second
-        else:
-            missing[_missing(a.get(key), b.get(key), [first, second])].append(" ".join(filter(None, key)))
-    sides = [observed(rows) for rows in (one, other)]
-    spreads = [spread_of(side[key] for key in pairs) for side in sides]
-    known = [tuple(estimate(side[key], spread) for side, spread in zip(sides, spreads, strict=True)) for key in pairs]
-    values = [p_value(second, first) if first and second else 1.0 for first, second in known]
-    lines = [
-        _line(key, parameters[key], both, of, p)
-        for (key, both), of, p in zip(pairs.items(), known, zip(values, holm(values), strict=True), strict=True)
+    sides = [
+        {(case.experiment, case.transport, case.label): case for case in summarise(rows, ())} for rows in (one, other)
     ]
+    every, pairs = sides[0] | sides[1], []
+    missing: dict[str, list[str]] = defaultdict(list)
+    for key in sorted(every, key=lambda key: (*key[:2], in_order(every[key].parameters))):
+        first, second = (side.get(key) for side in sides)
+        if first and second and first.n and second.n:
+            pairs.append((first, second))
+        else:
+            missing[_missing(first, second)].append(" ".join(filter(None, key)))
+    known = [(first.estimate, second.estimate) for first, second in pairs]
+    values = [p_value(second, first) if first and second else 1.0 for first, second in known]
+    lines = [_line(*both, *p) for both, *p in zip(pairs, values, holm(values), strict=True)]
     return lines, [f"{'; '.join(cases)} ({reason})" for reason, cases in missing.items()]
 
 
-def _missing(one: list[Row] | None, other: list[Row] | None, seconds: list[list[float]]) -> str:
+def _missing(*both: Summary | None) -> str:
     """Say which run has no figures for the case, and why."""
     reasons: dict[str, list[str]] = defaultdict(list)
-    for side, rows, known in zip("AB", (one, other), seconds, strict=True):
-        if not known:
-            reasons[_why(rows)].append(side)
+    for side, case in zip("AB", both, strict=True):
+        if case is None or not case.n:
+            why = ": ".join(filter(None, (case.status, case.error))) if case else "not in this run"
+            reasons[why].append(side)
     return "; ".join(f"{' and '.join(sides)}: {reason}" for reason, sides in reasons.items())
 
 
-def _why(rows: list[Row] | None) -> str:
-    if not rows:
-        return "not in this run"
-    return ": ".join(filter(None, (str(rows[0].status), rows[0].error)))
-
-
-def _line(
-    key: Key,
-    parameters: dict[str, str],
-    runs: tuple[list[float], list[float]],
-    known: tuple[Estimate | None, ...],
-    p: tuple[float, float],
-) -> CaseRatio:
-    medians, (first, second) = [statistics.median(side) for side in runs], known
-    factor = medians[1] / medians[0]
-    low, high = factor_interval(factor, second, first) or (None, None)
+def _line(first: Summary, second: Summary, p: float, corrected: float) -> CaseRatio:
+    factor = second.took / first.took
+    low, high = factor_interval(factor, second.estimate, first.estimate) or (None, None)
     direction = "slower" if factor > 1 else "faster"
     return CaseRatio(
-        *key[:2],
-        parameters,
-        n_a=len(runs[0]),
-        n_b=len(runs[1]),
-        median_seconds_a=medians[0],
-        median_seconds_b=medians[1],
+        first.experiment,
+        first.transport,
+        first.parameters,
+        n_a=first.n,
+        n_b=second.n,
+        median_seconds_a=first.took,
+        median_seconds_b=second.took,
         ratio=factor,
         ratio_low=low,
         ratio_high=high,
-        p=p[0],
-        p_corrected=p[1],
-        shown=direction if p[1] < LEVEL and factor != 1 else NOTHING_SHOWN,
+        p=p,
+        p_corrected=corrected,
+        shown=direction if corrected < LEVEL and factor != 1 else NOTHING_SHOWN,
     )
 
 

@@ -30,15 +30,15 @@ from harness.report.intervals import (
     middle,
     spread_of,
 )
-from harness.report.summary import Summary, observations
+from harness.report.summary import Summary, observations, of_cases
 from harness.report.table import Table
 from harness.results.row import Row
 from harness.suites.suite import AnyComparison, Comparison, Sweep, Versus
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A ratio of times of `n` runs: that of their geometric means, and its interval (None of too few)."""
+class Measured:
+    """A ratio of times, or a number of round trips, of `n` runs, and its interval (None of too few)."""
 
     value: float
     interval: Interval | None
@@ -50,11 +50,11 @@ class Ratio:
         return leaves_out_one(self.interval)
 
 
-def ratio(one: Sequence[float], other: Sequence[float], spread: RunSpread, among: int = 1) -> Ratio:
+def ratio(one: Sequence[float], other: Sequence[float], spread: RunSpread, among: int = 1) -> Measured:
     """Return the ratio of two sets of seconds of a run with this spread, as one of `among` that hold together."""
     value = statistics.geometric_mean(one) / statistics.geometric_mean(other)
     interval = factor_interval(value, estimate(one, spread), estimate(other, spread), among)
-    return Ratio(value, interval, min(len(one), len(other)))
+    return Measured(value, interval, min(len(one), len(other)))
 
 
 def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> list[str]:
@@ -70,7 +70,7 @@ def _said_of(good: Sequence[Row], comparison: AnyComparison) -> Iterator[str]:
     figure = "seconds" if isinstance(comparison, Comparison) else comparison.figure
     against = comparison.against_figure if isinstance(comparison, Versus) else ""
     costs = {of: observations(good, partial(_cost, of)) for of in dict.fromkeys((figure, against or figure))}
-    spread = _spread(costs[figure])
+    spread = spread_of(of_cases(costs[figure]).values())
     times = ("run", "runs") if len({row.run_id for row in good}) > 1 else ("pass", "passes")
     sides: dict[tuple[str, Where], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for of, row, cost in ((of, *pair) for of, pairs in costs.items() for pair in pairs):
@@ -116,14 +116,6 @@ def _side(row: Row, comparison: AnyComparison) -> tuple[str, Collection[str], st
     return None
 
 
-def _spread(observed: Iterable[tuple[Row, float]]) -> RunSpread:
-    """Return how much a figure scatters in this run."""
-    cases: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row, value in observed:
-        cases[row.case].append(value)
-    return spread_of(cases.values())
-
-
 _Times = tuple[str, str]  # the word for one observation and for several
 
 
@@ -159,7 +151,7 @@ def _subject(transport: str, where: Mapping[str, str]) -> str:
     return ", ".join([transport, *(described(name, value) for name, value in where.items())])
 
 
-def _said(title: str, found: Ratio, times: _Times) -> str:
+def _said(title: str, found: Measured, times: _Times) -> str:
     passes = numbered(found.n, *times)
     if found.interval is None:
         return f"{title} took {found.value:.2f} times as long; {passes} cannot say how sure that is"
@@ -205,24 +197,16 @@ _FEWEST = 3  # different round trips: a line always fits two
 _MILLI = 1e3
 
 
-@dataclass(frozen=True)
-class Trips:
-    """How many round trips some runs of a transport wait for: the slope, and its interval (None of too few runs)."""
-
-    value: float
-    interval: Interval | None
-
-
-def slope(runs: Mapping[float, Sequence[float]], spread: RunSpread, name: str) -> Trips:
+def slope(runs: Mapping[float, Sequence[float]], spread: RunSpread, name: str) -> Measured:
     """Return how many round trips the seconds of some runs hold, given by the seconds of a round trip."""
     trips = sorted(runs)
     value = float(fitted(trips, np.array([statistics.median(runs[trip]) for trip in trips]))[1])
     known = [found for trip in trips if (found := estimate(runs[trip], spread))]
     if len(known) < len(trips):
-        return Trips(value, None)
+        return Measured(value, None, len(known))
     source = draws_of(name)
     drawn = np.stack([draws(one, source) for one in known], -1)
-    return Trips(value, around(value, middle(fitted(trips, drawn)[1])))
+    return Measured(value, around(value, middle(fitted(trips, drawn)[1])), len(known))
 
 
 def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
@@ -236,7 +220,7 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
     spreads = {}
     for of in ("seconds", "connect_seconds"):
         observed = observations(every, attrgetter(of))
-        spreads[of] = _spread(observed)
+        spreads[of] = spread_of(of_cases(observed).values())
         for row, value in observed:
             rest = {name: value for name, value in row.parameters.items() if name != "rtt_ms"}
             key = (row.experiment, row.system, row.operation, row.transport, in_order(rest))
@@ -271,14 +255,14 @@ def round_trip_tables(rows: Iterable[Row]) -> list[Table]:
     return [Table(f"Round trips{f', {shared}' if shared else ''}", head, lines, (note,), wide=frozenset({0, 1}))]
 
 
-def _trips(observed: Sequence[tuple[Row, float]], name: str, spread: RunSpread) -> Trips | None:
+def _trips(observed: Sequence[tuple[Row, float]], name: str, spread: RunSpread) -> Measured | None:
     taken: dict[float, list[float]] = defaultdict(list)
     for row, value in observed:
         taken[float(row.parameters["rtt_ms"]) / _MILLI].append(value)
     return slope(taken, spread, name) if len(taken) >= _FEWEST else None
 
 
-def _trip_cells(one: Trips | None) -> tuple[str, str]:
+def _trip_cells(one: Measured | None) -> tuple[str, str]:
     if one is None:
         return "", ""
     between = "{:.1f} to {:.1f}".format(*one.interval) if one.interval else "too few runs to tell"

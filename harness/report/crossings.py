@@ -373,7 +373,7 @@ def curves(suite: Suite, summaries: Sequence[Summary]) -> Curves:
 
 def crossing_tables(found: Curves) -> tuple[list[Table], list[Table]]:
     """Return the table of the fastest transports by rows and the table of costs, if they have any row."""
-    return [_fastest(found)] if found.winners else [], [_costs(found)] if found.costs else []
+    return [fastest(found)] if found.winners else [], [_costs(found)] if found.costs else []
 
 
 def many(rows: float, of: Winners) -> str:
@@ -424,10 +424,8 @@ def subject(one: Direction, among: Sequence[Direction]) -> str:
     return ", ".join([*words, *(described(name, value) for name, value in one.parameters.items() if name in apart)])
 
 
-_TITLE = "Which transport is fastest at which rows"
-
-
-def _fastest(found: Curves) -> Table:
+def fastest(found: Curves, named: Callable[[str], str] = str) -> Table:
+    """Return the table of the fastest transports by rows; `named` names them."""
     rows = []
     for one in found.winners:
         for part, crossing in zip(one.spans, [None, *one.crossings], strict=True):
@@ -437,35 +435,23 @@ def _fastest(found: Curves) -> Table:
                 between += "" if crossing.shown else ", not shown"
             elif crossing:
                 at = "not known"
-            ties = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in part.ties.items())
-            name = part.transport + (" ?" if part.unsure else "")
+            ties = "; ".join(f"{named(name)} at {_sizes(sizes)}" for name, sizes in part.ties.items())
+            name = named(part.transport) + (" ?" if part.unsure else "")
             ties = ties or ("the only exact one" if one.alone else "")
             rows.append((subject(one.direction, found.directions), _sizes(part.sizes), name, at, between, ties))
     unsure = any(part.unsure for one in found.winners for part in one.spans)
     notes = (*_SPANS, *(["? so few runs of a size show nothing: by the medians alone"] if unsure else []))
     head = ("direction", "run at", "fastest", "faster from", "interval", "not shown slower")
-    words = frozenset(range(len(head)))
-    return Table(_TITLE, head, tuple(rows), notes, wide=words, names=frozenset({2, 5}))
-
-
-def narrow(found: Curves, named: Callable[[str], str]) -> Table:
-    """Return a table of the fastest transports with a line for each, by these names, which fits a narrow terminal."""
-    rows = [
-        (
-            subject(one.direction, found.directions),
-            f"from {_sizes(one.sizes[:1])}" if crossing is None else _from(crossing, one),
-            named(part.transport) + (" ?" if part.unsure else ""),
-        )
-        for one in found.winners
-        for part, crossing in zip(one.spans, [None, *one.crossings], strict=True)
-    ]
-    notes = ("others that are as fast, and the intervals: in the report",)
-    return Table(_TITLE, ("direction", "rows", "fastest"), tuple(rows), notes, wide=frozenset({0, 1, 2}))
-
-
-def _from(crossing: Crossing, of: Winners) -> str:
-    rows = "unknown rows" if crossing.rows is None else many(crossing.rows, of)
-    return rows if rows.startswith(("below", "beyond")) else f"from {rows}"
+    words, ids = frozenset(range(len(head))), frozenset({2, 5})
+    return Table(
+        "Which transport is fastest at which rows",
+        head,
+        tuple(rows),
+        notes,
+        wide=words,
+        names=ids,
+        droppable=((5,), (1,), (4,)),
+    )
 
 
 def _costs(found: Curves) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -76,6 +76,11 @@ def numbered(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first of some names and how many more there are: `a, b and 4 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def as_printed(value: float | None) -> str:
     """Return an author's figure with its printed digits, up to six: 45, 1,300, 0.0332002."""
     return "" if value is None else format(value, ",.6g")
@@ -91,9 +96,9 @@ def ranged(factors: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(f"{significant(value, 2)}×" for value in (min(factors), max(factors))))
 
 
-def megabytes(value: float | None, shown: Callable[[float | None], str] = significant) -> str:
-    """Return bytes as MB (10^6), to three significant digits or as `shown` has it; below one it is "<1"."""
-    return "<1" if value is not None and value < 1e6 else shown(None if value is None else value / 1e6)
+def megabytes(value: float | None) -> str:
+    """Return bytes as MB (10^6) to three significant digits; below one it is "<1"."""
+    return "<1" if value is not None and value < 1e6 else significant(None if value is None else value / 1e6)
 
 
 def gigabytes(value: float | None) -> str:

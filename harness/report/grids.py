@@ -7,11 +7,11 @@ cell compete the transports of one direction at one combination of parameters.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from harness.model import NOT_HERE, LabError, Status
 from harness.report.crossings import not_slower
@@ -31,7 +31,7 @@ from harness.report.figures import (
     with_unit,
 )
 from harness.report.summary import UNSURE, Summary, competes, direction_order, is_exact, summarise
-from harness.report.table import Table
+from harness.report.table import Grid, Table
 from harness.results.row import Row
 from harness.suites.suite import Picture, Suite
 from harness.systems import SYSTEMS
@@ -50,35 +50,6 @@ class Verdict(Enum):
 
 
 _BY_SEVERITY = list(Verdict)
-_Cell = TypeVar("_Cell")
-
-
-@dataclass(frozen=True)
-class Grid(Generic[_Cell]):
-    """The names of the columns and lines of a table, and the cells of each line: None where nothing was run."""
-
-    columns: tuple[str, ...]
-    lines: tuple[str, ...]
-    cells: tuple[tuple[_Cell | None, ...], ...]
-
-    def table(
-        self,
-        title: str,
-        first: str,
-        text: Callable[[_Cell], str],
-        notes: tuple[str, ...],
-        best: frozenset[tuple[int, int]] = frozenset(),
-    ) -> Table:
-        """Return it as a table, with what its lines are in its first column."""
-        lines = zip(self.lines, self.cells, strict=True)
-        rows = tuple((name, *(text(cell) if cell else "" for cell in line)) for name, line in lines)
-        head = (first, *self.columns)
-        return Table(title, head, rows, notes, wide=frozenset(range(len(head))), best=best)
-
-    @property
-    def every(self) -> list[tuple[int, int, _Cell]]:
-        """Each cell with its line and its column."""
-        return [(y, x, cell) for y, line in enumerate(self.cells) for x, cell in enumerate(line) if cell]
 
 
 @dataclass(frozen=True)
@@ -303,5 +274,4 @@ def winner_tables(suite: Suite, rows: Sequence[Row]) -> Iterator[Table]:
             if any(cell.unsure or cell.absent for _, _, cell in found.every):
                 notes.append(f"{UNSURE} too few runs, or the fastest of a neighbouring cell has no figure there")
             first = picture.y.replace(PARAMETER, "").replace(SUM, ", ")
-            best = frozenset((line, place + 1) for line, place, cell in found.every if cell.shown)
-            yield found.table(picture.title, first, lambda cell: cell.text, tuple(notes), best)
+            yield found.table(picture.title, first, lambda cell: cell.text, tuple(notes), lambda cell: cell.shown)

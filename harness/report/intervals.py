@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import fmean, median
+from statistics import fmean
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -115,12 +115,6 @@ def around(value: float, interval: Interval) -> Interval:
 def factor_interval(factor: float, of: Estimate | None, to: Estimate | None, among: int = 1) -> Interval | None:
     """Return the interval of a printed ratio of two times; None if the scatter of one is unknown."""
     return around(factor, ratio(of, to, among)) if of and to else None
-
-
-def median_interval(seconds: Sequence[float], spread: RunSpread) -> Interval | None:
-    """Return the interval of a time whose median is printed; None if its scatter is unknown."""
-    found = estimate(seconds, spread)
-    return None if found is None else around(median(seconds), interval(found))
 
 
 def slower(of: Estimate | None, to: Estimate | None, among: int = 1) -> bool:

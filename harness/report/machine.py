@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.machine.calibration import slower
-from harness.report.figures import numbered
+from harness.report.figures import listed, numbered
 from harness.report.summary import Summary, summarise
 from harness.results.folder import Facts
 from harness.results.row import Row
@@ -38,8 +38,7 @@ def said(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) 
         row.key for row in good if _lost_by(row) > LOST_SHARE * row.took
     }
     changed = could_change(rows, summaries, disturbed) if disturbed else []
-    named = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
-    told = f"Without these runs the ranks of {named} would differ." if changed else ""
+    told = f"Without these runs the ranks of {listed(changed, _NAMED)} would differ." if changed else ""
     nothing = "Without these runs all ranks would be the same." if disturbed and not changed else ""
     return [f"The machine: {'; '.join(found)}.", *filter(None, (told, nothing))]
 

@@ -1,4 +1,4 @@
-"""A run as Markdown: report.md, and the parts of it that are in pages of the repository."""
+"""A run as Markdown: report.md, and the parts of it that are in other pages; the conditions of a run in words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.model import printable
-from harness.report.figures import numbered
+from harness.report.figures import numbered, volume
 from harness.report.table import Chart, Section, Table
-from harness.results.environment import code, held_back, runs, server_in_words
-from harness.results.folder import Facts
+from harness.results.environment import code, held_back, server_in_words
+from harness.results.folder import Facts, ids
 from harness.suites.suite import Suite
 
 
@@ -32,12 +32,11 @@ def _picture(drawn: Chart) -> str:
 
 
 _FIRST = 10  # rows shown of a table that does not fit as a whole
-
-
 _ROOM, _SAID = 34_000, 40  # characters of the tables of one section, and its sentences
-
-
+_FILES = 3  # of data: as many are described one by one
+_SHORT = ("Run", "Suite", "Lab", "Server", "Machine", "Filesystem", "Python", "Libraries", "Code")
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")
+Fact = tuple[str, str]
 _HOW_TO_READ = """\
 - One run is one call in its own process. Figures are from the runs that are ok; a status says if these are fewer than
   the number that a table names. Rows are in the order of the median, the middle one of these runs.
@@ -60,15 +59,15 @@ def report(suite: Suite, environment: Facts, found: Sequence[Section]) -> str:
         *map(_picture, first.charts),
         *_tables(first),
         " ".join(map(plain, first.sentences)),
-        conditions(environment),
+        f"{plain('; '.join(in_short(environment)))}.",
     ]
     published = f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}." if suite.citation else ""
     text = document(suite.title, others, opening)
-    last = ("## How to read this", _HOW_TO_READ, published, _FILES)
+    last = ("## How to read this", _HOW_TO_READ, published, _WITH_IT)
     return "\n".join([text, *(f"{part}\n" for part in last if part)])
 
 
-_FILES = (
+_WITH_IT = (
     "Files: [every run](runs.csv), [every case](summary.csv), and [machine, versions and settings](environment.json)."
 )
 
@@ -95,21 +94,36 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
     return "\n".join([lines[0], f"|{rule}", *lines[1:]]) + "\n"
 
 
-def conditions(environment: Facts) -> str:
-    """Say in one paragraph where and how a run was obtained."""
-    return f"{'; '.join(facts_of(environment))}."
+def facts(environment: Facts) -> list[Fact]:
+    """Return where and how a run was made, as names and strings, without the facts that environment.json lacks."""
+    plan, servers = environment["plan"], environment.get("servers", {})
+    experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
+    measured = environment.get("measurement", {}).items()
+    found = [
+        ("Run", ids(environment)),
+        ("Suite", f"{plan['suite']}, {extent(plan)}"),
+        ("Experiments", experiments),
+        ("Transports", plan.get("select", "")),
+        ("Seed of the data", str(plan.get("seed", ""))),
+        ("Time limit of a run", f"{plan['time_limit']:g} s" if "time_limit" in plan else ""),
+        ("Data", _all_data(environment.get("data", []))),
+        ("Lab", environment["lab"]),
+        *((f"Server {name}", server_in_words(server)) for name, server in servers.items()),
+        *((f"Settings of {name} other than its defaults", _settings(server)) for name, server in servers.items()),
+        ("Machine", machine(environment["machine"])),
+        ("Filesystem of the data", environment.get("server_filesystem") or ""),
+        ("Python", environment["python"]),
+        ("Libraries", _libraries(environment)),
+        ("Code", code(environment)),
+        *((name.replace("_", " ").capitalize(), str(text)) for name, text in measured),
+        ("Load average at the start", ", ".join(map(str, environment.get("load_average_at_start", ())))),
+    ]
+    return [(name, text) for name, text in found if text]
 
 
-def facts_of(environment: Facts) -> list[str]:
-    """Return what was asked and of which servers, the machine, the versions, and the code with the runs."""
-    plan = environment["plan"]
-    versions = ", ".join(f"{name} {server_in_words(server)}" for name, server in environment.get("servers", {}).items())
-    filesystem = environment.get("server_filesystem")
-    python = ", ".join(filter(None, (f"Python {environment['python']}", libraries(environment))))
-    asked = f"Suite {plan['suite']}, {extent(plan)}, lab: {environment['lab']}"
-    where = f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}"
-    made = f"{code(environment, digits=12)}, {runs(environment)}"
-    return [plain(one) for one in (f"{asked} ({versions or 'no server'})", where, python, made)]
+def in_short(environment: Facts) -> list[str]:
+    """Return the most important of the `facts`, each as `name: text`."""
+    return [f"{name}: {text}" for name, text in facts(environment) if name.startswith(_SHORT)]
 
 
 def extent(plan: Facts) -> str:
@@ -128,7 +142,7 @@ def machine(facts: Facts) -> str:
     )
 
 
-def libraries(environment: Facts) -> str:
+def _libraries(environment: Facts) -> str:
     """Return the versions of the libraries of frames, and of the used packages that are older than the newest."""
     packages = environment.get("packages", {})
     used = {name for names in environment["uses"].values() for name in names} if "uses" in environment else packages
@@ -139,6 +153,31 @@ def libraries(environment: Facts) -> str:
         if name in used and packages.get(name) == one["locked"]
     ]
     return ", ".join([*known, f"older than the newest: {', '.join(older)}"] if older else known)
+
+
+def _all_data(files: Sequence[Facts]) -> str:
+    """Describe the data, one by one or, for many files, as a whole."""
+    if len(files) <= _FILES:
+        return "; ".join(map(_data, files))
+    names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))
+    size = volume(sum(file.get("bytes") or 0 for file in files))
+    return f"{names}: {len(files)} files, {size} in all, each described in the environment below"
+
+
+def _data(data: Facts) -> str:
+    """Describe a file or dataset: its name, extent, seed and the beginning of the hash of its content."""
+    parts = [
+        str(data.get("name", "data")),
+        f"{data['rows']:,} rows" if isinstance(data.get("rows"), int) else "",
+        volume(data["bytes"]) if isinstance(data.get("bytes"), int) else "",
+        f"seed {data['seed']}" if "seed" in data else "",
+        f"content {str(data['content_hash'])[:12]}" if "content_hash" in data else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _settings(server: Facts) -> str:
+    return ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
 
 
 def text_table(given: Table, best: int | None = None) -> str:

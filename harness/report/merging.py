@@ -32,6 +32,8 @@ COLUMNS = (
     "output",
     "differs",
 )
+_OF_CODE = ("commit of the lab", "version of the lab")
+_WITHOUT_VALUES = ("data", *_OF_CODE)
 MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", "filesystem", "maker", "run")
 
 
@@ -85,24 +87,26 @@ def _used(facts: Facts, transports: set[str]) -> Iterable[str]:
     return (name for transport in transports for name in facts["uses"].get(transport, ()))
 
 
-def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
-    """Name the data and versions in which two environments differ; of packages only those needed count."""
-    if first.get("data") != other.get("data"):
-        yield "data"
-    for name in sorted(needed):
-        ours, theirs = (facts.get("packages", {}).get(name) for facts in (first, other))
-        if ours != theirs:
-            yield f"{name} ({ours} and {theirs})"
-    servers = [facts.get("servers", {}) for facts in (first, other)]
-    for name in sorted(servers[0].keys() | servers[1].keys()):
-        ours, theirs = (server_in_words(of[name]) if name in of else None for of in servers)
-        if ours != theirs:
-            yield f"{name} server ({ours} and {theirs})"
-    made_by = [facts.get("code", {}) for facts in (first, other)]
-    if made_by[0].get("commit") != made_by[1].get("commit"):
-        yield "commit of the lab"
-    elif made_by[0].get("version") != made_by[1].get("version"):
-        yield "version of the lab"
+def differing(first: Facts, other: Facts, needed: set[str], machine: bool = False) -> Iterator[str]:
+    """Name the data, versions and commits in which two environments differ; of packages only those needed count.
+
+    With `machine` also the labs, Pythons and machines count.
+    """
+    ours, theirs = (_comparable(facts, needed, machine) for facts in (first, other))
+    for name in dict.fromkeys((*ours, *theirs)):
+        known = ours.get(name), theirs.get(name)
+        if known[0] != known[1]:
+            yield name if name in _WITHOUT_VALUES else f"{name} ({known[0]} and {known[1]})"
+
+
+def _comparable(facts: Facts, needed: set[str], machine: bool) -> dict[str, object]:
+    packages, code = facts.get("packages", {}), facts.get("code", {})
+    found = {"data": facts.get("data")} | {name: packages.get(name) for name in sorted(needed)}
+    found |= {f"{name} server": server_in_words(one) for name, one in sorted(facts.get("servers", {}).items())}
+    if machine:
+        found |= {"lab": facts["lab"], "python": facts["python"]}
+        found |= {f"machine: {name.replace('_', ' ')}": facts["machine"][name] for name in sorted(facts["machine"])}
+    return found | dict(zip(_OF_CODE, (code.get("commit"), code.get("version")), strict=True))
 
 
 def figures(runs: Sequence[MergedRun]) -> Table:

@@ -12,9 +12,7 @@ from markupsafe import Markup, escape
 
 from harness.report import markdown
 from harness.report.charts import GROUND, INK, LINES, QUIET
-from harness.report.figures import volume
 from harness.report.table import Section
-from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts, ids
 from harness.results.row import Row
 from harness.suites.suite import Suite
@@ -29,7 +27,7 @@ def page(suite: Suite, environment: Facts, rows: Sequence[Row], found: Sequence[
             suite=suite,
             run=ids(environment),
             sections=[one for one in found if one.tables or one.sentences or one.charts],
-            facts=facts(environment),
+            facts=markdown.facts(environment),
             pinned=pinned(rows),
             files=files,
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
@@ -83,81 +81,10 @@ def _breakable(text: str) -> Markup:
     return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
 
 
-Fact = tuple[str, str]
-_FILES = 3  # as many are described one by one
-
-
-def facts(environment: Facts) -> list[Fact]:
-    """Return where and how a run was made, as names and strings, without the facts that environment.json lacks."""
-    machine = environment["machine"]
-    found = [
-        ("Run", ids(environment)),
-        ("Plan", _plan(environment["plan"])),
-        ("Data", _all_data(environment.get("data", []))),
-        ("Lab", environment["lab"]),
-        *((f"Server {name}", _server(server)) for name, server in environment.get("servers", {}).items()),
-        (
-            "Machine",
-            f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}, "
-            f"{machine['memory_bytes'] / 2**30:.0f} GiB of memory",
-        ),
-        ("System", f"{machine['system']} {machine['kernel']}, {machine['architecture']}"),
-        ("Filesystem of the data", environment.get("server_filesystem") or ""),
-        ("Python", environment["python"]),
-        ("Libraries", markdown.libraries(environment)),
-        ("Code", code(environment)),
-        *(
-            (name.replace("_", " ").capitalize(), str(text))
-            for name, text in environment.get("measurement", {}).items()
-        ),
-        ("Load average at the start", ", ".join(map(str, environment.get("load_average_at_start", ())))),
-    ]
-    return [(name, text) for name, text in found if text]
-
-
-def pinned(rows: Sequence[Row]) -> list[Fact]:
+def pinned(rows: Sequence[Row]) -> list[markdown.Fact]:
     """Return the settings that transports set themselves, with these transports."""
     found: dict[str, set[str]] = {}
     for row in rows:
         if row.pinned:
             found.setdefault(row.pinned, set()).add(row.transport)
     return [(settings, ", ".join(sorted(names))) for settings, names in sorted(found.items())]
-
-
-def _plan(plan: Facts) -> str:
-    experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
-    parts = [
-        f"suite {plan['suite']}",
-        markdown.extent(plan),
-        f"experiments {experiments}" if experiments else "",
-        f"transports {plan['select']}" if plan.get("select") else "",
-        f"data of seed {plan['seed']}" if "seed" in plan else "",
-        f"time limit {plan['time_limit']:g} s a run" if "time_limit" in plan else "",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _all_data(files: Sequence[Facts]) -> str:
-    """Describe the data, one by one or, for many files, as a whole."""
-    if len(files) <= _FILES:
-        return "; ".join(map(_data, files))
-    names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))
-    size = volume(sum(file.get("bytes") or 0 for file in files))
-    return f"{names}: {len(files)} files, {size} in all, each described in the environment below"
-
-
-def _data(data: Facts) -> str:
-    """Describe a file or dataset: its name, extent, seed and the beginning of the hash of its content."""
-    parts = [
-        str(data.get("name", "data")),
-        f"{data['rows']:,} rows" if isinstance(data.get("rows"), int) else "",
-        volume(data["bytes"]) if isinstance(data.get("bytes"), int) else "",
-        f"seed {data['seed']}" if "seed" in data else "",
-        f"content {str(data['content_hash'])[:12]}" if "content_hash" in data else "",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _server(server: Facts) -> str:
-    settings = ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
-    return server_in_words(server) + (f"; settings that differ from its defaults: {settings}" if settings else "")

@@ -44,7 +44,7 @@ from harness.report.summary import (
     rank_shown,
     with_interval,
 )
-from harness.report.table import Table
+from harness.report.table import Grid, Table
 from harness.results.row import Row
 from harness.suites.suite import PublishedFigure
 
@@ -72,10 +72,6 @@ def _number(form: str) -> _Text:
     return lambda value: format(value, form)
 
 
-def _peak(value: float) -> str:
-    return megabytes(value, lambda known: format(known or 0, ",.0f"))
-
-
 # The columns of a ranking and of all figures of a case: head, value from a summary, and format.
 _RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("workers", "workers", str),
@@ -84,7 +80,7 @@ _RANKING: tuple[tuple[str, str, _Text], ...] = (
     ("rows/s", "mean_rows_per_s", _number(",.0f")),
     ("min", "min_rows_per_s", _number(",.0f")),
     ("max", "max_rows_per_s", _number(",.0f")),
-    ("peak MB", "peak_of_all_bytes", _peak),
+    ("peak MB", "peak_of_all_bytes", megabytes),
     ("published", "published_mean_rows_per_s", _number(",.0f")),
     ("published s", "published_mean_seconds", significant),
     ("ratio", "ratio_to_published", _number(".2f")),
@@ -198,7 +194,7 @@ def _marked(group: Sequence[Summary]) -> list[str]:
 
 def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
     """Return a table of the medians of each transport at each point, and the tables of its further figures."""
-    grid = _Grid(group, where)
+    grid = _grid(group, where)
     shared = in_common([point.parameters for point in where])
     converted: dict[str, dict[str, None]] = {}
     for case in group:
@@ -219,108 +215,91 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[Table]:
         return significant(case.took * (1e3 if quick else 1)) + mark if case.n else _unless_ok(case)
 
     time = f"{title}, median {'milliseconds' if quick else 'seconds'} of {_samples(group)}"
-    found = [grid.table(time, median, best="rank", notes=notes)]
+    found = [_table(grid, time, median, notes, lambda case: case.rank == 1)]
     if any(case.peak_rss_bytes is not None for case in group):
-        found.append(_memory(title, grid, group))
+        found.append(_memory(title, grid, group, where[-1]))
     if group[0].operation in (Operation.LOAD, Operation.UNLOAD) and any(
         one.share_of_limit is not None for one in group
     ):
         found.append(
-            grid.table(
+            _table(
+                grid,
                 f"{title}, share of the limit",
                 lambda case: _unless_ok(case) if case.share_of_limit is None else f"{case.share_of_limit:.0%}",
-                notes=tuple(_bounds_and_engines(group)[:1]),
+                _bounds_and_engines(group)[:1],
             )
         )
-    return found + _authors(title, grid, group)
+    return found + _authors(title, group, where)
 
 
-class _Grid:
-    """The cases of some transports at some points, best at the largest point first.
+def _grid(group: Sequence[Summary], where: Sequence[Point]) -> Grid[Summary]:
+    """Return the cases of some transports at some points, best at the largest point first.
 
     A transport without a figure there is placed by the next smaller point. Transports of one process come before those
     for which an engine starts workers.
     """
+    cases = {(case.transport, case.label): case for case in group}
+    lines = {case.transport: tuple(cases.get((case.transport, one.label)) for one in where) for case in group}
 
-    def __init__(self, group: Sequence[Summary], where: Sequence[Point]) -> None:
-        cases = {(case.transport, case.label): case for case in group}
-        lines = {case.transport: [cases.get((case.transport, one.label)) for one in where] for case in group}
+    def place(name: str) -> tuple[bool, list[tuple[bool, float]], str]:
+        known = [case.median_seconds if case else None for case in lines[name]]
+        engine = next(case.engine for case in lines[name] if case)
+        return bool(engine), [(seconds is None, seconds or 0.0) for seconds in reversed(known)], name
 
-        def place(name: str) -> tuple[bool, list[tuple[bool, float]], str]:
-            known = [case.median_seconds if case else None for case in lines[name]]
-            engine = next(case.engine for case in lines[name] if case)
-            return bool(engine), [(seconds is None, seconds or 0.0) for seconds in reversed(known)], name
-
-        self.where = where
-        self.lines = {name: lines[name] for name in sorted(lines, key=place)}
-
-    def table(
-        self,
-        title: str,
-        text: Callable[[Summary], str],
-        best: str = "",
-        notes: tuple[str, ...] = (),
-        of: Callable[[Summary], bool] = bool,
-    ) -> Table:
-        """Return a table with one string a case, of the transports with a case that `of` accepts.
-
-        The smallest values of the column `best` are the best at each point; ties are all best.
-        """
-        lines = [line for line in self.lines.values() if any(case and of(case) for case in line)]
-        names = [next(case_name(case) for case in line if case) for line in lines]
-        set_off = set()
-        for place in range(len(self.where)) if best else ():
-            known = {row: getattr(case, best) for row, line in enumerate(lines) if (case := line[place])}
-            least = min((value for value in known.values() if value is not None), default=None)
-            set_off |= {(row, place + 1) for row, value in known.items() if value is not None and value == least}
-        return Table(
-            title=title,
-            head=("transport", *(point.name for point in self.where)),
-            rows=tuple(
-                (name, *(text(case) if case else "" for case in line)) for name, line in zip(names, lines, strict=True)
-            ),
-            notes=notes,
-            best=frozenset(set_off),
-            droppable=tuple((place,) for place in range(1, len(self.where))),
-        )
+    ordered = [lines[name] for name in sorted(lines, key=place)]
+    names = tuple(next(case_name(case) for case in line if case) for line in ordered)
+    return Grid(tuple(point.name for point in where), names, tuple(ordered))
 
 
-def _memory(title: str, grid: _Grid, group: Sequence[Summary]) -> Table:
+def _table(
+    grid: Grid[Summary],
+    title: str,
+    text: Callable[[Summary], str],
+    notes: Iterable[str],
+    best: Callable[[Summary], bool] = lambda case: False,
+) -> Table:
+    """Return a table of figures; a narrow terminal goes without those of the smallest points."""
+    table = grid.table(title, "transport", text, tuple(notes), best)
+    return replace(table, wide=frozenset({0}), droppable=tuple((place,) for place in range(1, len(table.head))))
+
+
+def _memory(title: str, grid: Grid[Summary], group: Sequence[Summary], largest: Point) -> Table:
     """Return the grid of peaks, with the split into anonymous and file-backed pages at the largest point."""
-    table = grid.table(
+    known = [(case.label, case.peak_of_all_bytes) for case in group if case.peak_of_all_bytes is not None]
+    least = {label: min(peak for at, peak in known if at == label) for label, _ in known}
+    table = _table(
+        grid,
         f"{title}, peak memory in MB above the start, largest of {_samples(group)}",
         lambda case: megabytes(case.peak_of_all_bytes) or _unless_ok(case),
-        best="peak_of_all_bytes",
-        notes=(_OF_ENGINES,) if any(case.workers for case in group) else (),
+        (_OF_ENGINES,) if any(case.workers for case in group) else (),
+        lambda case: case.peak_of_all_bytes == least.get(case.label, -1.0),
     )
-    table, largest = replace(table, minor=True), [line[-1] for line in grid.lines.values()]
-    if not any(case and case.peak_anon_bytes is not None for case in largest):
+    table, split = replace(table, minor=True), [line[-1] for line in grid.cells]
+    if not any(case and case.peak_anon_bytes is not None for case in split):
         return table
     note = (
-        f"anonymous, file-backed: the peak of each at {grid.where[-1].name}, not necessarily at the same time. "
+        f"anonymous, file-backed: the peak of each at {largest.name}, not necessarily at the same time. "
         "File-backed pages are those of mapped files (mmap): the system can take them back."
     )
     rows = tuple(
         (*row, *(megabytes(getattr(case, column)) if case else "" for column in _AT_THE_LARGEST.values()))
-        for row, case in zip(table.rows, largest, strict=True)
+        for row, case in zip(table.rows, split, strict=True)
     )
     return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note, *table.notes))
 
 
-def _authors(title: str, grid: _Grid, group: Sequence[Summary]) -> list[Table]:
+def _authors(title: str, group: Sequence[Summary], where: Sequence[Point]) -> list[Table]:
     """Return a table of the author's figures, if any, each with the factor by which ours is faster."""
     by_rate = any(case.published_mean_rows_per_s is not None for case in group)
     column, unit = ("published_mean_rows_per_s", "rows/s") if by_rate else ("published_mean_seconds", "seconds")
-    if all(getattr(case, column) is None for case in group):
-        return []
-    return [
-        grid.table(
-            f"{title}, the author's mean {unit} (× how many times as fast the mean here is)",
-            lambda case: f"{significant(getattr(case, column))} {times(case.ratio_to_published)}".rstrip(),
-            notes=("the machines differ: compare the order of the transports, not the figures",),
-            of=lambda case: getattr(case, column) is not None,
-        )
-    ]
+    known = [case for case in group if getattr(case, column) is not None]
+    named = f"{title}, the author's mean {unit} (× how many times as fast the mean here is)"
+    note = "the machines differ: compare the order of the transports, not the figures"
+
+    def text(case: Summary) -> str:
+        return f"{significant(getattr(case, column))} {times(case.ratio_to_published)}".rstrip()
+
+    return [_table(_grid(known, where), named, text, (note,))] if known else []
 
 
 def _unless_ok(case: Summary) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from harness.report.answers import NO_DIFFERENCE, Dot, Lane
 from harness.report.figures import (
     TITLES,
     legend,
+    listed,
     marked,
     megabytes,
     numbered,
@@ -37,8 +38,7 @@ FASTEST, PYPI, LEAST_CODE = "fastest", "from PyPI", "least code"
 BUILT_IN, DEFAULT, BOUND = "built in", "default", "server alone"
 SHORT_WITHIN = 2.0  # the transport with the least code may take this many times as long as the fastest
 _HEAD = ("choice", "call", "median s", "range", "peak MB", "lines", "install")
-_MOST_VALUES, _MOST_OTHERS = 8, 3  # that the report lists; all are in recommendation.json
-_MOST_NAMES = 3  # of transports that were left behind; all are in recommendation.json
+_MOST_NAMES = 3  # of transports or columns in a sentence or a cell; all are in recommendation.json
 # The kinds of values that the screen names if the data have them.
 _KINDS = {
     "nulls": "nulls",
@@ -185,7 +185,8 @@ class Recommendation:
         head = "".join(f"<th>{escape(name)}</th>" for name in shown.head)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in shown.rows)
         said = "".join(f"<p>{escape(line)}</p>" for line in opening(self))
-        notes = "".join(f"<li>{escape(line)}</li>" for line in (*sentences(self), *details(self)))
+        out = (f"{many} ruled out: {why}" for one in excluded(self) for why, many, _ in one.rows)
+        notes = "".join(f"<li>{escape(line)}</li>" for line in (*sentences(self), *details(self), *out))
         body = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><ul>{notes}</ul>"
         return f"<p>{escape(title(self))}</p>{said}{body}"
 
@@ -234,7 +235,7 @@ def title(found: Recommendation) -> str:
 
 
 def screen(found: Recommendation) -> Table:
-    """Return the whole screen as one table, with the remaining notes below it."""
+    """Return the screen as one table, with the remaining notes below it."""
     notes = (*opening(found), *sentences(found, elsewhere=""), *details(found))
     return replace(table(found), title="What to take", notes=notes)
 
@@ -379,9 +380,8 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
     if said := legend(one.lossy for one in shown if one):
         yield f"{said}: your data have none."
     if ties := [name for name in found.ties if name != found.taken.transport]:
-        more = f" and {len(ties) - _MOST_NAMES} more" if len(ties) > _MOST_NAMES else ""
-        names = ", ".join(map(found.name, ties[:_MOST_NAMES]))
-        yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}{more}."
+        names = listed(list(map(found.name, ties)), _MOST_NAMES)
+        yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}."
     if many := len(found.left_behind):
         yield (
             f"Not fully timed: {numbered(many, 'transport')}, maybe as fast (the race used {found.seconds:.0f} of "
@@ -401,44 +401,26 @@ def _would_change(found: Recommendation, elsewhere: str) -> str:
 
 
 def details(found: Recommendation) -> Iterator[str]:
-    """Yield the notes below the report's table: how the fastest works, and the excluded with reasons."""
+    """Yield the notes below the report's table: how the transports to take work, and which were not timed."""
     yield f"{found.fastest.transport}: {found.fastest.how}"
     if found.taken.transport != found.fastest.transport:
         yield f"{found.taken.transport}: {found.taken.how}"
     if found.left_behind:
-        many = len(found.left_behind) - _MOST_NAMES
-        others = f" and {many} more (see {FILE})" if many > 0 else ""
-        yield f"not timed on all rows: {', '.join(found.left_behind[:_MOST_NAMES])}{others}"
-    kinds: dict[str, list[RuledOut]] = {}
+        yield f"not timed on all rows: {listed(found.left_behind, _MOST_NAMES)}"
+
+
+def excluded(found: Recommendation) -> list[Table]:
+    """Return a table of the reasons that rule transports out, the most common one first; none if nothing does."""
+    reasons: dict[str, list[str]] = {}
     for one in found.ruled_out:
-        if one.is_default:
-            by = f" by {one.kind}" if one.kind else ""
-            yield f"{one.transport}, the default, is ruled out{by}: {one.reason}"
-        else:
-            kinds.setdefault(one.kind, []).append(one)
-    by_values = sorted(((kind, out) for kind, out in kinds.items() if kind), key=lambda pair: -len(pair[1]))
-    for kind, out in by_values[:_MOST_VALUES]:
-        where = ", ".join(found.values.get(kind, ())[:3])
-        reason = out[0].reason.partition(" (column")[0]
-        yield f"{_many(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
-    if rest := by_values[_MOST_VALUES:]:
-        more = numbered(len(rest), "other kind")
-        yield f"{_many(sum(len(out) for _, out in rest))} ruled out by {more} of values: see {FILE}"
-    yield from _others(kinds.get("", []))
-
-
-def _others(out: Sequence[RuledOut]) -> Iterator[str]:
-    """Yield the most common reasons other than values that rule transports out."""
-    reasons: dict[str, list[RuledOut]] = {}
-    for one in out:
-        reasons.setdefault(one.reason, []).append(one)
-    of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
-    for reason, those in of_most[:_MOST_OTHERS]:
-        such = ", such as" if len(those) > 1 else ":"
-        yield f"{_many(len(those))} out{such} {those[0].transport}: {reason}"
-    if rest := of_most[_MOST_OTHERS:]:
-        others = numbered(len(rest), "other reason")
-        yield f"{_many(sum(len(those) for _, those in rest))} out for {others}: see {FILE}"
+        columns = ", ".join(found.values.get(one.kind, ())[:_MOST_NAMES])
+        about = f"{one.kind}{f' ({columns})' if columns else ''}: " if one.kind else ""
+        name = f"{one.transport} (a default)" if one.is_default else one.transport
+        reasons.setdefault(about + one.reason.partition(" (column")[0], []).append(name)
+    most_first = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    rows = tuple((why, str(len(names)), listed(names, _MOST_NAMES)) for why, names in most_first)
+    head, note = ("why", "transports", "such as"), f"all are in {FILE}"
+    return [Table("What is ruled out", head, rows, (note,), frozenset({0, 2}), names=frozenset({2}))] if rows else []
 
 
 def _many(number: int, one: str = "is", several: str = "are") -> str:

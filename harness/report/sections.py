@@ -11,7 +11,7 @@ from harness.model import LabError, Status
 from harness.report import machine, markdown, recommendation
 from harness.report.answers import HERO, NO_DIFFERENCE, lanes, opening, shapes
 from harness.report.conclusions import conclusions, control_sentences, round_trip_tables
-from harness.report.crossings import crossing_tables, curves, narrow
+from harness.report.crossings import crossing_tables, curves, fastest
 from harness.report.figures import numbered, short_name
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
 from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
@@ -33,9 +33,8 @@ def sections(
     charts: Sequence[Chart] = (),
 ) -> list[Section]:
     """Return the sections of one run, `answers` first, or else the answers of its suite."""
-    found = curves(suite, summaries)
-    fastest, costs = crossing_tables(found)
-    opened = tuple(answers if answers is not None else fastest or opening(suite, summaries))
+    by_rows, costs = crossing_tables(curves(suite, summaries))
+    opened = tuple(answers if answers is not None else by_rows or opening(suite, summaries))
     failed, others = not_ok(rows), rankings(summaries)
     bad = sum(not row.ok for row in rows)
     ended = f"{bad:,} of {len(rows):,} runs are not ok" if bad else f"All {len(rows):,} runs are ok."
@@ -105,14 +104,11 @@ def closing(
     are sentences below these, as far as there is room. `named` names a transport where its id does not fit.
     """
     of_rows = curves(suite, summaries)
-    fastest, _ = crossing_tables(of_rows)
-    first = [*fastest, narrow(of_rows, named)] if fastest else opening(suite, summaries)[:1]
-    found = (
-        shapes(suite, summaries, named) if suite.answers else [one for table in first for one in ever_smaller(table)]
-    )
+    first = [fastest(of_rows, of) for of in (str, named)] if of_rows.winners else opening(suite, summaries)[:1]
+    found = shapes(suite, summaries, named) or [one for table in first for one in ever_smaller(table)]
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
     said = [*sentences(suite, rows, summaries), *more]
-    return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or fastest))
+    return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or of_rows.winners))
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,7 @@ def write(folder: Path, suite: Suite) -> Report:
     if recommended:  # the suite's pictures and comparisons are not about a race
         title = recommendation.title(recommended)
         suite = replace(suite, title=title, pictures=(), comparisons=(), published=(), citation="")
-    answers = [recommendation.screen(recommended)] if recommended else None
+    answers = [recommendation.screen(recommended), *recommendation.excluded(recommended)] if recommended else None
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarise(rows, suite.published, experiments)
     try:

@@ -76,16 +76,16 @@ def observations(rows: Iterable[Row], of: Callable[[Row], float | None]) -> list
     ]
 
 
-def observed(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[float]]:
-    """Return the seconds that a case's estimate comes from, for each case with ok runs."""
+def of_cases(observed: Iterable[tuple[Row, float]]) -> dict[tuple[str, str, str], list[float]]:
+    """Return the observations of each case, see `observations`."""
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row, seconds in observations(rows, lambda row: row.seconds if row.ok else None):
-        found[row.case].append(seconds)
+    for row, value in observed:
+        found[row.case].append(value)
     return found
 
 
 def _figures(frame: pl.DataFrame, seconds: Sequence[Sequence[float]]) -> dict[int, dict[str, Any]]:
-    """Return the figures of each case that has ok runs, with the estimate from its `observed` seconds."""
+    """Return the figures of each case that has ok runs, with the estimate from its `observations`."""
     both = pl.col("seconds", "rows_per_s")
     found = (
         frame.filter(pl.col("ok"))
@@ -415,7 +415,8 @@ def summarise(
     `experiments` gives the order of experiments; those not in it follow by name. Figures are None without ok runs.
     """
     every = list(rows)
-    cases, counted = by_case(every), observed(every)
+    cases = by_case(every)
+    counted = of_cases(observations(every, lambda row: row.seconds if row.ok else None))
     figures = _figures(results_frame(every), [counted[case] for case in cases])
     summaries = [_summary(runs, figures.get(place, {}), published) for place, runs in enumerate(cases.values())]
     order = {name: place for place, name in enumerate(experiments)}

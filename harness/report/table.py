@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 def ever_smaller(table: Table) -> list[Table]:
@@ -78,6 +78,41 @@ class Table:
         """Return the number by which a cell is sorted: its exact one, or the number at its beginning, if any."""
         found = None if column in self.wide else _NUMBER.match(self.rows[row][column])
         return self.sorts.get((row, column), float(found[1].replace(",", "")) if found else None)
+
+
+_Cell = TypeVar("_Cell")
+
+
+@dataclass(frozen=True)
+class Grid(Generic[_Cell]):
+    """The names of the columns and lines of a table, and the cells of each line: None where nothing was run."""
+
+    columns: tuple[str, ...]
+    lines: tuple[str, ...]
+    cells: tuple[tuple[_Cell | None, ...], ...]
+
+    def table(
+        self,
+        title: str,
+        first: str,
+        text: Callable[[_Cell], str],
+        notes: tuple[str, ...] = (),
+        best: Callable[[_Cell], bool] = lambda cell: False,
+    ) -> Table:
+        """Return it as a table, with what its lines are in its first column; cells that are `best` are set off."""
+        lines = zip(self.lines, self.cells, strict=True)
+        rows = tuple((name, *(text(cell) if cell else "" for cell in line)) for name, line in lines)
+        head = (first, *self.columns)
+        return Table(
+            *(title, head, rows, notes),
+            wide=frozenset(range(len(head))),
+            best=frozenset((line, place + 1) for line, place, cell in self.every if best(cell)),
+        )
+
+    @property
+    def every(self) -> list[tuple[int, int, _Cell]]:
+        """Each cell with its line and its column."""
+        return [(y, x, cell) for y, line in enumerate(self.cells) for x, cell in enumerate(line) if cell]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import groupby
 from textwrap import wrap
 
 from rich import box
@@ -24,12 +24,7 @@ from harness.report.table import Table, ever_smaller
 # The characters after which an id may break: its dots, and also its underscores if a table without its droppable
 # columns would still be too wide. All other strings break only at spaces.
 _IN_IDS, _IN_LONG_IDS = " .", " ._"
-_FEW = 24  # rows of a table whose widths are chosen for the fewest lines, and its columns of words
-_WORDS = (2, 3)
 _HEAD = 9  # a longer line of a head breaks at its spaces
-
-
-_BEST = "bold"
 
 
 def printable(table: Table, width: int) -> Group:
@@ -94,28 +89,7 @@ def _fitted(table: Table, width: int) -> tuple[list[int], dict[int, int], str]:
         more = max(0, min(room, longest[place] - least[place]))
         widths[place] += more
         room -= more
-    if room > 0 or len(table.rows) > _FEW or len(table.wide & set(shown)) not in _WORDS:
-        return shown, widths, breaks
-    return shown, _lowest(table, least, widths, breaks), breaks
-
-
-def _lowest(table: Table, least: dict[int, int], widths: dict[int, int], breaks: str) -> dict[int, int]:
-    """Return the widths of the same sum with which a table of few rows has the fewest lines."""
-    wide = [place for place in widths if place in table.wide]
-    room = sum(widths[place] - least[place] for place in wide)
-
-    def lines(place: int, width: int) -> list[int]:
-        return [_broken(row[place], width, breaks if _is_name(table, place) else " ").count("\n") for row in table.rows]
-
-    tall = {place: [lines(place, least[place] + more) for more in range(room + 1)] for place in wide}
-    but_last = (share for share in product(range(room + 1), repeat=len(wide) - 1) if sum(share) <= room)
-    shares = ((*share, room - sum(share)) for share in but_last)
-
-    def height(share: tuple[int, ...]) -> int:
-        return sum(map(max, zip(*(tall[place][more] for place, more in zip(wide, share, strict=True)), strict=True)))
-
-    best = min(shares, key=height)
-    return widths | {place: least[place] + more for place, more in zip(wide, best, strict=False)}
+    return shown, widths, breaks
 
 
 def fits(table: Table, width: int) -> bool:
@@ -173,18 +147,9 @@ def _pieces(text: str, breaks: str) -> list[str]:
 def _broken_head(text: str) -> str:
     """Return a head with its parts one below the other, and long parts broken at their spaces."""
     lines = text.replace(", ", "\n").split("\n")
-    return "\n".join(part for line in lines for part in ([line] if len(line) <= _HEAD else _words(line)))
-
-
-def _words(line: str) -> list[str]:
-    """Break a line into pieces no longer than a head may be, at spaces only."""
-    pieces = [""]
-    for word in line.split(" "):
-        if pieces[-1] and len(pieces[-1]) + 1 + len(word) > _HEAD:
-            pieces.append(word)
-        else:
-            pieces[-1] = f"{pieces[-1]} {word}".strip()
-    return pieces
+    return "\n".join(
+        part for line in lines for part in wrap(line, _HEAD, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def _broken(text: str, width: int, breaks: str) -> str:

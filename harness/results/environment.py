@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from harness.results.folder import Facts, ids, members
+from harness.results.folder import Facts, members
 
 # Facts that must agree before two sets of rows may appear in one table.
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
@@ -43,20 +43,15 @@ def made_on(facts: Facts, machine: Facts) -> bool:
     return alike and memory[0] == memory[1] and (facts["lab"] == "compose" or ran_on.get("host") == machine.get("host"))
 
 
-def code(facts: Facts, digits: int | None = None) -> str:
-    """Describe the code of a run: a commit (with this many digits), or the version of an installed lab."""
-    return ", ".join(dict.fromkeys(_code(one.get("code", {}), digits) for one in members(facts)))
+def code(facts: Facts) -> str:
+    """Describe the code of a run: a commit, or the version of an installed lab."""
+    return ", ".join(dict.fromkeys(_code(one.get("code", {})) for one in members(facts)))
 
 
-def runs(facts: Facts) -> str:
-    """Name a run, or the runs that are kept together: `runs A, B, C`."""
-    return f"run{'s' if len(members(facts)) > 1 else ''} {ids(facts)}"
-
-
-def _code(found: Facts, digits: int | None) -> str:
+def _code(found: Facts) -> str:
     if version := found.get("version"):
         return f"version {version}, an installed package"
-    return f"commit {(found.get('commit') or 'unknown')[:digits]}{' with changes' if found.get('modified') else ''}"
+    return f"commit {(found.get('commit') or 'unknown')[:12]}{' with changes' if found.get('modified') else ''}"
 
 
 def server_in_words(server: Facts) -> str:

@@ -1,4 +1,4 @@
-"""Workers: give a process its job, watch it, end it if it hangs; start the next one early; run several at once."""
+"""A worker: give a process its job, watch and sample it, and end it if it hangs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import os
 import selectors
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,20 +22,11 @@ from harness.machine import scratch, stopping
 from harness.machine.shortage import missing
 from harness.machine.stopping import Patience
 from harness.machine.variables import clean_environment
-from harness.model import Measurement, Run, Status
+from harness.model import Measurement, Status
 from harness.worker import messages
 from harness.worker.lines import line
-from harness.worker.measure import (
-    SAMPLE_SECONDS,
-    Memory,
-    Sample,
-    StopwatchReport,
-    peaks_above_start,
-    read_cpu_seconds,
-    read_memory,
-)
-from harness.worker.messages import Answer, AnswerT, AnyJob, Failed, Job, Measured, Numbers
-from harness.worker.meters import servers_cpu_seconds, spent_by_servers
+from harness.worker.measure import SAMPLE_SECONDS, Sample, peaks_above_start, read_cpu_seconds, read_memory
+from harness.worker.messages import AnswerT, Failed, Job, Measured
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
@@ -270,166 +259,3 @@ def _read(found: dict[str, object], of: type[AnswerT]) -> AnswerT | Failed:
 @cache
 def _reader(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
-
-
-# The worker of the next run, started and its clients imported while the last result is verified.
-#
-# Starting and importing take half a second, in which the parent would only wait. Nothing runs during a timed call. The
-# worker starts when the previous one's timing has ended, imports the modules of its transport, and then waits for its
-# job. A failed import is not reported here, because the job fails on it again.
-
-
-@dataclass
-class Ahead:
-    """At most one worker that waits for its run, if `on`. `next` is the run that follows the current one, if any."""
-
-    on: bool = False
-    next: Run | None = None
-    _waiting: tuple[Run, Worker, Path] | None = None
-
-    def start(self, contract: str, log_of: Callable[[Run], Path]) -> None:
-        """Start the next run's worker with its own log. If none can be started, the run starts one.
-
-        A worker that is already started stays.
-        """
-        if self.next is None or (self._waiting and self._waiting[0] is self.next):
-            return
-        self.close()
-        entry, environment = self.next.case.transport, self.next.case.environment
-        with suppress(OSError):  # a full disk or missing folder: the run meets it again and reports it
-            log, command = log_of(self.next), interpreters.command_of(entry, environment)
-            self._waiting = self.next, Worker(log, (*command, contract, entry.id, entry.module)), log
-
-    def take(self, run: Run) -> Worker | None:
-        """Return the worker that waits for this run, if any; end one that waits for another run."""
-        if self._waiting is None or self._waiting[0] is not run:
-            self.close()
-            return None
-        (_, worker, _), self._waiting = self._waiting, None
-        return worker
-
-    def close(self) -> None:
-        """End the waiting worker and remove its empty log."""
-        if self._waiting is None:
-            return
-        (_, worker, log), self._waiting = self._waiting, None
-        worker.end()
-        log.unlink(missing_ok=True)
-
-
-# Several workers at once, each with its own job: they connect, warm up, wait for one another, and start.
-#
-# Their results are combined into one, from the first clock's start to the last one's stop.
-
-_LOOK_SECONDS = 0.05  # between checks whether a person has asked to stop
-_OTHER = "another client failed before all had begun"
-
-
-def execute_together(
-    jobs: Sequence[AnyJob],
-    time_limit: float,
-    log: Path,
-    server_died: Callable[[], bool] = lambda: False,
-    command: tuple[str, ...] = COMMAND,
-) -> Execution[Answer]:
-    """Run jobs at once in fresh processes and return one combined result; `log` receives all their output.
-
-    Seconds count from the first start to the last end. CPU time and memory peaks are the sums over all. The result's
-    details are the first one's. If one fails, all fail, with the first failure as the answer.
-    """
-    logs = [log.with_name(f"{log.name}.{place}") for place in range(1, len(jobs) + 1)]
-    server_pids, before = jobs[0].server_pids or [], list[float | None]()
-    # Where the workers wait for one another; the last one to arrive has the servers' CPU time read.
-    barrier = threading.Barrier(len(jobs), lambda: before.append(servers_cpu_seconds(server_pids)))
-    with ThreadPoolExecutor(len(jobs)) as threads:
-        asked = [
-            threads.submit(partial(_ask, job, time_limit, one, server_died, command, barrier))
-            for job, one in zip(jobs, logs, strict=True)
-        ]
-        found = _waited_for(asked, barrier)
-    log.parent.mkdir(exist_ok=True)
-    log.write_bytes(b"".join(one.read_bytes() for one in logs if one.exists()))
-    for one in logs:
-        one.unlink(missing_ok=True)
-    return _as_one(found, spent_by_servers(before[0] if before else None, servers_cpu_seconds(server_pids)))
-
-
-def _waited_for(asked: Sequence[Future[Execution[Answer]]], barrier: threading.Barrier) -> list[Execution[Answer]]:
-    left = set(asked)
-    try:
-        while left:
-            _, left = wait(left, timeout=_LOOK_SECONDS)
-            stopping.check()
-    except BaseException:
-        barrier.abort()
-        raise
-    return [one.result() for one in asked]
-
-
-def _ask(
-    job: AnyJob,
-    time_limit: float,
-    log: Path,
-    server_died: Callable[[], bool],
-    command: tuple[str, ...],
-    barrier: threading.Barrier,
-) -> Execution[Answer]:
-    begun = False
-    try:
-        found = Worker(log, command).ask(job, time_limit, server_died, paused=lambda: barrier.wait(time_limit))
-        begun = not isinstance(found.answer, Failed)
-        return found
-    except threading.BrokenBarrierError:
-        return Execution(Failed(Status.ERROR, _OTHER), [])
-    finally:
-        if not begun:
-            barrier.abort()
-
-
-def _as_one(found: Sequence[Execution[Answer]], spent: Numbers) -> Execution[Answer]:
-    failed = [(place, one.answer) for place, one in enumerate(found, start=1) if isinstance(one.answer, Failed)]
-    if failed:
-        place, answer = next((each for each in failed if each[1].error != _OTHER), failed[0])
-        return Execution(replace(answer, error=f"client {place} of {len(found)}: {answer.error}"), [])
-    answers = [cast(Answer, one.answer) for one in found]
-    seconds = [answer.measured.report.seconds for answer in answers]
-    started = [answer.measured.report.started_ns for answer in answers]
-    details = spent | {"fastest_client_seconds": min(seconds), "slowest_client_seconds": max(seconds)}
-    details["begun_within_seconds"] = (max(started) - min(started)) / 1e9
-    for name in ("sent_bytes", "received_bytes"):
-        counted = [answer.measured.details.get(name) for answer in answers]
-        if None not in counted:
-            details[name] = sum(number or 0 for number in counted)
-    connected = max(answer.measured.connect_seconds for answer in answers)
-    return Execution(replace(answers[0], measured=Measured(connected, _report(found), details)), [])
-
-
-def _report(found: Sequence[Execution[Answer]]) -> StopwatchReport:
-    """Return the report of all, with no memory before the call and the sum of the peaks after it."""
-    measured = [cast(Answer, one.answer).measured for one in found]
-    reports = [one.report for one in measured]
-    peaks = [measurement(of, one.samples) for of, one in zip(measured, found, strict=True)]
-    started, ended = min(one.started_ns for one in reports), max(one.ended_ns for one in reports)
-    anon, file = (_sum([getattr(one, name) for one in peaks]) for name in ("peak_anon_bytes", "peak_file_bytes"))
-    return StopwatchReport(
-        seconds=(ended - started) / 1e9,
-        cpu_user_seconds=sum(one.cpu_user_seconds for one in reports),
-        cpu_system_seconds=sum(one.cpu_system_seconds for one in reports),
-        steal_seconds=_most([one.steal_seconds for one in reports]),
-        throttled_seconds=_most([one.throttled_seconds for one in reports]),
-        started_ns=started,
-        ended_ns=ended,
-        before=Memory(0, None if anon is None else 0, None if file is None else 0),
-        after=Memory(sum(one.peak_rss_bytes or 0 for one in peaks), anon, file),
-        high_water=None,
-    )
-
-
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
-
-
-def _most(numbers: Sequence[float | None]) -> float | None:
-    """Return the maximum: each worker measured the machine's lost time during its own call."""
-    return max((number for number in numbers if number is not None), default=None)

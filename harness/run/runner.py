@@ -29,11 +29,13 @@ from harness.results import runs_csv
 from harness.results.folder import Facts
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import fault_attribution
+from harness.run.ahead import Ahead
 from harness.run.estimate import Key
-from harness.run.execution import Ahead, Execution, Worker, execute_together, measurement
+from harness.run.execution import Execution, Worker, measurement
 from harness.run.plan import shuffled_runs
 from harness.run.redaction import DataRules
 from harness.run.rigs.rig import LIMIT, AnyRig, NotNow, RunRequest, Stop, Unavailable
+from harness.run.together import execute_together
 from harness.worker.measure import cores_used
 from harness.worker.messages import Answer, Failed
 

@@ -6,7 +6,7 @@ import importlib
 import platform
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from harness.results.environment import differing
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.run import environment
-from harness.run.execution import Ahead
+from harness.run.ahead import Ahead
 from harness.run.lock import only_run
 from harness.run.plan import from_facts
 from harness.run.redaction import DataRules
@@ -61,7 +61,10 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, request.run_id))
         scratch.remove_left()
-        rig = stack.enter_context(_rig(request))
+        rigs = importlib.import_module(f"harness.run.rigs.{request.rig}")
+        # Without its own packages a substitute reports what is missing.
+        lacks = not_installed(rigs.REQUIRES)
+        rig: AnyRig = AbsentRig(rigs.REQUIRES) if lacks else stack.enter_context(rigs.opened(request))
         request.ready()
         facts = environment.describe(request, rig, chosen)
         folder = request.folder or settings.results_dir / request.run_id
@@ -101,12 +104,6 @@ def _calibrate(settings: Settings, folder: Path) -> Facts:
     calibration = {"now": now, "best": best}
     folders.amend(folder, "calibrations", calibration)
     return calibration
-
-
-def _rig(request: RunRequest) -> AbstractContextManager[AnyRig]:
-    """Return the rig of a suite, not yet opened; if its own packages are missing, a substitute that reports them."""
-    found = importlib.import_module(f"harness.run.rigs.{request.rig}")
-    return nullcontext(AbsentRig(found.REQUIRES)) if not_installed(found.REQUIRES) else found.opened(request)
 
 
 def new_id(results_dir: Path) -> str:

@@ -17,9 +17,9 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.common_kinds import KINDS
-from harness.fidelity import select, tables, trials, witness
+from harness.fidelity import pair, select, tables, trials
 from harness.fidelity.examination import Examination, pairs
-from harness.fidelity.witness import judge
+from harness.fidelity.pair import judge
 from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.machine.variables import namespace
@@ -158,7 +158,7 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
 def test_what_is_declared_to_hang_is_tried_next_to_each_other(
     made_up: Examination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witness, "DECLARED_LIMIT", 30.0)
+    monkeypatch.setattr(pair, "DECLARED_LIMIT", 30.0)
     friends = [registry.one(f"made.up.write_{name}") for name in FRIENDS]
     hangs = {"tab": Fate.HANGS}
     chosen = [replace(entry, system="postgres", endpoint="postgres", lossy=hangs) for entry in friends]
@@ -309,7 +309,7 @@ def test_a_table_is_empty_and_as_it_was_made_whatever_an_earlier_transport_left(
 
 def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Examination) -> None:
     (entry,) = made_up.chosen
-    finding = witness.wanted(entry, KINDS["nul_character"])
+    finding = pair.wanted(entry, KINDS["nul_character"])
     assert finding == Fate.REFUSED
     assert "nul_character" not in {kind.name for kind in pairs(registry.one("postgres.psycopg.read_polars_rows"))}
 

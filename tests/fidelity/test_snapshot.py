@@ -8,6 +8,7 @@ import pytest
 from harness import registry
 from harness.fidelity import snapshot
 from harness.model import Fate, Finding, LabError, Origin, Transport
+from harness.registry.losses import losses_text, read_losses
 
 SYSTEMS = ("clickhouse", "postgres")
 LOSING = registry.one("postgres.psycopg.read_pandas_rows")
@@ -24,8 +25,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def declared(file: Path) -> dict[str, dict[str, str]]:
-    registry.read_losses.cache_clear()
-    return {transport: dict(losses) for transport, losses in registry.read_losses(file).items()}
+    read_losses.cache_clear()
+    return {transport: dict(losses) for transport, losses in read_losses(file).items()}
 
 
 def finding(entry: Transport, kind: str, fate: Fate) -> Finding:
@@ -35,15 +36,15 @@ def finding(entry: Transport, kind: str, fate: Fate) -> Finding:
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_files_are_as_they_are_written_and_name_only_transports_that_exist(system: str) -> None:
     file = registry.losses_file(system)
-    losses = registry.read_losses(file)
-    assert registry.losses_text(losses) == file.read_text(encoding="utf-8")
+    losses = read_losses(file)
+    assert losses_text(losses) == file.read_text(encoding="utf-8")
     assert {name for name in losses if not registry.one(name).moves_a_frame} == set()
     assert len(losses) > 100
 
 
 def test_a_name_is_in_its_own_line_and_what_loses_the_same_is_listed_once() -> None:
     losses = {"b.x": {"nan": "changed", "tab": "refused"}, "a.y": {}, "a.x": {"tab": "refused", "nan": "changed"}}
-    text = registry.losses_text(losses)
+    text = losses_text(losses)
     assert json.loads(text) == [{"transports": ["a.x", "b.x"], "changed": ["nan"], "refused": ["tab"]}]
     assert [line.strip(' ",') for line in text.splitlines() if ":" not in line and line.strip(" ],[{}")] == [
         "a.x",
@@ -63,7 +64,7 @@ def test_a_name_is_in_its_own_line_and_what_loses_the_same_is_listed_once() -> N
 def test_a_kind_has_one_fate(tmp_path: Path, groups: list[dict[str, list[str]]]) -> None:
     (tmp_path / "losses.json").write_text(json.dumps(groups))
     with pytest.raises(ValueError, match="a loses nan twice"):
-        registry.read_losses(tmp_path / "losses.json")
+        read_losses(tmp_path / "losses.json")
 
 
 def test_a_declared_loss_that_no_longer_happens_goes_and_a_new_one_comes(file: Path) -> None:
@@ -109,7 +110,7 @@ def test_of_a_type_that_is_refused_no_more_is_declared(file: Path) -> None:
 
 def test_a_transport_that_is_gone_goes(file: Path) -> None:
     before = declared(file)
-    file.write_text(registry.losses_text(before | {"postgres.psycopg.write_gone": {"nan": "changed"}}))
+    file.write_text(losses_text(before | {"postgres.psycopg.write_gone": {"nan": "changed"}}))
     assert snapshot.update([finding(EXACT, "tab", Fate.EXACT)]) == [file]
     assert declared(file) == before
 
@@ -119,7 +120,7 @@ def test_a_control_has_the_losses_of_what_it_repeats() -> None:
     assert controls
     for entry in controls:
         assert entry.lossy == registry.one(entry.id.removesuffix("_control")).lossy
-        assert entry.id not in registry.read_losses(registry.losses_file(entry.system))
+        assert entry.id not in read_losses(registry.losses_file(entry.system))
 
 
 def test_a_file_that_cannot_be_written_is_one_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

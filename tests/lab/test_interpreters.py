@@ -86,7 +86,7 @@ def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_next_to
     python = interpreters.command_of(registry.one(OF_DAFT))[0]
     done = subprocess.run((python, "-c", seen), cwd=here, capture_output=True, text=True, check=True)
     registered, *others = done.stdout.split()
-    assert (Path(registered).resolve(), others) == (ROOT / "harness" / "registry.py", ["None", "None"])
+    assert (Path(registered).resolve(), others) == (ROOT / "harness" / "registry" / "__init__.py", ["None", "None"])
 
 
 @pytest.mark.process

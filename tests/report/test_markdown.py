@@ -18,7 +18,6 @@ from harness.report.figures import (
     times,
     volume,
 )
-from harness.report.page import facts as facts_of_page
 from harness.report.rankings import rankings
 from harness.report.sections import sections
 from harness.report.summary import Summary, points, summarise
@@ -47,12 +46,20 @@ def test_the_conditions_say_what_was_asked_and_where_it_ran():
         packages={"polars": "2.1.0", "duckdb": "1.5.5", "other": "1"},
         code={"commit": "0123456789abcdef", "modified": True},
     )
-    assert markdown.conditions(facts) == (
-        "Suite example, size default, 3 passes, lab: embedded (postgres 18.4, clickhouse 26.9); "
-        "2 cores of A CPU, 8 GiB, Linux 6.1, ext4; Python 3.11.7, polars 2.1.0, duckdb 1.5.5, "
-        "older than the newest: duckdb 1.5.5 for duckdb-extensions (2.0.1 is out); "
-        "commit 0123456789ab with changes, run 20260101T000000Z-host."
-    )
+    assert markdown.in_short(facts) == [
+        "Run: 20260101T000000Z-host",
+        "Suite: example, size default, 3 passes",
+        "Lab: embedded",
+        "Server postgres: 18.4",
+        "Server clickhouse: 26.9",
+        "Machine: 2 cores of A CPU, 8 GiB, Linux 6.1",
+        "Filesystem of the data: ext4",
+        "Python: 3.11.7",
+        "Libraries: polars 2.1.0, duckdb 1.5.5, "
+        "older than the newest: duckdb 1.5.5 for duckdb-extensions (2.0.1 is out)",
+        "Code: commit 0123456789ab with changes",
+    ]
+    assert "; Lab: embedded; " in report([row("a", seconds=1.0)], lab="embedded")
 
 
 def test_a_report_names_used_packages_that_are_older_than_the_newest_and_why():
@@ -61,17 +68,20 @@ def test_a_report_names_used_packages_that_are_older_than_the_newest_and_why():
         uses={"a": ["polars", "daft/ray"], "b": ["sqlalchemy"]},
     )
     said = (
-        "polars 2.1.0, duckdb 1.5.5, older than the newest: sqlalchemy 2.0.58 for clickhouse-sqlalchemy (2.1.9 is out);"
+        "polars 2.1.0, duckdb 1.5.5, older than the newest: sqlalchemy 2.0.58 for clickhouse-sqlalchemy (2.1.9 is out)"
     )
-    assert said in markdown.conditions(facts)
-    assert ("Libraries", said.rstrip(";")) in facts_of_page(facts)
+    assert ("Libraries", said) in markdown.facts(facts)
 
 
 def test_the_conditions_do_without_what_an_environment_may_lack():
-    assert markdown.conditions(environment(plan={"suite": "example", "passes": 1})) == (
-        "Suite example, 1 pass, lab: local (no server); 2 cores of A CPU, 8 GiB, Linux 6.1; "
-        "Python 3.11.7; commit unknown, run 20260101T000000Z-host."
-    )
+    assert markdown.in_short(environment(plan={"suite": "example", "passes": 1})) == [
+        "Run: 20260101T000000Z-host",
+        "Suite: example, 1 pass",
+        "Lab: local",
+        "Machine: 2 cores of A CPU, 8 GiB, Linux 6.1",
+        "Python: 3.11.7",
+        "Code: commit unknown",
+    ]
 
 
 def test_a_report_says_how_much_of_own_data_was_compared_and_with_what():

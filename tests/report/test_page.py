@@ -10,7 +10,8 @@ import pytest
 from harness.model import Status
 from harness.report.answers import leaders
 from harness.report.charts import chart
-from harness.report.page import _whole_arrows, facts, page
+from harness.report.markdown import facts
+from harness.report.page import _whole_arrows, page
 from harness.report.rankings import every_case
 from harness.report.sections import headline, sections
 from harness.report.summary import summarise
@@ -261,8 +262,9 @@ def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):
         measurement={"page_cache": "warm"},
     )
     said = {
-        "Server postgres": "18.4; settings that differ from its defaults: shared_buffers=16384",
-        "Machine": "2 cores of A CPU, 8 GiB of memory",
+        "Server postgres": "18.4",
+        "Settings of postgres other than its defaults": "shared_buffers=16384",
+        "Machine": "2 cores of A CPU, 8 GiB, Linux 6.1",
         "Libraries": "polars 2.1.0",
         "Code": "commit abc with changes",
         "Data": "lineitem, 5 rows, 7.00 MB, seed 3, content 0123456789ab",
@@ -285,8 +287,7 @@ def test_a_page_of_the_least_facts_says_what_is_unknown_and_leaves_out_the_rest(
     assert found["Code"] == "commit unknown"
     race = {"suite": "matrix", "size": "race", "passes": 1}
     assert (
-        dict(facts(environment(plan=race)))["Plan"]
-        == "suite matrix, a race, which runs the fastest transports most often"
+        dict(facts(environment(plan=race)))["Suite"] == "matrix, a race, which runs the fastest transports most often"
     )
     assert not {"Libraries", "Data", "Filesystem of the data"} & found.keys()
 

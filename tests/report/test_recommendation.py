@@ -91,9 +91,8 @@ def said(**more: object) -> list[str]:
     return list(recommendation.sentences(replace(FOUND, **more)))  # type: ignore[arg-type]
 
 
-def detailed(**more: object) -> list[str]:
-    """The notes below the report's table, without those on the transports' steps."""
-    return list(recommendation.details(replace(FOUND, **more)))[2:]  # type: ignore[arg-type]
+def excluded(**more: object) -> list[tuple[str, ...]]:
+    return [row for table in recommendation.excluded(replace(FOUND, **more)) for row in table.rows]  # type: ignore[arg-type]
 
 
 def opened(**more: object) -> list[str]:
@@ -260,8 +259,8 @@ STYLES = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), Ru
                 *(RuledOut(f"n{place}", 'changed: null (column "a")', "nulls") for place in range(2)),
             ],
             [
-                "2 transports are ruled out by nulls (a, b, c): changed: null",
-                "1 transport is ruled out by tab (b): refused: tabs",
+                ("nulls (a, b, c): changed: null", "2", "n0, n1"),
+                ("tab (b): refused: tabs", "1", "t"),
             ],
         ),
         (
@@ -272,32 +271,27 @@ STYLES = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), Ru
                 RuledOut("x", "refused: digits are lost", "decimals"),
             ],
             [
-                "to_sql, the default, is ruled out: its style is sync",
-                "write_database, the default, is ruled out by decimals: refused: digits are lost",
-                "1 transport is ruled out by decimals: refused: digits are lost",
+                ("decimals: refused: digits are lost", "2", "write_database (a default), x"),
+                ("its style is sync", "1", "to_sql (a default)"),
             ],
         ),
         (
             {},
             STYLES,
-            ["2 transports are out, such as b: its style is sync", "1 transport is out: a: without numba"],
+            [("its style is sync", "2", "b, c"), ("without numba", "1", "a")],
         ),
         (
             {},
-            [*STYLES, *(RuledOut(f"m{place}", f"took {place} MB, more than 1 MB") for place in range(4))],
-            [
-                "2 transports are out, such as b: its style is sync",
-                "1 transport is out: a: without numba",
-                "1 transport is out: m0: took 0 MB, more than 1 MB",
-                "3 transports are out for 3 other reasons: see recommendation.json",
-            ],
+            [RuledOut(f"m{place}", "its style is sync") for place in range(5)],
+            [("its style is sync", "5", "m0, m1, m2 and 2 more")],
         ),
+        ({}, [], []),
     ],
 )
 def test_the_reasons_that_rule_transports_out_have_columns_and_how_many_they_concern(
-    values: dict[str, tuple[str, ...]], out: list[RuledOut], told: list[str]
+    values: dict[str, tuple[str, ...]], out: list[RuledOut], told: list[tuple[str, ...]]
 ) -> None:
-    assert detailed(values=values, ruled_out=tuple(out)) == told
+    assert excluded(values=values, ruled_out=tuple(out)) == told
 
 
 def test_a_race_that_was_ended_and_values_that_are_converted_are_said() -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from harness.model import Status
 from harness.run import execution
-from harness.run.execution import Execution, Worker, execute_together
+from harness.run.execution import Execution, Worker
 from harness.run.fault_attribution import watch
+from harness.run.together import execute_together
 from harness.worker.measure import Memory, StopwatchReport
 from harness.worker.messages import Failed
 from tests.run.one_liners import ANSWER, LONG_BEFORE, OK, READ_JOB, Call, saying

@@ -13,7 +13,7 @@ from harness.check.canonical import NotConvertible
 from harness.model import Case, LabError, Run, Status
 from harness.results import runs_csv
 from harness.run import fault_attribution, runner
-from harness.run.execution import Ahead
+from harness.run.ahead import Ahead
 from harness.run.rigs.rig import Checked, Unavailable
 from tests.made_up import MadeUp
 from tests.run.conftest import UP, Rig

@@ -8,6 +8,7 @@ import pytest
 from harness import registry, show
 from harness.model import Origin
 from harness.registry import load
+from harness.registry.losses import losses_text
 from tests.every import every
 
 
@@ -159,7 +160,7 @@ def test_a_missing_module_is_named(name):
 def test_a_transport_loses_what_its_system_s_file_says(made_up, tmp_path):
     (tmp_path / "made_losing").mkdir()
     declared = {"made_losing.client_of_it.read_polars_rows": {"nan": "changed", "tab": "refused"}}
-    (tmp_path / "made_losing" / "losses.json").write_text(registry.losses_text(declared))
+    (tmp_path / "made_losing" / "losses.json").write_text(losses_text(declared))
     entries = made_up("losing", client=IMPORTING, rows=REQUIRING.replace('requires=["numpy"]', "control=True"))
     assert {name: entry.lossy for name, entry in entries.items()} == {
         "read_polars_rows": {"nan": "changed", "tab": "refused"},

@@ -8,7 +8,7 @@ from harness.lab.packages import not_installed
 from harness.model import LabError, Run, Status
 from harness.results import folder as folders
 from harness.run import runner
-from harness.run.rigs import tuning
+from harness.run.rigs import tuning, tuning_answers
 from tests.made_up import MadeUp
 from tests.run.rigs import orders
 
@@ -257,8 +257,8 @@ def test_every_one_of_several_answers_counts(name, table):
     values = TABLE | {"source": "parquet", "queries": 2, "threads": 2}
     said = []
     for answer in ([top, top], [top, top[::-1]], [top], [top, top, top], None):
-        done = tuning.Done(case(f"tuning.duckdb.{name}", **values), table, answer, {}, [], table.folder)
-        said.append(" ".join(tuning.differences(done)))
+        done = tuning_answers.Done(case(f"tuning.duckdb.{name}", **values), table, answer, {}, [], table.folder)
+        said.append(" ".join(tuning_answers.differences(done)))
     assert said[0] == ""
     assert said[1].startswith("largest group 1: expected")
     assert all(text.startswith("expected the answers of 2 queries, found ") for text in said[2:])
@@ -269,8 +269,8 @@ def test_a_sum_of_similarities_counts_to_nine_digits(wrong, table):
     right = table.answers.similarity_sum
     answer = right * (1 + wrong) if isinstance(wrong, float) else wrong
     jaro = case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=1)
-    done = tuning.Done(jaro, table, answer, {}, [], table.folder)
-    assert bool(tuning.differences(done)) == (wrong != 0.0)
+    done = tuning_answers.Done(jaro, table, answer, {}, [], table.folder)
+    assert bool(tuning_answers.differences(done)) == (wrong != 0.0)
 
 
 @pytest.mark.usefixtures("made_up")

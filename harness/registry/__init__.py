@@ -1,144 +1,22 @@
 """The catalogue: the @transport decorator, loading every transport module, and selection by glob."""
 
-import dis
 import fnmatch
 import importlib
 import importlib.util
 import inspect
-import json
 import pkgutil
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import groupby
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
-from harness.model import ATOMIC, CONTROL, Fate, LabError, Operation, Origin, Transport, did_you_mean
-
-# The modules that a function imports when it is called: in its body, or in functions of the catalogue it calls.
-
-
-def imported_by(*functions: Callable[..., Any] | None) -> set[str]:
-    """Return the imports beyond the standard library of functions, and of all in the catalogue that they refer to.
-
-    Each is named as in an import statement: `pyarrow`, `pyarrow.parquet`, `psycopg.sql.SQL`.
-    """
-    waiting: list[Any] = [*functions]
-    seen, found = set(), set()
-    while waiting:
-        function = inspect.unwrap(waiting.pop())
-        if isinstance(function, type):
-            waiting += [method for method in vars(function).values() if isinstance(method, FunctionType)]
-        elif isinstance(function, FunctionType) and function not in seen:
-            seen.add(function)
-            imported, names = _of_code(function.__code__)
-            found |= imported
-            known = (function.__globals__.get(name) for name in names)
-            waiting += [value for value in known if "harness.transports." in str(getattr(value, "__module__", ""))]
-    return {name for name in found if name.partition(".")[0] not in ("harness", *sys.stdlib_module_names)}
-
-
-@cache
-def _of_code(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return the imports of code and of the functions within it, and the global names that it refers to."""
-    imported: set[str] = set()
-    names: set[str] = set()
-    before = None
-    for step in dis.get_instructions(code):
-        if step.opname == "LOAD_GLOBAL":
-            names.add(step.argval)
-        elif step.opname == "IMPORT_NAME":  # after the names of `from ... import`, None without `from`
-            imported |= {f"{step.argval}.{name}" for name in before} if before else {step.argval}
-        before = step.argval
-    for within in (constant for constant in code.co_consts if isinstance(constant, CodeType)):
-        imported |= _of_code(within)[0]
-        names |= _of_code(within)[1]
-    return imported, names
-
-
-def load(name: str) -> None:
-    """Import a name from an import statement: a module, or a submodule or attribute of one."""
-    package, _, last = name.rpartition(".")
-    if not package or not hasattr(importlib.import_module(package), last):
-        importlib.import_module(name)
-
-
-# The times of the parts of one call, if a client can separate them. Standard library only.
-#
-# A transport uses `with phase("encode"):` around a part of its work. The names: `encode` (frame to bytes), `send`
-# (bytes until the server has accepted them), `receive` (query until all bytes are here), `decode` (bytes to frame).
-
-_SECONDS: dict[str, float] = {}
-
-
-@contextmanager
-def phase(name: str) -> Iterator[None]:
-    """Add the wall time of a part of the call to the phase of this name; overlapping phases both count it."""
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        _SECONDS[name] = _SECONDS.get(name, 0.0) + time.perf_counter() - started
-
-
-def forget_phases() -> None:
-    """Reset: a warm-up's phases are not part of the measured call."""
-    _SECONDS.clear()
-
-
-def phase_seconds() -> dict[str, float]:
-    """Return the seconds of every phase since `forget_phases`, in the order in which they first ended."""
-    return dict(_SECONDS)
-
-
-# The known losses of transports (their `lossy`): the file `losses.json` in a system's folder of transports.
-#
-# `lab verify --update` writes these files, and the tests expect exactly these losses. Transports with equal losses are
-# listed together, each id in a line. So are the kinds, by their fate: `changed`, `refused`, `hangs` or `crashes`.
-
-Losses = Mapping[str, Mapping[str, str]]  # transport -> kind of values -> its fate
-
-
-@cache
-def read_losses(file: Path) -> Losses:
-    """Return the losses of a system's transports; nothing of a transport that loses nothing.
-
-    Raises ValueError for a transport that is listed twice, or a kind with two fates.
-    """
-    groups = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    pairs = [
-        (transport, kind, fate)
-        for group in groups
-        for transport in group["transports"]
-        for fate in Fate
-        for kind in group.get(fate, ())
-    ]
-    found: dict[str, dict[str, str]] = {transport: {} for transport, _, _ in pairs}
-    for transport, kind, fate in pairs:
-        if kind in found[transport]:
-            raise ValueError(f"{file}: {transport} loses {kind} twice")
-        found[transport][kind] = fate
-    return {transport: dict(sorted(fates.items())) for transport, fates in found.items()}
-
-
-def losses_text(losses: Losses) -> str:
-    """Return the content of a file of losses: transports, kinds and groups in order, one name a line."""
-
-    def lost(transport: str) -> list[tuple[str, str]]:
-        return sorted(losses[transport].items())
-
-    groups = []
-    for fates, transports in groupby(sorted(filter(losses.get, losses), key=lost), key=lost):
-        by_fate = {fate: [kind for kind, of_kind in fates if of_kind == fate] for fate in Fate}
-        groups.append({"transports": sorted(transports)} | {fate: kinds for fate, kinds in by_fate.items() if kinds})
-    return json.dumps(sorted(groups, key=lambda group: group["transports"]), indent=1) + "\n"
-
+from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport, did_you_mean
+from harness.registry.imports import imported_by, load
+from harness.registry.losses import read_losses
+from harness.registry.phases import forget_phases, phase, phase_seconds
 
 __all__ = [
     "FRAMES",
@@ -146,9 +24,14 @@ __all__ = [
     "catalogue",
     "client_of",
     "connect_of",
+    "forget_phases",
+    "imported_by",
     "is_unsupported",
+    "load",
+    "losses_file",
     "one",
     "phase",
+    "phase_seconds",
     "registered",
     "select",
     "transport",
@@ -220,7 +103,7 @@ def transport(
     write. With `control` the function is registered a second time, under its id with the suffix `_control`. Every
     report says whether this A/A pair tied.
 
-    Which kinds of values do not arrive unchanged is in the system's `losses.json` (see `harness.registry`).
+    Which kinds of values do not arrive unchanged is in the system's `losses.json` (see `harness.registry.losses`).
 
     Raises ValueError for an unknown operation, an id that is already taken, or another `atomic`.
     """
