@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 LIBRARY = "src/arrow_wire/libarrow_wire.so"  # on every system: Python loads it by its path
-# What the library was compiled from: the digest of zig/. The lab measures no other arrow-wire than that of its checkout.
+# What the library was compiled from, the digest of zig/: the lab measures no other arrow-wire than its checkout has.
 COMPILED_FROM = "src/arrow_wire/compiled_from.txt"
 # x86-64 processors of 2009 and later, as Python's own wheels require. Others: the compiler's baseline.
 PROCESSOR = {"x86_64": "x86_64_v2", "AMD64": "x86_64_v2"}
