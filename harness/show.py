@@ -208,10 +208,20 @@ def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> 
         parts.append(_PHASE)
     if "Unsupported" in used:
         parts.append(_UNSUPPORTED)
-    parts += [definition.text for definition in needed]
+    parts.append(_spaced(needed))
     if "shared_io" in entry.needs:
         parts.append(_SHARED_FOLDER)
     return "\n\n\n".join(parts)
+
+
+def _spaced(needed: Iterable[Definition]) -> str:
+    """Return definitions as text: two lines apart, but constants one below the other."""
+    text, after_constant = "", False
+    for one in needed:
+        is_constant = isinstance(one.node, (ast.Assign, ast.AnnAssign))
+        gap = "\n" if is_constant and after_constant else "\n\n\n"
+        text, after_constant = f"{text}{gap}{one.text}", is_constant
+    return text.lstrip("\n")
 
 
 def variable(entry: Transport) -> str:

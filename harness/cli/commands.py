@@ -3,6 +3,7 @@
 import signal
 import sys
 from pathlib import Path
+from shlex import quote
 from textwrap import shorten
 from typing import Annotated
 
@@ -112,12 +113,19 @@ def doctor(
 @app.command()
 @explained
 def serve() -> None:
-    """Keep the embedded lab up in the foreground and print its URIs."""
-    from harness.lab import labs
+    """Keep the embedded lab up in the foreground and print its URIs.
 
+    A terminal gets them as variables for your programs.
+    """
+    from harness.lab import labs
+    from harness.systems import SYSTEMS
+
+    variables = {address.name: address.variable for system in SYSTEMS.values() for address in system.addresses}
     with labs.embedded(settings.load()) as lab:
         for name, uri in lab.endpoints.items():
-            echo(f"{name}\t{uri}")
+            echo(f"export {variables[name]}={quote(uri)}" if sys.stdout.isatty() else f"{name}\t{uri}")
+        if sys.stdout.isatty():
+            say(new_console(), "The servers run until Ctrl-C, which removes their data.")
         sys.stdout.flush()
         while True:
             signal.pause()

@@ -291,7 +291,7 @@ def program(figure: Figure, data: UserData, source: Source, table: str = "") -> 
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
         parts.append(load(entry.frame, data, source, making.SELECT))
-        parts += [] if _OURS in packages else [making.CREATE_TABLE]
+        parts += [making.CREATE_TABLE] if making.CREATE_TABLE and _OURS not in packages else []
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 
 
@@ -388,11 +388,12 @@ def _constants(entry: Transport, data: UserData, source: Source, table: str) -> 
 def _main(entry: Transport) -> str:
     writes, wait = entry.operation is Operation.WRITE, "await " if entry.style == "async" else ""
     keyword, connect, name = "async " if wait else "", "connect", entry.function.__name__
-    given, before, create = "frame, TABLE" if writes else "TABLE", "\n    create_table()", ""
+    making, given, create = SYSTEMS[entry.system].script, "frame, TABLE" if writes else "TABLE", ""
+    before = f"\n{indent(making.CREATE, '    ')}"
     if _OURS in entry.modules:
         connect, name = f"{entry.system}.connect", f"{entry.system}.{entry.operation}"
         given = "(TABLE,), frame" if writes else f'(TABLE,), as_="{entry.frame}"'  # a tuple allows any table name
-        before, create = "", f"\n        {SYSTEMS[entry.system].script.CREATE_BY_ARROW_WIRE}"
+        before, create = "", f"\n        {making.CREATE_BY_ARROW_WIRE}"
     opened = f'{keyword}with {connect}(os.environ["{show.variable(entry)}"]) as connection:'
     call = f"{wait}{name}(connection, {given})"
     if writes:

@@ -290,13 +290,13 @@ class Hostile(Protocol):
 class Script(Protocol):
     """How a separate program creates its table and runs a query: the module `script` of a database package.
 
-    `CREATE_TABLE` is Python source of a function `create_table`. It runs the statement CREATE_TABLE at the address in
-    the variable `VARIABLE`, with `os` imported, and needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs the statement over a
-    connection of arrow-wire; `BY_ARROW_WIRE` is then installed instead of a package. `SELECT` is the source of a
-    function `select` that returns the rows of QUERY as an Arrow table, like the reference client. It needs
-    `SELECT_PACKAGES`.
+    `CREATE` is Python source that runs the statement CREATE_TABLE at the address in the variable `VARIABLE`, with `os`
+    imported. It needs `PACKAGES`, and `CREATE_TABLE`: the source of a function, or nothing. `CREATE_BY_ARROW_WIRE` runs
+    the statement over a connection of arrow-wire; `BY_ARROW_WIRE` is then installed instead of a package. `SELECT` is
+    the source that makes `table` of the rows of QUERY, like the reference client. It needs `SELECT_PACKAGES`.
     """
 
+    CREATE: str
     CREATE_TABLE: str
     CREATE_BY_ARROW_WIRE: str
     BY_ARROW_WIRE: Mapping[str, str]

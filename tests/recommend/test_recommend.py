@@ -489,6 +489,13 @@ def test_its_docstring_says_what_was_measured_and_how_to_undo_it(tmp_path: Path)
     assert "To undo: DROP TABLE orders_of_may_2026" in last
 
 
+def test_it_times_no_part_of_the_call(tmp_path: Path) -> None:
+    assert "with phase(" in script.show.script(registry.one(PGPQ.transport))
+    text = written(tmp_path)
+    assert "phase" not in text
+    assert "perf_counter" not in text
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("source", [f"data/{FILE}", "data", "data/*.parquet"])
 def test_no_path_of_this_machine_is_in_it_and_its_data_are_found_from_wherever_it_is_called(

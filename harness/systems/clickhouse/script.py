@@ -2,19 +2,18 @@
 
 VARIABLE, PACKAGES = "LAB_CLICKHOUSE_HTTP_URL", ()
 BY_ARROW_WIRE: dict[str, str] = {}
+CREATE = "create_table()"
 CREATE_TABLE = '''\
 def create_table():
     """Create the table if it is missing."""
-    import http.client
+    from http.client import HTTPConnection, HTTPSConnection
     from urllib.parse import unquote, urlsplit
 
     url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
-    secure = url.scheme == "https"
-    server = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(url.hostname, url.port or 8123)
+    server = {"https": HTTPSConnection}.get(url.scheme, HTTPConnection)(url.hostname, url.port or 8123)
     user = {"X-ClickHouse-User": unquote(url.username or "default"), "X-ClickHouse-Key": unquote(url.password or "")}
     server.request("POST", f"/?{url.query}", CREATE_TABLE.encode(), user)
-    answer = server.getresponse()
-    if answer.status != 200:
+    if (answer := server.getresponse()).status != 200:
         raise SystemExit(answer.read().decode())'''
 CREATE_BY_ARROW_WIRE = "connection.ask(CREATE_TABLE)"
 # The body of `load` for a query: `table` is its rows in Arrow.

@@ -3,13 +3,11 @@
 VARIABLE, PACKAGES = "LAB_POSTGRES_URI", ("psycopg",)
 # The requirement of a program that uses arrow-wire, instead of a package.
 BY_ARROW_WIRE = {"psycopg": "", "arrow-wire": "arrow-wire[postgres]"}
-CREATE_TABLE = '''\
-def create_table():
-    """Create the table if it is missing."""
-    import psycopg
-
-    with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:
-        connection.execute(CREATE_TABLE)'''
+CREATE_TABLE = ""
+CREATE = """\
+import psycopg
+with psycopg.connect(os.environ["LAB_POSTGRES_URI"], autocommit=True) as connection:
+    connection.execute(CREATE_TABLE)"""
 CREATE_BY_ARROW_WIRE = "connection[0].execute(CREATE_TABLE)"
 # `load` for a query: `table` is its rows in Arrow.
 SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
