@@ -19,7 +19,8 @@ from harness.lab.packages import beyond_pypi, installed
 from harness.model import LabError, Origin, Transport
 from harness.recommend import racing
 from harness.recommend.budget import require_possible
-from harness.recommend.eligible import Asked, by_declaration, by_failure, nobody, shared
+from harness.recommend.eligible import Asked
+from harness.recommend.none_left import by_declaration, by_failure, nobody, shared
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.intervals import Interval, RunSpread, around, estimate, ratio

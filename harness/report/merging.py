@@ -32,8 +32,7 @@ COLUMNS = (
     "output",
     "differs",
 )
-_OF_CODE = ("commit of the lab", "version of the lab")
-_WITHOUT_VALUES = ("data", *_OF_CODE)
+_WITHOUT_VALUES = ("data", "commit of the lab", "version of the lab")
 MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", "filesystem", "maker", "run")
 
 
@@ -106,7 +105,7 @@ def _comparable(facts: Facts, needed: set[str], machine: bool) -> dict[str, obje
     if machine:
         found |= {"lab": facts["lab"], "python": facts["python"]}
         found |= {f"machine: {name.replace('_', ' ')}": facts["machine"][name] for name in sorted(facts["machine"])}
-    return found | dict(zip(_OF_CODE, (code.get("commit"), code.get("version")), strict=True))
+    return found | {"commit of the lab": code.get("commit"), "version of the lab": code.get("version")}
 
 
 def figures(runs: Sequence[MergedRun]) -> Table:

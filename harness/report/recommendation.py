@@ -374,8 +374,9 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
     if found.fastest.values != EXACT:
         yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
     else:
-        lost = _would_change(found, elsewhere)
-        yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{lost}"
+        lost = len({one.transport for one in found.ruled_out if one.kind})
+        would = f" {numbered(lost, 'transport')} would change or refuse something{elsewhere}." if lost else ""
+        yield f"Checked: all {found.rows:,} rows arrived identical in every run{_kinds(found)}.{would}"
     shown = (found.fastest, found.from_pypi, found.least_code, found.built_in, found.of_default)
     if said := legend(one.lossy for one in shown if one):
         yield f"{said}: your data have none."
@@ -392,12 +393,6 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
 def _kinds(found: Recommendation) -> str:
     named = [said for kind, said in _KINDS.items() if kind in found.values]
     return f" ({', '.join(named)} found in your data)" if named else ""
-
-
-def _would_change(found: Recommendation, elsewhere: str) -> str:
-    lost = len({one.transport for one in found.ruled_out if one.kind})
-    would = "would change or refuse something"
-    return f" {_many(lost, would, would)}{elsewhere}." if lost else ""
 
 
 def details(found: Recommendation) -> Iterator[str]:
@@ -421,10 +416,6 @@ def excluded(found: Recommendation) -> list[Table]:
     rows = tuple((why, str(len(names)), listed(names, _MOST_NAMES)) for why, names in most_first)
     head, note = ("why", "transports", "such as"), f"all are in {FILE}"
     return [Table("What is ruled out", head, rows, (note,), frozenset({0, 2}), names=frozenset({2}))] if rows else []
-
-
-def _many(number: int, one: str = "is", several: str = "are") -> str:
-    return f"1 transport {one}" if number == 1 else f"{number} transports {several}"
 
 
 def share_lines(found: Recommendation, environment: Facts) -> list[str]:

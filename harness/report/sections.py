@@ -113,14 +113,12 @@ def closing(
 
 @dataclass(frozen=True)
 class Report:
-    """The files written: the files, and the rows and summaries they were made from.
+    """What a written report is made of: the rows of a run, their summaries and its sections.
 
     `again` is the number of runs that are still to be run again. `unread` says why the recommendation of a race is not
     in it. `machine` are sentences about it.
     """
 
-    folder: Path
-    paths: tuple[Path, ...]
     rows: list[Row]
     summaries: list[Summary]
     sections: list[Section]
@@ -162,6 +160,5 @@ def write(folder: Path, suite: Suite) -> Report:
         (folder / "report.html").write_text(page(suite, environment, rows, parts, files), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
-    paths = [folder / name for name in ("summary.csv", "report.md", "report.html", *(one.path for one in drawn))]
     said = tuple(machine.said(environment, rows, summaries))
-    return Report(folder, tuple(paths), rows, summaries, parts, said, run.again, unread)
+    return Report(rows, summaries, parts, said, run.again, unread)

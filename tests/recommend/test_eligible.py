@@ -16,7 +16,8 @@ from harness import registry
 from harness.datasets.user_data import data
 from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
-from harness.recommend.eligible import Asked, by_declaration, by_failure, nobody
+from harness.recommend.eligible import Asked
+from harness.recommend.none_left import by_declaration, by_failure, nobody
 from harness.recommend.script import Source
 from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from harness import registry
-from harness.cli import commands, newest
-from harness.cli.app import called, echo, end, say
+from harness.cli import commands
+from harness.cli.app import called, echo, end
 from harness.cli.commands import app
 from harness.lab import doctor
 from harness.lab import labs as opened
@@ -159,15 +159,6 @@ def test_what_cannot_be_done_is_said_without_a_broken_word(
     lines = capsys.readouterr().err.splitlines()
     assert " ".join(lines) == said
     assert [line for line in lines if len(line) > width and line != f"{LONG}:"] == []
-
-
-@WIDTHS
-def test_the_answers_without_data_are_no_wider(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    console = terminal(width)
-    said = f"no run of this machine has answers yet: {'these are of the reference run, ' * 5}see {LONG}"
-    say(console, said)
-    assert newest.say is say
-    read(console, width, [said])
 
 
 ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))

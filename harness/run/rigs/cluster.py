@@ -367,11 +367,9 @@ def require_parameters(case: Case) -> None:
 @contextmanager
 def opened(request: RunRequest) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and remove them at the end. Raises LabError as `databases.opened`."""
-    for case in request.cases:
-        require_parameters(case)
     if named := cluster.of(request.settings):
         cluster.require_reached(named)
-    with databases.servers_and_tables(request, 0, named) as rig, scratch.folder("cluster") as folder:
+    with databases.opened(request, 0, named, require_parameters) as rig, scratch.folder("cluster") as folder:
         for tables in rig.tables.values():
             for system in rig.lab.systems:
                 tables.discard_beside(system)

@@ -31,7 +31,6 @@ from harness.run.rigs.networks import Networks
 from harness.run.rigs.objects import OnObjectStore
 from harness.run.rigs.rig import (
     Checked,
-    Rig,
     RunRequest,
     dataset_facts,
     only_parameters,
@@ -228,28 +227,28 @@ def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -
     return Addresses(uri, lab.io, Bucket(**asdict(objects.store), bucket=bucket))
 
 
+def require_parameters(case: Case) -> None:
+    """Raise LabError for parameters that this rig does not know or lacks, or an invalid value."""
+    only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
+    server_parameters.require_values(case)
+    networks.never(case)  # raises LabError for invalid values
+
+
 @contextmanager
-def opened(request: RunRequest) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
-    """Bring up the lab and its tables, and remove them at the end.
+def opened(
+    request: RunRequest,
+    summed_above: int = SUMMED_ROWS,
+    named: Cluster | None = None,
+    require: Callable[[Case], None] = require_parameters,
+) -> Iterator[DatabaseRig]:
+    """Bring up the lab and its tables, and remove them at the end; more than `summed_above` rows are compared by sums.
+
+    `named` is the cluster that the user named, `require` judges the parameters of a case.
 
     Raises LabError before anything is left behind: no server, another run on it, no disk space, too many datasets.
     """
     for case in request.cases:
-        only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
-        server_parameters.require_values(case)
-        networks.never(case)  # raises LabError for invalid values
-    with servers_and_tables(request) as rig:
-        yield rig
-
-
-@contextmanager
-def servers_and_tables(
-    request: RunRequest, summed_above: int = SUMMED_ROWS, named: Cluster | None = None
-) -> Iterator[DatabaseRig]:
-    """Yield the rig for the cases of a request; more than `summed_above` rows are compared by sums.
-
-    `named` is the cluster that the user named.
-    """
+        require(case)
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in request.cases})
     found_places = places(asked)
     needed = [name for name in SYSTEMS if any(case.transport.system == name for case in request.cases)]
