@@ -10,7 +10,8 @@ def create_table():
     from urllib.parse import unquote, urlsplit
 
     url = urlsplit(os.environ["LAB_CLICKHOUSE_HTTP_URL"])
-    server = {"https": HTTPSConnection}.get(url.scheme, HTTPConnection)(url.hostname, url.port or 8123)
+    connect_to = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    server = connect_to(url.hostname, url.port or 8123)
     user = {"X-ClickHouse-User": unquote(url.username or "default"), "X-ClickHouse-Key": unquote(url.password or "")}
     server.request("POST", f"/?{url.query}", CREATE_TABLE.encode(), user)
     if (answer := server.getresponse()).status != 200:
