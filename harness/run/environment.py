@@ -84,9 +84,10 @@ def require_current_wire() -> None:
     The wheel has its Python files and, in `compiled_from.txt`, the digest of what `arrow-wire/compile.py` compiled.
     """
     found, checkout = find_spec(_WIRE), ROOT / "arrow-wire"
-    if not CHECKOUT or found is None or found.origin is None:
+    files = sorted((checkout / "src" / _WIRE).glob("*.py"))
+    if not files or found is None or found.origin is None:
         return
-    installed, files = Path(found.origin).parent, sorted((checkout / "src" / _WIRE).glob("*.py"))
+    installed = Path(found.origin).parent
     zig = hashlib.blake2b(b"".join(map(Path.read_bytes, sorted((checkout / "zig").glob("*.zig")))), digest_size=8)
     try:
         current = all(path.read_bytes() == (installed / path.name).read_bytes() for path in files)
