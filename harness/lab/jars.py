@@ -21,6 +21,7 @@ from urllib.request import urlopen
 from zipfile import ZipFile
 
 from harness import settings
+from harness.lab.packages import not_installed
 from harness.model import LabError
 
 COMMAND = "python -m harness.lab.jars"
@@ -131,7 +132,7 @@ def main() -> None:
     try:
         folder = place()
         if folder is None:
-            raise LabError('PySpark is not installed; pip install "dataframe-io-lab[spark]"')
+            raise LabError(not_installed(["pyspark"]) or "PySpark has no folder of jars; install it again")
         chosen = settings.load()
         repository = chosen.maven_repository or default_repository(folder)
         added = install(locked(), folder, chosen.cache_dir / "jars", repository)
