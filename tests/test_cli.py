@@ -151,18 +151,19 @@ def test_a_foreign_table_with_the_labs_name_is_refused_before_anything_is_done(
 
 
 def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
-    lab: Command, environment: dict[str, str]
+    lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     folder = Path(environment["LAB_LOCK_DIR"])
     folder.mkdir(parents=True, exist_ok=True)
+    (data := tmp_path / "data.csv").write_text("number\n1\n")
     with (folder / NAME).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         held.write("20260101T000000Z-first")
         held.flush()
         for arguments in (
             ("run",),
-            ("run", "--data", "not-read.csv"),
-            ("recommend", "--data", "x", "--to", "postgres"),
+            ("run", "--data", str(data)),
+            ("recommend", "--data", str(data), "--to", "postgres"),
         ):
             done = lab(*arguments, env=environment)
             assert "run 20260101T000000Z-first is using this machine" in refused(done)

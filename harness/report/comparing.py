@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -149,14 +149,16 @@ def table(found: Compared) -> Table:
     """Return the comparison as a table of strings, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
     several = len({line.experiment for line in found.lines}) > 1
-    parameters = {label(line.parameters) for line in found.lines}
-    common = parameters if len(parameters) == 1 else set()
-    rows = [_strings(line, several) for line in found.lines]
+    every = [line.parameters for line in found.lines]
+    first = every[0] if every else {}
+    shared = {name: value for name, value in first.items() if all(one.get(name) == value for one in every)}
+    alike = all(one == shared for one in every)
+    rows = [_strings(line, several, {} if alike else shared) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
     return Table(
-        title=", ".join([f"A: {found.names[0]}, B: {found.names[1]}", *common]),
+        title=", ".join(filter(None, (f"A: {found.names[0]}, B: {found.names[1]}", label(shared)))),
         head=head,
         rows=tuple(rows),
         notes=(
@@ -166,7 +168,7 @@ def table(found: Compared) -> Table:
             *(f"not compared: {one}" for one in found.left_out),
         ),
         wide=frozenset({0, 1, len(head) - 1}),
-        droppable=(*([(1,)] if common else []), (3, 4), (2,)),
+        droppable=(*([(1,)] if alike else []), (3, 4), (2,)),
     )
 
 
@@ -177,11 +179,11 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
     return written(folder, "compared", COLUMNS, [list(asdict(line).values()) for line in found.lines], text)
 
 
-def _strings(line: CaseRatio, several: bool) -> tuple[str, ...]:
+def _strings(line: CaseRatio, several: bool, shared: Mapping[str, str]) -> tuple[str, ...]:
     ends = [significant(line.ratio_low), significant(line.ratio_high)]
     return (
         f"{line.transport} ({line.experiment})" if several else line.transport,
-        label(line.parameters),
+        label({name: value for name, value in line.parameters.items() if name not in shared}),
         str(line.n_a) if line.n_a == line.n_b else f"{line.n_a}, {line.n_b}",
         significant(line.median_seconds_a),
         significant(line.median_seconds_b),

@@ -98,7 +98,7 @@ def closing(
     more: Sequence[str] = (),
     named: Callable[[str], str] = short_name,
 ) -> Closing:
-    """Return a run's last screen: its answers, and all tables of a few transports unless it is `short`.
+    """Return a run's last screen: its answers alone if it is `short`, otherwise also all tables of a few transports.
 
     A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions. `more`
     are sentences below these, as far as there is room. `named` names a transport where its id does not fit.
@@ -107,7 +107,7 @@ def closing(
     first = [fastest(of_rows, of) for of in (str, named)] if of_rows.winners else opening(suite, summaries)[:1]
     found = shapes(suite, summaries, named) or [one for table in first for one in ever_smaller(table)]
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
-    said = [*sentences(suite, rows, summaries), *more]
+    said = [] if short else [*sentences(suite, rows, summaries), *more]
     return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or of_rows.winners))
 
 

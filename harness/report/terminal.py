@@ -196,7 +196,7 @@ def fitting(
         every = [*(printable(table, width) for table in whole), *drawn[:1]]
         if _heights(every, width) + lines_of(said, width) <= room:
             return Closing(every, list(said))
-    left = room - (1 if answers_first else min(lines_of(said, width), room // 2))
+    left = room - (len(said[:1]) if answers_first else min(lines_of(said, width), room // 2))
     found = (shape for least in (left, room - 1) for shape in drawn if _heights([shape], width) <= least)
     kept = [next(found, None) or _shortened(shapes[-1], width, left)] if shapes else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))

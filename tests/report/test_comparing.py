@@ -95,6 +95,19 @@ def test_the_geometric_mean_is_of_all_cases_also_of_those_that_show_nothing():
     assert {len(line) for line in table(found).rows} == {len(table(found).head)}
 
 
+def test_parameters_that_all_cases_share_are_in_the_title_and_the_others_in_their_rows():
+    pair = runs(MANY, MANY)
+    parameters = "rows=1000; profile=heap"
+    first, second = (with_way(run, "other", MANY, parameters=parameters) for run in pair)
+    made = table(compared(suite(), first, second, anyway=False))
+    assert made.title.endswith("B: 20260102T000000Z-laptop, rows=1000")
+    assert sorted(line[:2] for line in made.rows) == [
+        ("geometric mean of 2", ""),
+        ("other", "profile=heap"),
+        (WAY, ""),
+    ]
+
+
 def test_what_is_in_one_run_only_or_not_ok_in_one_is_listed_with_why():
     first, second = runs(MANY, MANY)
     first = with_way(first, "only.here", MANY)

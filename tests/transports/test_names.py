@@ -18,7 +18,7 @@ from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
 from harness.datasets.hostile.common_kinds import KINDS, ORDINARY, PLAIN, Kind
 from harness.datasets.hostile.names import VICTIM
-from harness.fidelity import tables, trials, witness
+from harness.fidelity import pair, tables, trials, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.witness import Witness
 from harness.lab import labs
@@ -294,7 +294,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
     entry = registry.one(way)
     for name, may in ONCE_CHANGED[way].items():
         assert KINDS[name] in pairs(entry)
-        wanted = witness.wanted(entry, KINDS[name])
+        wanted = pair.wanted(entry, KINDS[name])
         assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
 
 

@@ -395,7 +395,7 @@ def test_what_fails_with_one_table_fails(lab: Lab, function: str, status: Status
 def clock(monkeypatch):
     """A clock that a test sets; no phase of another test is left."""
     now = [0.0]
-    monkeypatch.setattr(registry, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(registry.phases, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     registry.forget_phases()
     yield now
     registry.forget_phases()
