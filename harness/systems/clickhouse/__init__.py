@@ -36,8 +36,7 @@ SYSTEM = System(
         r"Cannot execute query in readonly mode",
         r"Not enough privileges",
     ),
-    embedded="ClickHouse here is its engine in a Python process (chDB) behind "
-    "[a gateway](docs/explanation/how-a-run-works.md#the-embedded-lab), not a server.",
+    embedded="ClickHouse here is its engine in a Python process (chDB) behind [a gateway](docs/explanation/limits.md).",
     installed_at=Place(
         "clickhouse_binary",
         "The program `clickhouse` (curl https://clickhouse.com/ | sh leaves one): the embedded lab starts that server "
