@@ -242,6 +242,13 @@ def test_objects_of_pandas_are_what_they_are() -> None:
     assert own.frame.to_dicts()[0] == {"id": str(some), "price": "1" * 45 + ".5", "at": dt.time(1, 2)}
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_large_integers_that_are_objects_of_pandas_are_uint64(missing: Any) -> None:
+    values = pd.Series([5, missing, 2**64 - 1], dtype=object, index=[1, 1, 1])
+    found = reading.of_memory(pd.DataFrame({"a": values}))["a"]
+    assert (found.dtype, found.to_list()) == (pl.UInt64, [5, None, 2**64 - 1])
+
+
 @pytest.mark.parametrize(
     ("system", "values", "said"),
     [

@@ -154,11 +154,25 @@ def _of_pandas(frame: Frame) -> pl.DataFrame:
     require_different(list(map(str, frame.columns)), "the frame")
     try:
         named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
-        made = of_arrow(_table(named))
+        made = of_arrow(_table(_with_unsigned(named)))
         _require_same(made, named)
         return made
     except (*OF_POLARS, *_OF_ARROW) as error:
         raise _not_taken(_not_of_arrow(frame), error) from None
+
+
+def _with_unsigned(named: Frame) -> Frame:
+    """Return a pandas frame with objects beyond int64 as uint64: Arrow takes all integers that are objects for int64."""
+    import pandas as pd
+
+    found = {}
+    for name, values in named.items():
+        if values.dtype == object and pd.api.types.infer_dtype(values) == "integer":
+            numbers = values.dropna()
+            if numbers.min() >= 0 and 1 << 63 <= numbers.max() < 1 << 64:
+                array = pa.array(values, pa.uint64(), from_pandas=True)
+                found[name] = pd.Series(pd.array(array, pd.ArrowDtype(pa.uint64())), values.index)
+    return named.assign(**found) if found else named
 
 
 def _table(named: Frame) -> pa.Table:
