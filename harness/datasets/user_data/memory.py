@@ -162,7 +162,7 @@ def _of_pandas(frame: Frame) -> pl.DataFrame:
 
 
 def _with_unsigned(named: Frame) -> Frame:
-    """Return a pandas frame with objects beyond int64 as uint64: Arrow takes all integers that are objects for int64."""
+    """Return a pandas frame with objects beyond int64 as uint64, because Arrow takes objects for int64."""
     import pandas as pd
 
     found = {}
