@@ -41,7 +41,7 @@ def verify(
     from harness.report import fidelity as matrix
 
     with examination.opened(chosen, "external" if external else chosen.name, transports, tried, echo) as exam:
-        echo(exam.conditions)
+        say(console, exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:
             findings = trials.examine(exam, append)

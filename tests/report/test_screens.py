@@ -104,6 +104,7 @@ def test_the_answers_of_a_run_keep_their_direction_and_their_factor(width: int) 
     for one in answers(known.answers, summaries):
         for word in route(one).split():
             assert word in shown
+    assert "in report.md" not in shown  # all of them
     assert shown.count("×") >= 8
 
 
