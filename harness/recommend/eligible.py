@@ -13,7 +13,7 @@ from harness.datasets.user_data.losses import lost, why
 from harness.model import LabError, Operation, Origin, Transport
 from harness.recommend import require_known, transports
 from harness.recommend.budget import BUDGET, REPORT_SECONDS
-from harness.recommend.none_left import by_declaration, most, nobody
+from harness.recommend.none_left import by_declaration, most, why_none
 from harness.recommend.script import needed
 
 
@@ -87,7 +87,7 @@ def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]
     if not unwanted:
-        return nobody(blamed, data.logical_types, [one.reason for one in left_out])
+        return why_none(blamed, data.logical_types, [one.reason for one in left_out])
     first = unwanted[0]
     said = f"none of {len(left_out)} transports is left: {first.reason} ({first.transport.id}) and others; ask for less"
     return f"{said}, or: {most(blamed, data.logical_types)}" if blamed else said

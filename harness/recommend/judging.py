@@ -20,7 +20,7 @@ from harness.model import LabError, Origin, Transport
 from harness.recommend import racing
 from harness.recommend.budget import require_possible
 from harness.recommend.eligible import Asked
-from harness.recommend.none_left import by_declaration, by_failure, nobody, shared
+from harness.recommend.none_left import by_declaration, by_failure, shared, why_none
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.intervals import Interval, RunSpread, around, estimate, ratio
@@ -155,7 +155,7 @@ def _nobody(racing: Racing) -> str:
     declared = {
         one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
     }
-    return nobody(declared | failed, types, list(reasons.values()), "; give it more (--budget)")
+    return why_none(declared | failed, types, list(reasons.values()), "; give it more (--budget)")
 
 
 def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:

@@ -53,7 +53,7 @@ def shared(reasons: Iterable[str], columns: Collection[str]) -> tuple[str, int]:
     return (cause, count) if count > 1 and 2 * count > len(causes) else ("", 0)
 
 
-def nobody(
+def why_none(
     blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str], reasons: Sequence[str], more: str = ""
 ) -> str:
     """Say that no transport is left: the cause that most share, and the columns that rule the most out.

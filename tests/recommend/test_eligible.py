@@ -17,7 +17,7 @@ from harness.datasets.user_data import data
 from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
 from harness.recommend.eligible import Asked
-from harness.recommend.none_left import by_declaration, by_failure, nobody
+from harness.recommend.none_left import by_declaration, by_failure, why_none
 from harness.recommend.script import Source
 from harness.report.recommendation import Figure
 from harness.systems import SYSTEMS
@@ -212,7 +212,7 @@ NOBODY = "keeps every value of these data"
 def test_where_no_transport_is_left_the_columns_or_the_cause_that_rule_the_most_out_are_named(
     blamed: dict[str, set[str]], reasons: list[str], said: str
 ) -> None:
-    assert nobody(blamed, TYPES, reasons, "; give it more") == said
+    assert why_none(blamed, TYPES, reasons, "; give it more") == said
 
 
 def test_all_columns_with_values_that_a_transport_declares_to_lose_rule_it_out() -> None:
