@@ -203,13 +203,6 @@ def test_the_line_is_the_most_likely_one_of_seconds_with_a_constant_coefficient_
         assert deviance(*ours) <= best.fun + 1e-3
 
 
-def test_a_low_outlier_draws_the_line_no_further_than_a_high_one():
-    level = [0.04, 0.04, 0.04, 0.04, 0.04]
-    low, high = (float(fitted(OF_COSTS, [*level[:1], one, *level[2:]])[0]) for one in (0.01, 0.07))
-    assert low > 0.03
-    assert (low + high) / 2 == pytest.approx(0.04, rel=0.1)
-
-
 def test_each_line_of_an_array_is_fitted_as_if_it_were_alone():
     many = [[0.1 + 1e-6 * rows for rows in OF_COSTS], [5.0 for _ in OF_COSTS], [1e-5 * rows for rows in OF_COSTS]]
     fixed, marginal = fitted(OF_COSTS, many)
