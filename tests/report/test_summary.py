@@ -54,6 +54,7 @@ def test_statistics_are_those_worked_out_by_hand():
     (summary,) = summarise(rows, ())
     assert summary.n == 3
     assert summary.mean_seconds == pytest.approx(3.5 / 3)
+    assert summary.std_seconds == pytest.approx(statistics.pstdev((0.5, 2.0, 1.0)))  # of the population
     assert (summary.median_seconds, summary.min_seconds, summary.max_seconds) == (1.0, 0.5, 2.0)
     assert summary.mean_rows_per_s == pytest.approx((2_000 + 500 + 1_000) / 3)
     assert summary.median_rows_per_s == 1_000
@@ -103,11 +104,6 @@ def test_what_only_one_of_several_runs_has_has_no_part_in_their_paces():
     assert with_one[3].medians == {"run1": 9.0}
 
 
-def test_the_deviation_is_that_of_the_population_and_the_median_of_two_runs_their_middle():
-    (summary,) = summarise([row("a", seconds=value) for value in (1.0, 3.0)], ())
-    assert (summary.std_seconds, summary.median_seconds) == (1.0, 2.0)  # of a sample it would be the root of 2
-
-
 def test_transports_are_in_the_order_of_their_medians_and_not_of_their_means():
     steady = [row("steady", seconds=1.0)] * 3
     lucky = [row("lucky", seconds=value) for value in (0.9, 0.9, 9.0)]
@@ -116,43 +112,45 @@ def test_transports_are_in_the_order_of_their_medians_and_not_of_their_means():
     assert [(summary.rank, summary.tie) for summary in ordered] == [(1, "="), (1, "=")]
 
 
-def test_ranks_are_counted_within_database_and_operation_with_postgres_and_writes_first():
-    rows = [
-        row("d", seconds=1.0, operation="read"),
-        row("c", seconds=3.0),
-        row("b", seconds=2.0),
-        row("a", seconds=9.0, system="clickhouse", operation="read"),
-    ]
-    assert [(summary.transport, summary.rank) for summary in summarise(rows, ())] == [
-        ("b", 1),
-        ("c", 2),
-        ("d", 1),
-        ("a", 1),
-    ]
-
-
-def test_every_combination_of_parameters_is_a_case_with_its_own_rank_in_the_order_of_its_numbers():
-    rows = [scan("slow", 10, seconds=9.0), scan("quick", 10, seconds=4.0), scan("slow", 2, seconds=2.0)]
-    assert [(s.transport, s.label, s.rank, s.n) for s in summarise(rows, ())] == [
-        ("parquet.slow.scan", "scale=2; files=2", 1, 1),
-        ("parquet.quick.scan", "scale=2; files=10", 1, 1),
-        ("parquet.slow.scan", "scale=2; files=10", 2, 1),
-    ]
-
-
-def test_the_same_parameters_in_two_experiments_are_two_cases_in_the_order_asked_for():
-    rows = [scan("a", 2, seconds=1.0, experiment=name) for name in ("also", "first", "second")]
-    ordered = summarise(rows, (), ["first", "second"])
-    assert [(s.experiment, s.n, s.rank) for s in ordered] == [
-        ("first", 1, 1),
-        ("second", 1, 1),
-        ("also", 1, 1),
-    ]
-
-
-def test_operations_of_a_store_come_in_the_order_in_which_one_does_them():
-    rows = [row(name, seconds=1.0, operation=name) for name in ("query", "read", "create")]
-    assert [summary.operation for summary in summarise(rows, ())] == ["create", "read", "query"]
+@pytest.mark.parametrize(
+    ("rows", "ordered"),
+    [
+        (  # Postgres and writes first
+            [
+                row("d", seconds=1.0, operation="read"),
+                row("c", seconds=3.0),
+                row("b", seconds=2.0),
+                row("a", seconds=9.0, system="clickhouse", operation="read"),
+            ],
+            [
+                ("matrix", "b", "rows=1000", 1),
+                ("matrix", "c", "rows=1000", 2),
+                ("matrix", "d", "rows=1000", 1),
+                ("matrix", "a", "rows=1000", 1),
+            ],
+        ),
+        (
+            [scan("slow", 10, seconds=9.0), scan("quick", 10, seconds=4.0), scan("slow", 2, seconds=2.0)],
+            [
+                ("many_files", "parquet.slow.scan", "scale=2; files=2", 1),
+                ("many_files", "parquet.quick.scan", "scale=2; files=10", 1),
+                ("many_files", "parquet.slow.scan", "scale=2; files=10", 2),
+            ],
+        ),
+        (
+            [scan("a", 2, seconds=1.0, experiment=name) for name in ("also", "first", "second")],
+            [(name, "parquet.a.scan", "scale=2; files=2", 1) for name in ("first", "second", "also")],
+        ),
+        (
+            [row(name, seconds=1.0, operation=name) for name in ("query", "read", "create")],
+            [("matrix", name, "rows=1000", 1) for name in ("create", "read", "query")],
+        ),
+    ],
+    ids=["databases and operations", "numbers of parameters", "experiments as asked for", "operations of a store"],
+)
+def test_cases_are_in_the_order_of_their_tables_and_ranks_are_counted_within_one(rows, ordered):
+    found = summarise(rows, (), ["first", "second"])
+    assert [(one.experiment, one.transport, one.label, one.rank) for one in found] == ordered
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
@@ -189,12 +187,22 @@ def test_different_fidelities_are_all_named_once():
     assert summarise(rows, ())[0].fidelity == "converted: k (Object) | exact"
 
 
-def test_the_published_figure_and_the_ratio_of_rates_are_next_to_ours():
-    published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
-    (summary,) = summarise([row("a", seconds=0.5, published_row="the way")], published)
-    assert summary.published_mean_seconds == 0.25
-    assert summary.published_mean_rows_per_s == 4_000
-    assert summary.ratio_to_published == 0.5
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [
+        (row("a", seconds=0.5, published_row="the way"), (0.25, 4_000, 0.5)),
+        (row("a", Status.ERROR, published_row="the way"), (0.25, 4_000, None)),
+        (row("a", seconds=0.5), (None, None, None)),
+    ],
+    ids=["ok", "failed", "beyond the article"],
+)
+def test_the_published_figures_are_next_to_ours_with_the_ratio_of_rates(ours, expected):
+    (summary,) = summarise([ours], figure(mean_seconds=0.25, mean_rows_per_s=4_000.0))
+    assert (
+        summary.published_mean_seconds,
+        summary.published_mean_rows_per_s,
+        summary.ratio_to_published,
+    ) == expected
 
 
 def test_where_the_author_gives_seconds_alone_the_ratio_is_of_means_and_above_1_is_faster():
@@ -223,17 +231,6 @@ def test_a_figure_is_next_to_cases_of_its_own_conditions_only(conditions, applie
     assert summary.published_mean_seconds == (1.0 if applies else None)
 
 
-def test_a_failed_published_transport_keeps_the_authors_figure_and_has_no_ratio():
-    published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
-    (summary,) = summarise([row("a", Status.ERROR, published_row="the way")], published)
-    assert (summary.published_mean_rows_per_s, summary.ratio_to_published) == (4_000, None)
-
-
-def test_a_way_beyond_the_article_has_neither():
-    (summary,) = summarise([row("a", seconds=0.5)], figure(mean_seconds=0.25, mean_rows_per_s=4_000.0))
-    assert (summary.published_mean_seconds, summary.ratio_to_published) == (None, None)
-
-
 def test_the_file_has_missing_figures_empty_and_keeps_the_authors_figures_as_printed(tmp_path):
     published = figure(mean_seconds=0.0421, mean_rows_per_s=2_375_691.94)
     rows = [row("a", seconds=0.5, published_row="the way", peak_rss_bytes=0), row("b", Status.ERROR)]
@@ -259,35 +256,28 @@ def single(median, **more):
 CASES = st.lists(st.builds(case, st.integers(1, 60), st.sampled_from((0.01, 0.05, 0.3))), max_size=9)
 
 
-def test_what_is_not_shown_to_differ_shares_a_rank_and_the_next_counts_all_before_it():
-    cases = [case(1.0), case(1.01), case(1.5), case(1.51), case(3)]
-    assert places(cases) == [(1, "="), (1, "="), (3, "="), (3, "="), (5, "")]
-
-
-def test_a_chain_of_neighbours_that_tie_is_no_tie_of_its_ends():
-    assert places([case(1.0), case(1.04), case(1.08)]) == [(1, "="), (1, "="), (2, "")]
-
-
-def test_one_that_scatters_widely_is_not_shown_to_be_slower_than_the_first():
-    assert places([case(1.0), case(1.4), case(2, 0.5)]) == [(1, "="), (2, ""), (1, "=")]
-
-
-def test_in_a_larger_table_it_takes_more_to_be_shown_to_be_slower():
-    assert places([case(1.0), case(1.05)])[1] == (2, "")
-    assert places([case(1.0), case(1.05), *[case(9.0) for _ in range(40)]])[1] == (1, "=")
-
-
-def test_cases_of_which_only_the_median_is_known_are_in_plain_order_and_marked():
-    assert places([single(1.0), single(1.1), single(1.1), single(2.0)]) == [(1, "?"), (2, "?"), (2, "?"), (4, "?")]
-    assert places([case(2), single(2.5), single(3.5)]) == [(1, ""), (2, "?"), (3, "?")]
-
-
-def test_neither_a_control_nor_a_bound_has_a_rank_or_takes_a_place():
-    control = case(1.1, origin="control")
-    assert places([case(1.1, origin="limit"), case(3)]) == [(None, ""), (1, "")]
-    assert places([case(1.1, origin="limit", operation="call")]) == [(1, "")]
-    assert places([control, case(3), case(6)]) == [(None, ""), (1, ""), (2, "")]
-    assert rank_shown(control) == "A/A"
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ([case(1.0), case(1.01), case(1.5), case(1.51), case(3)], [(1, "="), (1, "="), (3, "="), (3, "="), (5, "")]),
+        ([case(1.0), case(1.04), case(1.08)], [(1, "="), (1, "="), (2, "")]),
+        ([case(1.0), case(1.4), case(2, 0.5)], [(1, "="), (2, ""), (1, "=")]),
+        ([case(1.0), case(1.05)], [(1, ""), (2, "")]),
+        ([case(1.0), case(1.05), *(case(9.0) for _ in range(40))], [(1, "="), (1, "="), *[(3, "=")] * 40]),
+        ([single(1.0), single(1.1), single(1.1), single(2.0)], [(1, "?"), (2, "?"), (2, "?"), (4, "?")]),
+        ([case(2), single(2.5), single(3.5)], [(1, ""), (2, "?"), (3, "?")]),
+        ([case(1.1, origin="limit"), case(3)], [(None, ""), (1, "")]),
+        ([case(1.1, origin="limit", operation="call")], [(1, "")]),
+        ([case(1.1, origin="control"), case(3), case(6)], [(None, ""), (1, ""), (2, "")]),
+    ],
+    ids=[
+        *("ties share a rank", "a chain of ties is no tie of its ends", "one that scatters widely", "a small table"),
+        *("a larger table takes more", "medians alone are in plain order", "an estimate before medians alone"),
+        *("a bound", "a table of bounds alone", "a control"),
+    ],
+)
+def test_a_rank_counts_what_is_shown_to_be_faster_and_is_shared_by_what_is_not_shown_to_differ(cases, expected):
+    assert places(cases) == expected
 
 
 @given(CASES)
@@ -302,16 +292,18 @@ def test_ranks_do_not_change_with_the_unit(cases, power):
     assert places(scaled) == places(cases)
 
 
-@given(CASES)
-def test_one_is_first_and_ranks_are_not_above_the_number_of_cases(cases):
-    found = [rank for rank, _ in places(cases)]
-    assert all(1 <= rank <= len(cases) for rank in found)
-    assert not cases or 1 in found
-
-
-@pytest.mark.parametrize(("rank", "tie", "text"), [(1, "", "1"), (2, "=", "2="), (3, "?", "3?"), (None, "", "")])
-def test_a_rank_is_shown_with_its_mark(rank, tie, text):
-    assert rank_shown(case(2, rank=rank, tie=tie)) == text
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (case(2, rank=1), "1"),
+        (case(2, rank=2, tie="="), "2="),
+        (case(2, rank=3, tie="?"), "3?"),
+        (case(2, rank=None), ""),
+        (case(2, origin="control"), "A/A"),
+    ],
+)
+def test_a_rank_is_shown_with_its_mark(one, text):
+    assert rank_shown(one) == text
 
 
 SECONDS = st.floats(1e-3, 1e3).map(lambda value: float(f"{value:.6g}"))
