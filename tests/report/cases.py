@@ -1,8 +1,11 @@
 """Rows as runs_csv.load returns them, and runs on disk, for tests of reports."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
+
+from rich.console import Console
 
 from harness.model import Status, strings
 from harness.results import runs_csv
@@ -139,3 +142,15 @@ def runs(transport, times, experiment="sizes", **more):
 def line(fixed, marginal, sizes, scatter=(0.98, 1.0, 1.02)):
     """Seconds by rows of a transport with these costs of a call and of a row, one for each factor of `scatter`."""
     return {rows: [(fixed + marginal * rows) * factor for factor in scatter] for rows in sizes}
+
+
+def terminal(width):
+    """A terminal of this width that keeps its output."""
+    return Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
+
+
+def printed(tables, width):
+    console = terminal(width)
+    for table in tables:
+        console.print(table)
+    return console.file.getvalue()

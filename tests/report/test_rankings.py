@@ -1,20 +1,18 @@
 """Rankings, grids and tables of details: cells from rows whose figures are worked out by hand, and as printed."""
 
-import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from harness.model import LabError, Status
 from harness.report.answers import leaders
 from harness.report.charts import cases_of
 from harness.report.figures import detail, loss_marks, quantity, titled
 from harness.report.rankings import MARKED, NOT_OK, losses, not_ok, published_tables, rankings, reasons
-from harness.report.summary import COLUMNS, Summary, points, summarise
+from harness.report.summary import Summary, points, summarise
 from harness.report.terminal import printable
 from harness.suites.suite import PublishedFigure
-from tests.report.cases import as_fields, changed, row, scan
+from tests.report.cases import changed, printed, row, scan
 from tests.report.cluster_run import PARTS, PICTURES, STREAMS, bound, counted, measured, of_engine
 
 
@@ -174,42 +172,15 @@ def test_at_each_point_every_way_that_no_other_is_shown_to_beat_is_set_off_and_a
     assert any(note.startswith("set off at a point: the transports of rank 1") for note in time.notes)
 
 
-def printed_tables(summaries, width=200, published=()):
-    return [printable(table, width) for table in (*rankings(summaries), *published_tables(summaries, published))]
-
-
-def summary(**more):
-    known = (
-        {"experiment": "matrix", "parameters": {"rows": "100000"}}
-        | {"transport": "postgres.x.write_y", "system": "postgres", "operation": "write", "rows": 100_000}
-        | {"status": "ok", "n": 3, "rank": 1, "fidelity": "exact", "mean_seconds": 0.51234, "mean_rows_per_s": 195182.6}
-        | {"median_seconds": 0.483, "median_low_seconds": 0.461, "median_high_seconds": 0.602}
-        | {"min_rows_per_s": 180_000.4, "max_rows_per_s": 210_000.0, "peak_rss_bytes": 81_600_000}
-    )
-    return Summary(**(as_fields(known | more) | {name: None for name, value in more.items() if value is None}))
-
-
-def failed(status="error", error="no", **more):
-    figures = ("rank", *(name for name in COLUMNS if name.endswith(("_seconds", "_rows_per_s"))))
-    numbers = {name: None for name in figures if not name.startswith("published")}
-    return summary(
-        **{"n": 0, "status": status, "error": error, "fidelity": "", "peak_rss_bytes": None} | numbers | more
-    )
-
-
-def printed(*summaries, width=400, published=()):
-    file = io.StringIO()
-    console = Console(file=file, width=width)
-    for table in printed_tables(list(summaries), width, published):
-        console.print(table)
-    return file.getvalue()
+def shown(summaries, width=400):
+    return printed([printable(table, width) for table in rankings(summaries)], width)
 
 
 def grid(*points, width):
     """The output for a grid of two transports, the first of which has a long id."""
     names = ("polars_with_a_name.scan_forced_async", "duckdb")
     scans = [scan(name, files, seconds=files * 1.25) for name in names for files in points]
-    return printed(*summarise(scans, ()), width=width)
+    return shown(summarise(scans, ()), width)
 
 
 def test_missing_figures_are_empty_cells_and_never_0_and_failed_runs_are_counted():
@@ -227,20 +198,35 @@ def test_missing_figures_are_empty_cells_and_never_0_and_failed_runs_are_counted
 
 
 def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
-    text = printed(failed("unsupported", None))
+    text = shown(summarise([row("postgres.x.write_y", Status.UNSUPPORTED, error=None)], ()))
     assert "None" not in text
     assert "unsupported (postgres.x.write_y)" in text
 
 
 @pytest.mark.parametrize("width", [80, 100, 116, 130, 200])
 def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
-    way = summary(
+    way = Summary(
+        parameters={"rows": "100000"},
+        system="postgres",
+        operation="write",
         published_row="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
+        rows=100_000,
+        status="ok",
+        fidelity="converted: entity_key (Object)",
+        n=3,
+        rank=1,
+        mean_seconds=0.51234,
+        median_seconds=0.483,
+        median_low_seconds=0.461,
+        median_high_seconds=0.602,
+        mean_rows_per_s=195182.6,
+        min_rows_per_s=180_000.4,
+        max_rows_per_s=210_000.0,
+        peak_rss_bytes=81_600_000,
         published_mean_rows_per_s=1_257_641.76,
         ratio_to_published=0.757,
-        fidelity="converted: entity_key (Object)",
     )
-    text = printed(way, width=width)
+    text = shown([way], width)
     assert max(map(len, text.splitlines())) <= width
     assert all(figure in text for figure in ("0.483 (0.461-0.602)", "195,183", "1,257,642", "0.76", "converted"))
     assert ("0.5123" in text) == (width >= 100)
@@ -267,10 +253,8 @@ def test_an_id_that_has_room_is_whole():
 
 
 def test_the_best_figure_of_a_point_is_bold():
-    group, *_ = printed_tables(
-        summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ())
-    )
-    strings = list(group.renderables[1].columns[2].cells)
+    (table,) = rankings(summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ()))
+    strings = list(printable(table, 200).renderables[1].columns[2].cells)
     assert [(str(text), text.style) for text in strings] == [("5.00", "bold"), ("9.00", "")]
 
 
@@ -286,9 +270,8 @@ def test_the_best_figure_of_a_point_is_bold():
     ],
 )
 def test_brackets_and_colons_in_a_reason_are_printed_and_not_taken_for_markup(reason):
-    assert f"error: {reason} (postgres.x.write_y)" in printed(failed(error=reason))
-    cases = summarise([scan("a", 1, Status.ERROR, error=reason), scan("a", 2, seconds=1.0)], ())
-    assert f"error: {reason} (parquet.a.scan at 1 file, 100 MB)" in printed(*cases)
+    cases = summarise([row("postgres.x.write_y", Status.ERROR, error=reason)], ())
+    assert f"error: {reason} (postgres.x.write_y)" in shown(cases)
 
 
 FIGURES = [
@@ -484,10 +467,6 @@ def test_lines_are_by_experiment_transport_and_the_numbers_of_the_parameters():
         "scale=2; files=16",
         "rows=1000",  # of the experiment "matrix"; the rest are of "many_files"
     ]
-
-
-def test_a_run_without_a_reason_has_an_empty_one():
-    assert lines([row("a", Status.KILLED, error="")])[0]["reason"] == ""
 
 
 @pytest.mark.parametrize(
