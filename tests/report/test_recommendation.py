@@ -1,18 +1,16 @@
 """The screen of a race: its content, its cuts if it is too long, and its length of one screen."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from harness.cli.recommend import show
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.report import recommendation
 from harness.report.recommendation import Figure, Recommendation, RuledOut, share_lines
 from harness.report.terminal import lines_of, recommended
-from tests.report.cases import environment
+from tests.report.cases import environment, printed, terminal
 
 FASTEST = Figure(
     transport="postgres.psycopg.write_polars_tuned",
@@ -104,10 +102,9 @@ def rows(found: Recommendation) -> list[tuple[str, str]]:
 
 
 def screen(found: Recommendation, width: int, last: Sequence[str] = ()) -> str:
-    """The screen on a terminal of this width."""
-    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
+    console = terminal(width)
     show(console, found, last)
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    return console.file.getvalue()
 
 
 def test_the_first_sentences_say_what_to_take_from_where_how_fast_and_what_the_fastest_would_need() -> None:
@@ -201,12 +198,10 @@ def test_a_row_has_median_range_peak_lines_and_what_is_to_be_installed() -> None
     ]
 
 
-@pytest.mark.parametrize(("out", "cell"), [((RuledOut(SLOWER.transport, "refused: x", "decimals", True),), "cannot")])
-def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why(
-    out: tuple[RuledOut, ...], cell: str
-) -> None:
+def test_a_default_that_cannot_move_the_data_has_a_row_that_says_so_and_a_sentence_why() -> None:
+    out = (RuledOut(SLOWER.transport, "refused: x", "decimals", True),)
     found = replace(FOUND, defaults=(), built_in=None, ruled_out=out)
-    assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", cell)
+    assert recommendation.table(found).rows[-1][:3] == ("default", "sqlalchemy write_database", "cannot")
     assert "sqlalchemy write_database, the default, cannot: refused: x" in recommendation.sentences(found)
     assert recommendation.table(replace(found, ruled_out=())).rows[-1][2] == "not timed"
     unwanted = replace(found, ruled_out=(RuledOut(SLOWER.transport, "its style is sync", is_default=True),))
@@ -359,11 +354,9 @@ def test_it_is_one_screen_whatever_there_is_to_say(width: int) -> None:
         ended="the budget of 180 s was used up",
     )
     ending = recommended(found, width)
-    console = Console(width=width, file=io.StringIO())
-    console.print(*ending.tables)
-    printed = console.file.getvalue()  # type: ignore[attr-defined]
-    assert len(printed.splitlines()) + lines_of(ending.sentences, width) <= 40
-    assert "Take " in printed
+    text = printed(ending.tables, width)
+    assert len(text.splitlines()) + lines_of(ending.sentences, width) <= 40
+    assert "Take " in text
 
 
 def test_the_picture_has_the_default_the_one_from_pypi_the_fastest_and_the_server_alone() -> None:

@@ -1,6 +1,5 @@
 """Every screen at 80 and at 200 columns, read back: no line is wider, no word is broken, and a run ends on one."""
 
-import io
 import re
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -9,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from rich.console import Console
 
 from harness import registry
 from harness.cli import commands
@@ -30,7 +28,7 @@ from harness.results import folder as folders
 from harness.settings import ROOT, Settings
 from harness.suites import suite_files
 from harness.suites.suite import AnswersWanted
-from tests.report.cases import suite
+from tests.report.cases import printed, suite, terminal
 from tests.report.test_answers import every
 
 WIDTHS = pytest.mark.parametrize("width", [80, 200])
@@ -39,14 +37,9 @@ NAMES = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
 LONG = f"/home/somebody/{'folder/' * 20}report.html"
 
 
-def terminal(width: int) -> Console:
-    """A terminal of this width that keeps its output."""
-    return Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
-
-
-def read(console: Console, width: int, said: Iterable[str] = ()) -> str:
+def read(console, width: int, said: Iterable[str] = ()) -> str:
     """Return the screen of a terminal; check that its lines fit unless they are one word, and that it has `said`."""
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = console.file.getvalue()
     assert [line for line in text.splitlines() if len(line) > width and len(line.split()) > 1] == []
     words = text.split()
     for one in said:
@@ -163,13 +156,6 @@ def test_what_cannot_be_done_is_said_without_a_broken_word(
 
 
 ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", defaults=["postgres.usual.*"]))
-
-
-def printed(tables, width):
-    console = Console(width=width, file=io.StringIO())
-    for table in tables:
-        console.print(table)
-    return console.file.getvalue()
 
 
 @pytest.mark.long
