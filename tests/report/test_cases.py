@@ -169,17 +169,23 @@ def test_the_caption_says_statistic_sample_size_and_conditions():
     )
 
 
-def test_the_caption_says_when_samples_differ_or_are_single_runs():
-    several = [row("a", seconds=1.0), row("a", seconds=2.0), row("b", seconds=1.0)]
-    assert caption(TIME, several, cases_of(TIME, several), False).startswith("Median of 1 to 2 runs, ")
-    assert caption(TIME, several[2:], cases_of(TIME, several[2:]), False).startswith("One run each. ")
-
-
-def test_a_deviation_is_called_one():
-    picture = Picture("x", "X", "lines", y="seconds", x="rows", statistic="mean and deviation")
-    rows = [row("a", seconds=1.0), row("a", seconds=2.0)]
+@pytest.mark.parametrize(
+    ("statistic", "seconds", "said"),
+    [
+        ("median and range", {"a": (1.0, 2.0), "b": (1.0,)}, "Median of 1 to 2 runs, "),
+        ("median and range", {"a": (1.0,)}, "One run each. "),
+        (
+            "mean and deviation",
+            {"a": (1.0, 2.0)},
+            "Mean of 2 runs, whiskers of one population standard deviation to both sides. ",
+        ),
+    ],
+)
+def test_the_caption_says_the_statistic_the_sizes_of_samples_and_whose_other_figures_are(statistic, seconds, said):
+    picture = replace(LINES, x="rows", statistic=statistic)
+    rows = [row(name, seconds=one) for name, of in seconds.items() for one in of]
     found = caption(picture, rows, cases_of(picture, rows), published=True)
-    assert found.startswith("Mean of 2 runs, whiskers of one population standard deviation to both sides. ")
+    assert found.startswith(said)
     assert found.endswith(
         "Dotted lines with open marks: the figures of the published benchmark, from its author's machine."
     )
