@@ -1,16 +1,17 @@
-"""Grids of outcomes and maps of winners: colours, words and statements agree with the runs."""
+"""Grids of outcomes, maps of winners and traces: colours, words and statements agree with the runs."""
 
 from dataclasses import replace
 
 import pytest
 
 from harness.model import LabError, Status
-from harness.report.charts import NO_CHANGES, _bent, _changes
+from harness.report.charts import NO_CHANGES, _bent, _changes, chart
 from harness.report.grids import Verdict, map_of, outcome_sentences, outcome_tables, outcomes, winner_tables
+from harness.results import folder as folders
 from harness.suites.suite import Picture
 from tests.report.cases import changed, line, row, runs, suite
 from tests.report.cluster_run import PICTURES, ROWS, counted
-from tests.report.test_charts import composed, titles, words
+from tests.report.test_charts import composed, drawn, titles, words
 
 GRIDS = [picture for picture in PICTURES if picture.form == "grid"]
 KILL = next(picture for picture in GRIDS if picture.name == "kill")
@@ -102,11 +103,6 @@ def test_a_case_that_was_not_run_is_an_empty_cell():
     assert (before, after.verdict) == (None, Verdict.RIGHT)
 
 
-def test_a_picture_of_a_column_that_there_is_not_is_refused():
-    with pytest.raises(LabError, match='no column "killed" for a picture'):
-        outcomes(replace(KILL, x="killed"), ROWS)
-
-
 def test_the_same_cells_are_in_a_table_and_a_sentence_names_the_wrong_ones():
     about = suite(pictures=PICTURES)
     first, *_ = outcome_tables(about, ROWS)
@@ -151,33 +147,46 @@ def named(found):
     return [[cell and cell.text.partition(": ")[0] for cell in one] for one in found.cells]
 
 
-def test_each_cell_names_its_fastest_with_the_median():
-    found = map_of(MAP, crossing())
-    assert (found.columns, found.lines) == (
-        ("1 row", "100 rows", "10,000 rows", "1,000,000 rows"),
-        ("polars to Postgres",),
+def test_a_map_names_the_fastest_of_each_cell_with_its_median_and_sets_off_the_sure_ones():
+    (table,) = winner_tables(suite(pictures=[MAP]), crossing())
+    assert table.head == ("direction", "1 row", "100 rows", "10,000 rows", "1,000,000 rows")
+    cells = (
+        "quick rows: 1.1 ms",
+        "quick rows: 11 ms",
+        "strong bulk_copy: 41 ms",
+        "strong bulk_copy: 2.02 s",
     )
-    assert named(found) == [["quick rows"] * 2 + ["strong bulk_copy"] * 2]
-    (cell, *_) = found.cells[0]
-    assert (cell.shown, cell.text) == (True, "quick rows: 1.1 ms")
+    assert table.rows == (("polars to Postgres", *cells),)
+    assert table.best == {(0, place) for place in (1, 2, 3, 4)}
 
 
-def test_a_cell_fades_where_no_difference_is_shown_and_where_there_are_too_few_runs():
-    close = runs(QUICK, line(0.020, 0, SIZES, (0.9, 1, 1.1))) + runs(STRONG, line(0.021, 0, SIZES, (0.9, 1, 1.1)))
-    (cell, *_) = map_of(MAP, close).cells[0]
-    assert (cell.shown, cell.text) == (False, "quick rows: 20 ms, or 1 other")
-    assert [one.transport for one in cell.alike] == [STRONG]
-    once = [one for one in crossing() if one.pass_number == 1]
-    (cell, *_) = map_of(MAP, once).cells[0]
-    assert (cell.shown, cell.text, cell.alike) == (False, "quick rows: 1.08 ms ?", ())
+def inexact(rows):
+    return [changed(one, fidelity="converted: a String") for one in rows]
 
 
-def test_a_transport_alone_in_a_cell_is_not_shown_to_be_faster():
-    (cell,) = map_of(MAP, runs(STRONG, line(0.021, 2e-6, SIZES[:1]))).cells[0]
-    assert (cell.alone, cell.shown, cell.text.endswith("s, alone")) == (True, False, True)
-    others = runs(QUICK, line(0.001, 1e-6, SIZES[:1])) + runs(STRONG, line(0.021, 2e-6, SIZES[:1]))
-    (cell,) = map_of(MAP, others).cells[0]
-    assert (cell.alone, cell.shown) == (False, True)
+@pytest.mark.parametrize(
+    ("rows", "shown", "text"),
+    [
+        (
+            runs(QUICK, line(0.020, 0, SIZES, (0.9, 1, 1.1))) + runs(STRONG, line(0.021, 0, SIZES, (0.9, 1, 1.1))),
+            False,
+            "quick rows: 20 ms, or 1 other",
+        ),
+        ([one for one in crossing() if one.pass_number == 1], False, "quick rows: 1.08 ms ?"),
+        (runs(STRONG, line(0.021, 2e-6, SIZES)), False, "strong bulk_copy: 21 ms, alone"),
+        (runs(QUICK, line(0.001, 1e-6, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES)), True, "quick rows: 1 ms"),
+        (
+            inexact(runs(QUICK, line(0.001, 1e-6, SIZES))) + runs(STRONG, line(0.021, 2e-6, SIZES)),
+            False,
+            "strong bulk_copy: 21 ms, alone",
+        ),
+        (inexact(crossing()), False, "none is exact"),
+    ],
+    ids=["a tie", "too few runs", "alone", "shown to be faster", "the only exact one", "none is exact"],
+)
+def test_a_cell_fades_unless_one_is_shown_to_be_faster_than_other_exact_ones(rows, shown, text):
+    (cell, *_) = map_of(MAP, rows).cells[0]
+    assert (cell.shown, cell.text) == (shown, text)
 
 
 def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
@@ -188,15 +197,6 @@ def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
     assert (cells[3].absent, cells[3].text) == ((QUICK,), "strong bulk_copy: 2.02 s, alone ?")
     below = runs("postgres.x.read_polars_y", line(1, 0, large))  # of another direction, which does not count
     assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]
-
-
-def test_a_transport_that_is_not_exact_does_not_win():
-    rows = [changed(one, fidelity="converted: a String") if one.transport == QUICK else one for one in crossing()]
-    (cell, *_) = map_of(MAP, rows).cells[0]
-    assert cell.text.startswith("strong bulk_copy: ")
-    none = [changed(one, fidelity="converted: a String") for one in rows]
-    (cell, *_) = map_of(MAP, none).cells[0]
-    assert (cell.fastest, cell.text, cell.shown) == (None, "none is exact", False)
 
 
 def network():
@@ -232,18 +232,6 @@ def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
         map_of(picture, rows)
 
 
-def test_a_map_is_a_table_with_the_sure_winners_set_off():
-    (table,) = winner_tables(suite(pictures=[MAP]), crossing())
-    cells = (
-        "quick rows: 1.1 ms",
-        "quick rows: 11 ms",
-        "strong bulk_copy: 41 ms",
-        "strong bulk_copy: 2.02 s",
-    )
-    assert table.rows == (("polars to Postgres", *cells),)
-    assert table.best == {(0, place) for place in (1, 2, 3, 4)}
-
-
 def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
     (change,), _ = _changes(RATES, crossing())
     assert (change["x"], change["name"]) == (pytest.approx(0.02 / 9.8e-5), " 200 rows")
@@ -265,8 +253,8 @@ def test_a_picture_of_rates_draws_of_transports_with_few_rows_alone_only_the_fas
     few = [one for one in crossing() if one.transport == QUICK and one.rows in SIZES[:2]]
     slow = [replace(one, transport="postgres.slow.write_polars_rows", seconds=2 * one.seconds) for one in few]
     many = [one for one in crossing() if one.transport == STRONG]
-    changes, drawn = _changes(RATES, [*few, *slow, *many])
-    assert {one.transport for one in drawn} == {QUICK, STRONG}
+    changes, kept = _changes(RATES, [*few, *slow, *many])
+    assert {one.transport for one in kept} == {QUICK, STRONG}
     assert changes == _changes(RATES, [*few, *many])[0]
 
 
@@ -281,3 +269,57 @@ def test_between_two_marks_the_seconds_are_straight_over_the_rows():
     for one in found:
         assert one["x"] / one["y"] == pytest.approx(1 + 0.001 * one["x"])
     assert (found[0]["x"], found[-1]["x"]) == (pytest.approx(100), pytest.approx(10_000))
+
+
+TRACES = Picture(
+    "cores",
+    "Cores",
+    "traces",
+    y="cpu_seconds",
+    x="seconds",
+    colour="parameter:threads",
+    where={"experiment": ["threads"]},
+)
+
+
+def traced(folder, threads, status=Status.OK, having=(1, 2), experiment="threads"):
+    found = []
+    for number in (1, 2):
+        order = threads * 10 + number
+        one = row("a.b.c", status, 1.0, experiment=experiment, parameters=f"threads={threads}", **{"pass": number})
+        found.append(changed(one, order=order))
+        if number in having:
+            path = folders.trace_path(folder, order, "a.b.c")
+            folders.write_trace(path, [(0.05, threads * 0.5), (0.1, threads * 0.9), (0.15, 0.2)])
+    return found
+
+
+def test_each_run_of_the_last_pass_is_a_line_in_the_order_of_its_value(tmp_path):
+    rows = [*traced(tmp_path, 16), *traced(tmp_path, 2), *traced(tmp_path, 4, experiment="another")]
+    found, root = drawn(TRACES, rows, tmp_path)
+    assert titles(root) == ["a.b.c\nthreads=2\n1 s", "a.b.c\nthreads=16\n1 s"]
+    assert [text for text in words(root) if text in ("2", "4", "16")][-2:] == ["2", "16"]
+    assert {"CPU cores in use", "time since the start of the call"} <= set(words(root))
+    assert "one run each of pass 2" in found.caption
+
+
+def test_runs_without_a_trace_have_no_line_and_the_caption_says_so(tmp_path):
+    found, root = drawn(TRACES, [*traced(tmp_path, 2), *traced(tmp_path, 4, having=())], tmp_path)
+    assert len(titles(root)) == 1
+    assert found.caption.endswith("Runs too short for two samples have no line.")
+
+
+def test_without_any_trace_or_ok_run_there_is_no_picture(tmp_path):
+    assert chart(TRACES, traced(tmp_path, 2, having=()), (), tmp_path) is None
+    assert chart(TRACES, traced(tmp_path, 2, Status.TIMEOUT), (), tmp_path) is None
+
+
+def test_a_detail_can_be_drawn_over_a_parameter():
+    picture = Picture("rates", "Rates", "lines", y="detail:bytes_per_s", x="parameter:threads")
+    rows = [
+        row("a.b.c", seconds=1.0, parameters=f"threads={threads}", details=f"bytes_per_s={threads}e9")
+        for threads in (1, 2, 4)
+    ]
+    assert [text.splitlines()[-1] for text in titles(composed(picture, rows))] == [
+        f"median rate: {threads} GB/s (n = 1)" for threads in (1, 2, 4)
+    ]
