@@ -117,11 +117,6 @@ def test_parts_that_have_nothing_to_say_are_left_out():
     assert "All 1 runs are ok." in text
 
 
-def test_a_run_with_fewer_passes_than_planned_says_so():
-    assert "This run is not complete" in report([row("a", seconds=1.0)])
-    assert "not complete" not in report([row("a", seconds=1.0, **{"pass": number}) for number in (1, 2, 3)])
-
-
 def test_the_best_figures_are_bold_and_figures_are_aligned_right():
     rows = [scan(client, files, seconds=seconds) for client, seconds in (("a", 1.0), ("b", 2.5)) for files in (1, 2)]
     text = markdown.text_table(rankings(summarise(rows, ()))[0])
@@ -215,8 +210,6 @@ def case(label, rows=None, size=None):
     return Summary(parameters=strings(label), rows=rows, bytes=size)
 
 
-def names(*cases):
-    return [point.name for point in points(cases)]
 
 
 @pytest.mark.parametrize(
@@ -240,27 +233,29 @@ def test_a_parameter_is_said_as_people_do(name, value, text):
     assert described(name, value) == text
 
 
-def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs():
-    assert names(case("scale=2; files=1", 5, 2_100_000), case("scale=2; files=8", 40, 1_680_000_000)) == [
-        "1 file, 2.10 MB",
-        "8 files, 1.68 GB",
-    ]
-    assert names(case("files=1", 5, 100), case("files=8", 5, 100)) == ["1 file", "8 files"]
-
-
-def test_points_are_in_the_order_of_their_rows_and_then_of_their_numbers():
-    assert names(case("rows=1000", 1_000), case("rows=20", 20), case("rows=3", 3)) == [
-        "3 rows",
-        "20 rows",
-        "1,000 rows",
-    ]
-    # More files of fewer rows each: the rows decide.
-    assert names(case("files=1; rows=9", 9), case("files=2; rows=1", 2)) == ["2 files, 1 row", "1 file, 9 rows"]
-    assert names(case("groups=4096", 7), case("groups=300000", 7), case("groups=20000", 7)) == [
-        "4,096 groups",
-        "20,000 groups",
-        "300,000 groups",
-    ]
+@pytest.mark.parametrize(
+    ("cases", "names"),
+    [
+        (
+            [case("scale=2; files=1", 5, 2_100_000), case("scale=2; files=8", 40, 1_680_000_000)],
+            ["1 file, 2.10 MB", "8 files, 1.68 GB"],
+        ),
+        ([case("files=1", 5, 100), case("files=8", 5, 100)], ["1 file", "8 files"]),
+        ([case("files=8; scale=2", 5, 100)], [""]),  # the only one
+        (
+            [case("rows=1000", 1_000), case("rows=20", 20), case("rows=3", 3)],
+            ["3 rows", "20 rows", "1,000 rows"],
+        ),
+        # More files of fewer rows each: the rows decide.
+        ([case("files=1; rows=9", 9), case("files=2; rows=1", 2)], ["2 files, 1 row", "1 file, 9 rows"]),
+        (
+            [case("groups=4096", 7), case("groups=300000", 7), case("groups=20000", 7)],
+            ["4,096 groups", "20,000 groups", "300,000 groups"],
+        ),
+    ],
+)
+def test_points_are_named_by_what_differs_in_the_order_of_their_rows_and_then_of_their_numbers(cases, names):
+    assert [point.name for point in points(cases)] == names
 
 
 def test_numbers_are_before_strings_in_the_order_of_labels():
@@ -274,10 +269,6 @@ def test_the_extent_of_a_point_is_what_all_its_cases_agree_on():
     assert (same.rows, same.bytes) == (5, 100)
     (different,) = points([case("a=1", 5, 100), case("a=1", 5, 120)])
     assert different.bytes is None  # such as stores, whose sizes on disk differ
-
-
-def test_the_only_point_has_no_name():
-    assert names(case("files=8; scale=2", 5, 100)) == [""]
 
 
 def test_what_all_points_share_is_said_once():
