@@ -92,6 +92,8 @@ def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
 
 
 MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
+OLD_DAY, FIRST_DAY, LAST_DAY = dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2149, 6, 6)  # of Date in ClickHouse
+FAR_DAY = dt.date(1899, 12, 31)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
@@ -169,12 +171,16 @@ ONE = pa.array([1])
         ),
         (pa.ListViewArray.from_arrays([0], [1], ONE), "polars cannot read list_view; cast it"),
         (pa.StructArray.from_arrays([ONE, ONE], ["x", "x"]), 'two fields are named "x"; rename one'),
+        (
+            pa.array([[1], None], pa.list_(pa.decimal64(16, 5))),
+            r"decimal64\(.*\) in a list: cast it to 128 bits",
+        ),
         (MIDNIGHT, "a time of day is not between 0:00 and 24:00; remove its rows"),
         (pa.ListArray.from_arrays([0, 2], MIDNIGHT), "a time of day is not between 0:00 and 24:00"),
         (pa.StructArray.from_arrays([MIDNIGHT], ["x"]), "a time of day is not between 0:00 and 24:00"),
     ],
 )
-def test_types_and_times_that_polars_ends_at_or_makes_nulls_of_are_refused_in_a_line(
+def test_types_and_times_that_polars_ends_at_or_makes_others_of_are_refused_in_a_line(
     column: pa.Array, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = pa.table({"a": column})
@@ -261,6 +267,16 @@ def test_large_integers_that_are_objects_of_pandas_are_uint64(missing: Any) -> N
             "postgres",
             pl.Series([None, 2_000, 1], dtype=pl.Datetime("ns")),
             r'column "a", row 2: Postgres has no type for timestamp_ns \(its timestamps count microseconds\); round',
+        ),
+        (
+            "clickhouse",
+            pl.Series([FAR_DAY]),
+            'column "a", row 0: ClickHouse holds dates from 1900-01-01 to 2299-12-31',
+        ),
+        (
+            "clickhouse",
+            pl.Series([{"x": [OLD_DAY]}, {"x": [LAST_DAY, FAR_DAY]}]),
+            'column "a", row 1: ClickHouse holds dates from 1900-01-01 to 2299-12-31',
         ),
         (
             "clickhouse",
@@ -370,17 +386,19 @@ def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves()
     assert (again.logical_types, again.frame["a"].to_list()) == (own.logical_types, values)
 
 
-def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_with_their_row() -> None:
-    def made(*values: object) -> str:
-        own = data.from_frame(pl.DataFrame({"a": values}))
-        return str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
-
-    usual, old, far = dt.date(2149, 6, 6), dt.date(1969, 12, 31), dt.date(1899, 12, 31)
-    assert "`a` Array(Nullable(Date)))" in made([usual], [])
-    assert "`a` Array(Array(Nullable(Date32))))" in made([[usual], [None, old]], [])
-    assert "`a` Tuple(`x` Array(Nullable(Date32)), `y` Nullable(Int64)))" in made({"x": [old], "y": 1})
-    with pytest.raises(LabError, match='column "a", row 1: ClickHouse holds dates from 1900-01-01 to 2299-12-31'):
-        made({"x": [old]}, {"x": [usual, far]})
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([FIRST_DAY, LAST_DAY], "`a` Date)"),
+        ([OLD_DAY], "`a` Date32)"),
+        ([[LAST_DAY], []], "`a` Array(Nullable(Date)))"),
+        ([[[LAST_DAY], [None, OLD_DAY]]], "`a` Array(Array(Nullable(Date32))))"),
+        ([{"x": [OLD_DAY], "y": 1}], "`a` Tuple(`x` Array(Nullable(Date32)), `y` Nullable(Int64)))"),
+    ],
+)
+def test_days_at_any_depth_are_of_the_type_that_holds_them(values: list[Any], column: str) -> None:
+    own = data.from_frame(pl.DataFrame({"a": values}))
+    assert column in str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
 
 
 def test_a_refusal_is_one_line_whatever_the_name_of_a_column(tmp_path: Path) -> None:
@@ -391,12 +409,6 @@ def test_a_refusal_is_one_line_whatever_the_name_of_a_column(tmp_path: Path) -> 
             refused()
     with pytest.raises(LabError, match=r'^column "a\\nb": a dataframe has no month_day'):
         reading.of_memory(pa.table({"a\nb": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}))
-
-
-def test_decimals_of_which_polars_makes_other_numbers_are_refused() -> None:
-    values = pa.array([[1], None], pa.list_(pa.decimal64(16, 5)))
-    with pytest.raises(LabError, match=r'column "a": decimal64\(.*\) in a list: cast it to 128 bits'):
-        reading.of_memory(pa.table({"a": values}))
 
 
 def test_a_column_whose_name_is_a_pattern_is_a_column(tmp_path: Path) -> None:
