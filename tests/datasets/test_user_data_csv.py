@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import zstandard
 
 from harness.datasets.user_data import compared_cells, data, first_look, options, reading
 from harness.datasets.user_data.options import Options
@@ -20,7 +21,6 @@ IN_UTC = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
 
 
 def made(path: Path, content: str | bytes) -> Path:
-    """Write a file and return it."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
@@ -99,29 +99,12 @@ def test_a_blank_line_at_the_end_is_no_row(tmp_path: Path, end: str) -> None:
     assert read(tmp_path / "b.csv", line.join(["id", "1", "", "2"]) + end).rows() == [(1,), (None,), (2,)]
 
 
-def test_an_empty_cell_is_a_null_and_one_in_quotes_an_empty_string(tmp_path: Path) -> None:
-    frame = read(tmp_path / "a.csv", 'a,b\n"",1\n,""\nx,2\n')
-    assert frame.rows() == [("", 1), (None, None), ("x", 2)]
-
-
-@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
-def test_the_separator_is_found(tmp_path: Path, separator: str) -> None:
-    text = f"id{separator}price{separator}name\n" + "".join(f'{n}{separator}"1,01"{separator}a;b\n' for n in range(3))
-    text = text.replace("a;b", '"a;b"')
-    assert read(tmp_path / "a.csv", text).rows() == [(n, "1,01", "a;b") for n in range(3)]
-
-
 @pytest.mark.parametrize(("head", "columns"), [('";"', {";": [0.5]}), ("a,b", {"a": [0], "b": [5]})])
 def test_a_decimal_comma_separates_cells_only_if_it_separates_names(
     tmp_path: Path, head: str, columns: dict[str, list[float]]
 ) -> None:
     found = reading.read(made(tmp_path / "a.csv", f"{head}\n0,5\n"), options.of(decimal=","))
     assert found.frame.to_dict(as_series=False) == columns
-
-
-def test_quotes_and_line_ends_in_cells_are_kept(tmp_path: Path) -> None:
-    text = 'a,b\n"x\n""y""",1\n"1"" pipe",2\n",\r\n",3\n'
-    assert read(tmp_path / "a.csv", text)["a"].to_list() == ['x\n"y"', '1" pipe', ",\r\n"]
 
 
 def test_quotes_that_a_backslash_escapes_are_read_and_said(tmp_path: Path) -> None:
@@ -131,16 +114,28 @@ def test_quotes_that_a_backslash_escapes_are_read_and_said(tmp_path: Path) -> No
     assert any("escaped by" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252"])
-def test_an_encoding_is_found_by_its_mark_or_asked_for(tmp_path: Path, encoding: str) -> None:
-    marked = encoding in ("utf-8-sig", "utf-16")
-    given = None if marked else options.of(encoding=encoding)
-    assert read(tmp_path / "a.csv", "id,city\n1,Köln\n".encode(encoding), given).rows() == [(1, "Köln")]
-
-
 @pytest.mark.parametrize(
-    ("given", "text", "rows"),
+    ("given", "content", "rows"),
     [
+        ({}, 'a,b\n"",1\n,""\nx,2\n', [("", 1), (None, None), ("x", 2)]),
+        (
+            {},
+            'a,b\n"x\n""y""",1\n"1"" pipe",2\n",\r\n",3\n',
+            [('x\n"y"', 1), ('1" pipe', 2), (",\r\n", 3)],
+        ),
+        *(
+            (
+                {},
+                'id^price^name\n0^"1,01"^"a;b"\n1^"1,01"^"a;b"\n'.replace("^", mark),
+                [(0, "1,01", "a;b"), (1, "1,01", "a;b")],
+            )
+            for mark in (";", "\t", "|", ",")
+        ),
+        *(({}, "id,city\n1,Köln\n".encode(encoding), [(1, "Köln")]) for encoding in ("utf-8-sig", "utf-16")),
+        *(
+            ({"encoding": encoding}, "id,city\n1,Köln\n".encode(encoding), [(1, "Köln")])
+            for encoding in ("utf-16-le", "latin-1", "cp1252")
+        ),
         ({"decimal": ","}, "a;b\n1,5;x\n-2;y\n", [(1.5, "x"), (-2.0, "y")]),
         ({"separator": ";"}, "a,b;c,d\n1;2\n", [(1, 2)]),
         ({"skip_rows": 2}, "# made today\nby me, and you\na,b\n1,2\n", [(1, 2)]),
@@ -164,10 +159,10 @@ def test_an_encoding_is_found_by_its_mark_or_asked_for(tmp_path: Path, encoding:
         ({"schema": "a=boolean,b=float"}, "a,b\nt,1\nNo,2\n", [(True, 1.0), (False, 2.0)]),
     ],
 )
-def test_a_person_may_say_how_a_csv_is_written(
-    tmp_path: Path, given: dict[str, Any], text: str, rows: list[tuple[Any, ...]]
+def test_a_csv_is_read_as_it_is_written_or_as_a_person_says_that_it_is(
+    tmp_path: Path, given: dict[str, Any], content: str | bytes, rows: list[tuple[Any, ...]]
 ) -> None:
-    assert read(tmp_path / "a.csv", text, options.of(**given)).rows() == rows
+    assert read(tmp_path / "a.csv", content, options.of(**given)).rows() == rows
 
 
 @pytest.mark.parametrize(
@@ -245,98 +240,112 @@ def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("content", "given", "said"),
     [
-        ("month,n\n01/01/1950,1\n02/01/1950,2\n", '"month": 01/01/1950 may be day and month .* --date-format'),
-        ("a^b\n1^2\n", None),
-        ("a\nx;y\nz\n", 'one column, with ";" in it; .* --separator ";"'),
-        ("a\nz\nx;y\n", 'one column, with ";" in it; .* --separator ";"'),
-        ("a;b,c\n1;2,3\n", 'names of columns with ";" in it; .* --separator ";"'),
-        ("a,b\n1,2\n,\n,\n", "2 rows of nothing but nulls, the first is row 1"),
-        ("a;b\n1,5;x\n2,5;y\n", '"a": 1,5 stays a string; .* give --decimal ,'),
-        ("a,b\n1e400,x\n", '"a": 1e400 has more digits .* --schema "a=float64"'),
-        ("1,2\n3,4\n", "line 1: taken for the names of columns"),
-        ("a,b\n1,2\n\n3,4\n", "1 blank line is not a row"),
+        (
+            "month,n\n01/01/1950,1\n02/01/1950,2\n",
+            {},
+            '"month": 01/01/1950 may be day and month .* --date-format',
+        ),
+        ("a^b\n1^2\n", {}, ""),
+        ("a\nx;y\nz\n", {}, 'one column, with ";" in it; .* --separator ";"'),
+        ("a\nz\nx;y\n", {}, 'one column, with ";" in it; .* --separator ";"'),
+        ("a;b,c\n1;2,3\n", {}, 'names of columns with ";" in it; .* --separator ";"'),
+        ("a,b\n1,2\n,\n,\n", {}, "2 rows of nothing but nulls, the first is row 1"),
+        ("a;b\n1,5;x\n2,5;y\n", {}, '"a": 1,5 stays a string; .* give --decimal ,'),
+        ("a,b\n1e400,x\n", {}, '"a": 1e400 has more digits .* --schema "a=float64"'),
+        ("1,2\n3,4\n", {}, "line 1: taken for the names of columns"),
+        ("a,b\n1,2\n\n3,4\n", {}, "1 blank line is not a row"),
+        (
+            b"a,b\n1,\x805\n",
+            {"encoding": "latin-1"},
+            "line 2: a control character of latin-1; .* --encoding cp1252",
+        ),
+        (
+            "a;b\n1.234,5;x\n",
+            {"decimal": ","},
+            "1.234,5 stays a string, because of its point; take the points out",
+        ),
     ],
 )
-def test_what_may_be_meant_otherwise_is_one_line(tmp_path: Path, text: str, said: str | None) -> None:
-    notes = reading.read(made(tmp_path / "a.csv", text)).notes
-    assert len(notes) == (1 if said else 0), notes
-    if said:
-        with pytest.raises(LabError, match=said):
-            raise LabError(notes[0])
-
-
-def test_what_an_option_may_mean_otherwise_is_one_line(tmp_path: Path) -> None:
-    for raw, given, said in (
-        (b"a,b\n1,\x805\n", {"encoding": "latin-1"}, "line 2: a control character of latin-1; .* --encoding cp1252"),
-        (b"a;b\n1.234,5;x\n", {"decimal": ","}, "1.234,5 stays a string, because of its point; take the points out"),
-    ):
-        (note,) = reading.read(made(tmp_path / "a.csv", raw), options.of(**given)).notes
-        assert re.search(said, note)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.CSV.GZ", "a.csv.gz"])
-def test_a_program_reads_a_file_as_it_is_compressed_whatever_its_name(tmp_path: Path, name: str) -> None:
-    raw = b"a,b\n1,2\n"
-    assert read(tmp_path / name, raw if name == "a.csv.gz" else gzip.compress(raw)).rows() == [(1, 2)]
-
-
-def test_a_reader_that_changes_a_cell_is_found_whatever_the_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_may_be_meant_otherwise_is_one_line(
+    tmp_path: Path, content: str | bytes, given: dict[str, Any], said: str
 ) -> None:
-    """The comparison is not the reader: here the reader is wrong."""
-    text = "i,f,d,t,s\n" + "".join(f"{n},{n}.5,2024-01-01,2024-01-01 10:00:00,x\n" for n in range(9))
-    path = made(tmp_path / "a.csv", text)
+    notes = reading.read(made(tmp_path / "a.csv", content), options.of(**given)).notes
+    assert [bool(re.search(said, note)) for note in notes] == [True] * bool(said), notes
+
+
+CSV, JSON_LINES = b"id,x\n1,a\n2,\n", b'{"id":1,"x":"a"}\n{"id":2,"x":null}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "packed", "content"),
+    [
+        ("a.csv", gzip.compress, CSV),
+        ("a.CSV.GZ", gzip.compress, CSV),
+        ("a.csv.gz", gzip.compress, CSV),
+        ("a.csv.gz", bytes, CSV),
+        ("a.csv.zst", zstandard.compress, CSV),
+        ("a.ndjson", bytes, JSON_LINES),
+        ("a.jsonl.gz", gzip.compress, JSON_LINES),
+    ],
+)
+def test_a_program_reads_a_file_as_it_is_compressed_whatever_its_name(
+    tmp_path: Path, name: str, packed: Any, content: bytes
+) -> None:
+    assert read(tmp_path / name, packed(content)).rows() == [(1, "a"), (2, None)]
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, wrong: pl.Expr) -> None:
+    """Make the reader wrong: the comparison is not the reader."""
     right = compared_cells.require_same
-    for wrong in (
+    monkeypatch.setattr(
+        compared_cells,
+        "require_same",
+        lambda cells, frame, *others: right(cells, frame.with_columns(wrong), *others),
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
         pl.col("i") + 1,
         pl.col("f") * (1 + 2**-52),
         pl.col("d").dt.offset_by("1d"),
         pl.col("t").dt.offset_by("1us"),
         pl.col("s") + " ",
         pl.when(pl.col("i") < 8).then("i"),
-    ):
-
-        def changed(cells: Any, frame: pl.DataFrame, *others: Any, wrong: pl.Expr = wrong) -> str:
-            return right(cells, frame.with_columns(wrong), *others)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(compared_cells, "require_same", changed)
-            with pytest.raises(LabError, match=r'line \d+, column ".": .* would become .*; --schema'):
-                reading.read(path)
-
-
-def test_of_a_large_csv_windows_and_the_ends_of_columns_are_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ],
+    ids=["integer", "float", "date", "timestamp", "string", "null"],
+)
+def test_a_reader_that_changes_a_cell_is_found_whatever_the_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: pl.Expr
 ) -> None:
-    rows = 30_000
-    path = made(tmp_path / "a.csv", "i,s\n" + "".join(f'{n},"x, {n}"\n' for n in range(rows)))
+    text = "i,f,d,t,s\n" + "".join(f"{n},{n}.5,2024-01-01,2024-01-01 10:00:00,x\n" for n in range(9))
+    path = made(tmp_path / "a.csv", text)
+    spoil(monkeypatch, wrong)
+    with pytest.raises(LabError, match=r'line \d+, column ".": .* would become .*; --schema'):
+        reading.read(path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pl.when(pl.col("i") == 7_777).then(10**9).otherwise("i").alias("i"),
+        pl.when(pl.col("i") != 7_777).then("i").alias("i"),
+    ],
+    ids=["the largest", "a null"],
+)
+def test_of_a_large_csv_windows_and_the_ends_of_columns_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: pl.Expr
+) -> None:
+    path = made(tmp_path / "a.csv", "i,s\n" + "".join(f'{n},"x, {n}"\n' for n in range(30_000)))
     found = reading.read(path)
-    assert found.frame.height == rows
+    assert found.frame.height == 30_000
     assert "of 30,000 rows, and of every column the nulls, the smallest, the largest" in found.compared
-    right = compared_cells.require_same
-    largest = pl.when(pl.col("i") == 7_777).then(10**9).otherwise("i").alias("i")
-    for wrong in (largest, pl.when(pl.col("i") != 7_777).then("i").alias("i")):
-
-        def changed(cells: Any, frame: pl.DataFrame, *others: Any, wrong: pl.Expr = wrong) -> str:
-            return right(cells, frame.with_columns(wrong), *others)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(compared_cells, "require_same", changed)
-            with pytest.raises(LabError, match='column "i": '):
-                reading.read(path)
-
-
-@pytest.mark.parametrize("suffix", ["csv.gz", "csv.zst", "ndjson", "jsonl.gz"])
-def test_compressed_files_and_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
-    import zstandard
-
-    frame = pl.DataFrame({"id": [1, 2], "x": ["a", None]})
-    raw = (frame.write_csv() if "csv" in suffix else frame.write_ndjson()).encode()
-    raw = gzip.compress(raw) if suffix.endswith("gz") else raw
-    raw = zstandard.compress(raw) if suffix.endswith("zst") else raw
-    assert read(tmp_path / f"a.{suffix}", raw).equals(frame)
+    spoil(monkeypatch, wrong)
+    with pytest.raises(LabError, match='column "i": '):
+        reading.read(path)
 
 
 @pytest.mark.parametrize(
