@@ -409,6 +409,10 @@ def _broken() -> Any:
         ),
         (lambda: _objects(1.5, True), 'column "a": numbers and Booleans are mixed'),
         (
+            lambda: pd.DataFrame({"at": pd.Series([None, MOMENT, AWARE], dtype=object)}),
+            'column "at", row 2: timestamps with a time zone and without one in one column',
+        ),
+        (
             lambda: _objects([AWARE], [MOMENT]),
             'column "a", row 5000: timestamps with a time zone',
         ),
@@ -562,12 +566,6 @@ def test_seconds_that_milliseconds_do_not_count_are_refused(of: pa.DataType, lib
     )
     with pytest.raises(LabError, match='column "a", row 1: '):
         reading.of_memory(given)
-
-
-def test_naive_and_aware_timestamps_in_one_column_are_refused() -> None:
-    values = [None, dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
-    with pytest.raises(LabError, match='column "at", row 2: timestamps with a time zone and without one in one column'):
-        reading.of_memory(pd.DataFrame({"at": pd.Series(values, dtype=object)}))
 
 
 def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
