@@ -2,6 +2,7 @@
 
 import datetime as dt
 import glob
+import gzip
 import io
 import os
 import sys
@@ -60,6 +61,15 @@ def program(path: Path, own: data.UserData) -> pl.DataFrame:
     return found
 
 
+def content(frame: pl.DataFrame, suffix: str) -> bytes:
+    """Return a frame as polars writes it into a file of this form."""
+    raw = io.BytesIO()
+    of_arrow = {"arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}
+    write: Any = {"parquet": frame.write_parquet, "csv": frame.write_csv, "ndjson": frame.write_ndjson, **of_arrow}
+    write[suffix](raw)
+    return raw.getvalue()
+
+
 def int96(path: Path, moments: list[dt.datetime | pd.Timestamp | None], unit: str = "us") -> Path:
     """Write timestamps as Spark does."""
     written = pa.array(moments, pa.timestamp(unit))
@@ -114,18 +124,16 @@ def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+@pytest.mark.parametrize(("suffix", "form"), [("parquet", "parquet"), ("arrow", "arrow"), ("arrows", "arrow_stream")])
 @pytest.mark.parametrize("rows", [4, 60_000])
 def test_a_reader_that_changes_a_value_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, form: str, rows: int
 ) -> None:
     """The readers compare a large file in pieces, and by the ends and nulls of columns."""
     frame = FRAME if rows == 4 else pl.concat([FRAME] * (rows // 4))
     path = tmp_path / f"a.{suffix}"
-    write = {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}
-    write[suffix](path)
+    path.write_bytes(content(frame, suffix))
     assert reading.read(path).frame.equals(frame)
-    form = {"parquet": "parquet", "arrow": "arrow", "arrows": "arrow_stream"}[suffix]
     for column in frame.columns:
         shifted = frame.with_columns(pl.col(column).shift(1))
         monkeypatch.setitem(columnar._READ, form, lambda path, shifted=shifted: shifted)
@@ -262,14 +270,13 @@ def test_values_that_differ_are_distinguished_and_equal_ones_are_not(one: Any, o
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
-def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suffix: str) -> None:
-    some = [pl.Series("of", ["b", "a", None, "b"], dtype) for dtype in (pl.Categorical, pl.Enum(["a", "b"]))]
-    for column in some:
-        frame, path = column.to_frame(), tmp_path / f"a.{suffix}"
-        {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}[suffix](path)
-        assert reading.read(path).frame["of"].cast(pl.String).to_list() == ["b", "a", None, "b"]
-    assert compared.different(some[0], some[0].to_arrow()) is None
-    assert compared.different(some[0].shift(1), some[0].to_arrow()) == 0
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", "b"])], ids=["categorical", "enum"])
+def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, dtype: Any, suffix: str) -> None:
+    column, path = pl.Series("of", ["b", "a", None, "b"], dtype), tmp_path / f"a.{suffix}"
+    path.write_bytes(content(column.to_frame(), suffix))
+    assert reading.read(path).frame["of"].cast(pl.String).to_list() == ["b", "a", None, "b"]
+    assert compared.different(column, column.to_arrow()) is None
+    assert compared.different(column.shift(1), column.to_arrow()) == 0
 
 
 def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
@@ -346,13 +353,8 @@ def test_a_folder_a_pattern_and_hive_partitions_are_read(tmp_path: Path, suffix:
     for year, code, ids in ((2023, "007", [1, 2]), (2024, "010", [3])):
         folder = tmp_path / "data" / f"year={year}" / f"code={code}"
         folder.mkdir(parents=True)
-        part = pl.DataFrame({"id": ids, "s": [f"s{number}" for number in ids]})
-        file = folder / f"part.{suffix}{compression}"
-        write = part.write_parquet if suffix == "parquet" else part.write_csv
-        with pa.CompressedOutputStream(str(file), "gzip") if compression else file.open("wb") as stream:
-            written = io.BytesIO()
-            write(written)
-            stream.write(written.getvalue())
+        raw = content(pl.DataFrame({"id": ids, "s": [f"s{number}" for number in ids]}), suffix)
+        (folder / f"part.{suffix}{compression}").write_bytes(gzip.compress(raw) if compression else raw)
         (folder / "_SUCCESS").touch()
     expected = [(1, "s1", 2023, "007"), (2, "s2", 2023, "007"), (3, "s3", 2024, "010")]
     for place in (tmp_path / "data", tmp_path / "data" / "*" / "*" / f"*.{suffix}{compression}"):
@@ -442,10 +444,7 @@ def test_a_path_that_exists_as_it_is_written_is_that_file_and_no_pattern(tmp_pat
     for folder, name, rows in (("b[1]", "a[0]*?", frame), ("b1", "a0xx", frame.reverse())):
         path = tmp_path / folder / f"{name}.{suffix}"
         path.parent.mkdir()
-        kinds = {"arrow": rows.write_ipc, "arrows": rows.write_ipc_stream, "csv": rows.write_csv}
-        write: Any = {"parquet": rows.write_parquet, "ndjson": rows.write_ndjson, **kinds}[suffix]
-        with path.open("wb") as file:
-            write(file)
+        path.write_bytes(content(rows, suffix))
     for place in (tmp_path / "b[1]" / f"a[0]*?.{suffix}", tmp_path / "b[1]", tmp_path / "b[1]" / f"*.{suffix}"):
         own = data.from_file(place)
         assert own.frame.equals(frame)
@@ -500,16 +499,10 @@ def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "ndjson"])
 def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
-    frame, raw = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]}), io.BytesIO()
-    write = {"parquet": frame.write_parquet, "ndjson": frame.write_ndjson}.get(suffix, frame.write_csv)
-    write(raw)
-    content = raw.getvalue()
-    if suffix == "csv.gz":
-        packed = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(packed, "gzip") as stream:
-            stream.write(content)
-        content = packed.getvalue().to_pybytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    frame = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]})
+    raw = content(frame, suffix.removesuffix(".gz"))
+    given = io.BytesIO(gzip.compress(raw) if suffix.endswith(".gz") else raw)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(given))
     assert reading.read(Path("-")).frame.equals(frame)
     with pytest.raises(LabError, match="standard input is empty"):
         reading.read(Path("-"))
