@@ -132,10 +132,6 @@ def test_facts_are_plain_values_that_do_not_say_where_the_file_lies(folder):
     assert (known["name"], known["scale_factor"], known["rows"]) == ("lineitem", 0.001, 6_005)
 
 
-def words(steps):
-    return [f"{step.action} {step.layout.first_part}+{step.layout.part_count}" for step in steps]
-
-
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
@@ -167,35 +163,40 @@ def test_a_scale_factor_is_the_same_layout_as_whole_number_and_as_float():
     assert whole.file_name == floating.file_name
 
 
-def test_a_part_in_its_own_row_groups_is_generated_and_not_copied():
-    assert words(plan([Layout(4, 4, 2, 1)], [])) == ["generate 2+1"]
+PART, FILE = Layout(4, 4, 0, 1), Layout(4, 4, 0, 2)
 
 
-def test_parts_that_were_not_asked_for_are_removed_after_the_last_file_that_needs_them():
-    growing = [Layout(4, 4, 0, 1), Layout(4, 4, 0, 2), Layout(4, 4, 0, 3)]
-    assert words(plan(growing, [])) == [
-        *("generate 0+1", "generate 1+1", "join 0+2"),
-        *("generate 2+1", "join 0+3", "remove 1+1", "remove 2+1"),
-    ]
-
-
-def test_files_side_by_side_never_need_more_than_the_parts_of_one():
-    steps = plan([Layout(4, 4, 2, 2), Layout(4, 4, 0, 2)], [])
-    assert words(steps) == [
-        *("generate 0+1", "generate 1+1", "join 0+2", "remove 0+1", "remove 1+1"),
-        *("generate 2+1", "generate 3+1", "join 2+2", "remove 2+1", "remove 3+1"),
-    ]
-
-
-def test_what_is_there_is_neither_made_again_nor_removed():
-    asked = Layout(4, 4, 0, 2)
-    assert words(plan([asked], [Layout(4, 4, 0, 1)])) == ["generate 1+1", "join 0+2", "remove 1+1"]
-    assert plan([asked], [asked]) == []
-
-
-def test_the_same_rows_in_other_row_groups_are_generated_once():
-    steps = plan([Layout(1, 1, 0, 1, size) for size in (4_096, 122_880, 300_000)], [])
-    assert words(steps) == ["generate 0+1", "join 0+1", "join 0+1"]
+@pytest.mark.parametrize(
+    ("asked", "there", "steps"),
+    [
+        ([Layout(4, 4, 2, 1)], [], "generate 2+1"),
+        (
+            [PART, FILE, Layout(4, 4, 0, 3)],
+            [],
+            "generate 0+1, generate 1+1, join 0+2, generate 2+1, join 0+3, remove 1+1, remove 2+1",
+        ),
+        (
+            [Layout(4, 4, 2, 2), FILE],
+            [],
+            "generate 0+1, generate 1+1, join 0+2, remove 0+1, remove 1+1, "
+            "generate 2+1, generate 3+1, join 2+2, remove 2+1, remove 3+1",
+        ),
+        ([FILE], [PART], "generate 1+1, join 0+2, remove 1+1"),
+        ([FILE], [FILE], ""),
+        (
+            [Layout(1, 1, 0, 1, size) for size in (4_096, 122_880, 300_000)],
+            [],
+            "generate 0+1, join 0+1, join 0+1",
+        ),
+    ],
+    ids=[
+        *("a part is no copy", "parts stay until the last file that needs them", "files never need more than one's"),
+        *("a part that is there", "a file that is there", "other row groups of the same rows"),
+    ],
+)
+def test_a_plan_generates_each_part_once_and_keeps_what_is_asked_for(asked, there, steps):
+    found = [f"{step.action} {step.layout.first_part}+{step.layout.part_count}" for step in plan(asked, there)]
+    assert ", ".join(found) == steps
 
 
 def layouts_of_six_parts():
@@ -222,7 +223,7 @@ def test_any_plan_ends_with_what_is_asked_for_and_no_more(asked, there):
 
 
 def test_the_bytes_of_a_plan_are_those_of_its_fullest_moment():
-    part, file = Layout(4, 4, 0, 1).most_bytes, Layout(4, 4, 0, 2).most_bytes
-    side_by_side = plan([Layout(4, 4, 0, 2), Layout(4, 4, 2, 2)], [])
-    assert most_bytes(side_by_side) == 2 * part + 2 * file  # one file finished, the other next to its two parts
+    side_by_side = plan([FILE, Layout(4, 4, 2, 2)], [])
+    # One file is finished, the other is next to its two parts.
+    assert most_bytes(side_by_side) == 2 * PART.most_bytes + 2 * FILE.most_bytes
     assert most_bytes([]) == 0
