@@ -33,7 +33,6 @@ from harness.recommend.race import LAST_PASSES, MOST_PASSES
 from harness.recommend.racing import TAIL_SECONDS
 from harness.recommend.script import Source
 from harness.report import recommendation
-from harness.report import recommendation as results
 from harness.report.summary import EXACT
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
@@ -406,10 +405,10 @@ def test_in_95_of_100_races_the_winner_is_within_a_tenth_of_the_best_and_finalis
 
 
 @pytest.mark.parametrize(
-    "folder", [path for path in FOLDERS if (path / results.FILE).exists()], ids=lambda folder: folder.name
+    "folder", [path for path in FOLDERS if (path / recommendation.FILE).exists()], ids=lambda folder: folder.name
 )
 def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded_runs(folder: Path) -> None:
-    found, record = json.loads((folder / results.FILE).read_text()), record_of(folder)
+    found, record = json.loads((folder / recommendation.FILE).read_text()), record_of(folder)
     of_all_rows = {
         name: geometric_mean([row.took for row in runs if row.ok])
         for (name, rows), runs in record.runs.items()
