@@ -55,11 +55,6 @@ def names_of_tests(source: str) -> list[str]:
     return [name.replace("_", " ") for name in functions if name.startswith("test_")]
 
 
-def prose(source: str) -> str:
-    """Return the docstrings and the comments of Python source."""
-    return "\n\n".join([*docstrings(source), *comments(source)])
-
-
 def messages(source: str) -> list[str]:
     """Return the strings of Python source of three words or more that are no docstrings: printed lines, and SQL."""
     statements = {id(node.value) for node in ast.walk(parsed(source)) if isinstance(node, ast.Expr)}
