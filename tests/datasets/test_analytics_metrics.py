@@ -22,7 +22,6 @@ ARROW_TYPES = {
 
 @pytest.fixture(scope="module")
 def table():
-    """A thousand rows with seed 1."""
     return pa.Table.from_batches(SPECIFICATION.build(1_000, 1))
 
 

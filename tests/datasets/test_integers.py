@@ -18,7 +18,6 @@ LARGEST_PUBLISHED = 1_000_000  # rows
 
 @pytest.fixture(scope="module")
 def table():
-    """A thousand rows with seed 1."""
     return pa.Table.from_batches(SPECIFICATION.build(1_000, 1))
 
 

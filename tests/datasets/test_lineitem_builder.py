@@ -60,7 +60,6 @@ def joined(folder, parts):
 
 @contextmanager
 def builder(folder, job, code=("-m", "harness.datasets.lineitem.builder")):
-    """A builder with its job."""
     command = (sys.executable, *code)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write(json.dumps({"folder": str(folder)} | job) + "\n")

@@ -34,7 +34,6 @@ Usage = namedtuple("Usage", "total used free")
 
 @pytest.fixture
 def built(tmp_path):
-    """A dataset of 1,000 rows with seed 1 in a new folder."""
     return store.ensure(tmp_path, NAME, 1_000, 1)
 
 

@@ -62,7 +62,6 @@ def program(path: Path, own: data.UserData) -> pl.DataFrame:
 
 
 def content(frame: pl.DataFrame, suffix: str) -> bytes:
-    """Return a frame as polars writes it into a file of this form."""
     raw = io.BytesIO()
     of_arrow = {"arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}
     write: Any = {"parquet": frame.write_parquet, "csv": frame.write_csv, "ndjson": frame.write_ndjson, **of_arrow}

@@ -96,7 +96,6 @@ def made(embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path_factory: pyte
 
 @contextmanager
 def opened(wish: Asked, made: Made) -> Iterator[Any]:
-    """Yield a connection of the reference client."""
     client = SYSTEMS[wish.system].client
     connection = client.open_connection(made.lab.endpoints)
     client.ensure_namespace(connection)

@@ -57,7 +57,6 @@ def changed(row, **more):
 
 
 def stored(facts, rows):
-    """A run as it is read from its folder."""
     return StoredRun(Path(), facts, rows)
 
 
@@ -76,7 +75,6 @@ def scan(client, files, status=Status.OK, seconds=None, **more):
 
 
 def suite(*published, pictures=()):
-    """A suite of these figures and pictures."""
     return Suite(
         name="example",
         title="An example",

@@ -46,7 +46,6 @@ PARTS = "postgres.dask.load_copy_parts"
 
 
 def measured(transport, seconds, rows=1_000_000, experiment="engines", parameters="", operation="load", **more):
-    """One ok run of some rows."""
     system, client, _ = transport.split(".")
     known = {
         "system": system,

@@ -100,7 +100,6 @@ def opened(browser, path, width=1280, **options):
 
 
 def broken(path, folder, old, new):
-    """A copy of the page with one thing changed."""
     text = path.read_text(encoding="utf-8")
     assert old in text
     copy = folder / "broken.html"

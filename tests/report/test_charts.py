@@ -30,13 +30,11 @@ def ladder(client, **more):
 
 
 def drawn(picture, rows, folder=None, published=()):
-    """A chart, and its SVG."""
     found = chart(picture, rows, tuple(published), folder or Path())
     return found, ET.fromstring(found.svg)
 
 
 def composed(*arguments):
-    """The SVG alone."""
     return drawn(*arguments)[1]
 
 
@@ -282,7 +280,6 @@ def test_sixty_transports_make_a_tall_picture_that_is_still_small():
 
 
 def encoding(spec, channel):
-    """Every encoding of a channel in a chart."""
     layers = [part for panel in spec.get("hconcat", [spec]) for part in panel["layer"]]
     return [layer["encoding"][channel] for layer in layers if "field" in layer["encoding"].get(channel, {})]
 

@@ -358,7 +358,6 @@ OBEYED = ("\x1b", "\x07", "\x9b", "\u202e")
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A run whose facts and rows contain characters that a browser or a terminal would obey."""
     facts = environment(python=EVIL, packages={"polars": EVIL}, servers={f"p{EVIL}": {"version": EVIL}}, lab=EVIL)
     facts["machine"] |= {"cpu": EVIL, "system": EVIL, "kernel": EVIL}
     facts["plan"]["size"] = EVIL

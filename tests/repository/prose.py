@@ -27,7 +27,6 @@ def pages() -> dict[str, str]:
 
 
 def docstrings(source: str) -> list[str]:
-    """Return the docstrings of Python source."""
     found = (ast.get_docstring(node) for node in ast.walk(parsed(source)) if isinstance(node, _DOCUMENTED))
     return [text for text in found if text]
 
@@ -50,7 +49,6 @@ def remarks(source: str) -> str:
 
 
 def names_of_tests(source: str) -> list[str]:
-    """Return the names of tests of Python source as sentences."""
     functions = (node.name for node in ast.walk(parsed(source)) if isinstance(node, ast.FunctionDef))
     return [name.replace("_", " ") for name in functions if name.startswith("test_")]
 
