@@ -146,18 +146,19 @@ def test_a_way_with_some_failed_runs_says_so_next_to_its_figure():
     assert "1 k (1 timeout)" in words(composed(BARS, rows))
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
-def test_there_is_no_picture_where_no_ok_run_fits(picture):
-    none = replace(picture, where={"system": ["nobody"]})
-    assert chart(picture, [], (), Path()) is None
-    assert chart(picture, [scan("dead", 1, Status.KILLED)], (), Path()) is None
-    assert chart(none, ladder("quick"), (), Path()) is None
-
-
-def test_there_is_no_picture_of_memory_where_none_was_measured():
-    rows = [changed(one, peak_rss_bytes=None) for one in ladder("quick")]
-    assert chart(SCATTER, rows, (), Path()) is None
-    assert chart(replace(LINES, y="peak_rss_bytes"), rows, (), Path()) is None
+@pytest.mark.parametrize(
+    ("picture", "rows"),
+    [
+        *((picture, rows) for picture in PICTURES for rows in ([], [scan("dead", 1, Status.KILLED)])),
+        *((replace(picture, where={"system": ["nobody"]}), ladder("quick")) for picture in PICTURES),
+        *(
+            (picture, [changed(one, peak_rss_bytes=None) for one in ladder("quick")])
+            for picture in (SCATTER, replace(LINES, y="peak_rss_bytes"))
+        ),
+    ],
+)
+def test_there_is_no_picture_where_no_ok_run_fits_and_has_its_figures(picture, rows):
+    assert chart(picture, rows, (), Path()) is None
 
 
 def test_a_case_without_memory_is_named_below_the_others():
