@@ -28,7 +28,7 @@ LARGEST_PUBLISHED = 1_000_000  # rows
 
 
 @pytest.mark.parametrize(
-    ("dataset", "columns"),
+    ("dataset", "names"),
     [
         (
             analytics_metrics,
@@ -42,9 +42,9 @@ LARGEST_PUBLISHED = 1_000_000  # rows
     ],
     ids=["analytics_metrics", "integers"],
 )
-def test_the_columns_are_those_of_the_published_table_in_its_order_of_the_types_they_declare(dataset, columns):
+def test_the_columns_are_those_of_the_published_table_in_its_order_of_the_types_they_declare(dataset, names):
     (batch,) = dataset.SPECIFICATION.build(1_000, 1)
-    assert batch.schema.names == columns == list(dataset.LOGICAL_TYPES)
+    assert batch.schema.names == names == list(dataset.LOGICAL_TYPES)
     assert batch.schema.types == [ARROW_TYPES[logical] for logical in dataset.LOGICAL_TYPES.values()]
 
 
