@@ -71,11 +71,6 @@ def test_a_database_has_only_what_some_kind_has_too(system):
         assert (tables.held(KINDS[name], system.name) is None) == bool(own.without), name
 
 
-@every(KINDS.values(), lambda kind: kind.name)
-def test_some_database_holds_every_kind(kind):
-    assert any(tables.held(kind, system) for system in SYSTEMS)
-
-
 def test_a_database_without_values_or_a_type_for_a_column_is_without_the_kind():
     lacking = {system: {name for name in KINDS if not tables.held(KINDS[name], system)} for system in SYSTEMS}
     assert lacking["postgres"] == {"nested", "negative_into_unsigned", "dates_beyond"}

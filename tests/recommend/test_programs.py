@@ -109,6 +109,14 @@ def connection(made: Made, wish: Asked) -> Iterator[Any]:
         yield connection
 
 
+def load(wish: Asked, user_data: UserData, connection: Any, folder: Path) -> None:
+    """Load data into the table to be read."""
+    client, tables = SYSTEMS[wish.system].client, SYSTEMS[wish.system].tables
+    client.create(connection, TO_READ, tables.definition(user_data.specification, PLAIN))
+    user_data.frame.write_parquet(folder / "canonical.parquet")
+    client.load(connection, TO_READ, folder / "canonical.parquet", user_data.logical_types)
+
+
 def programs(
     wish: Asked,
     user_data: UserData,
@@ -176,10 +184,7 @@ def moved(
     """Run the programs of a wish on data of this name; see `run`."""
     client, (user_data, file) = SYSTEMS[wish.system].client, made.data[name]
     if wish.operation is Operation.READ:
-        definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
-        client.create(connection, TO_READ, definition)
-        user_data.frame.write_parquet(folder / "canonical.parquet")
-        client.load(connection, TO_READ, folder / "canonical.parquet", user_data.logical_types)
+        load(wish, user_data, connection, folder)
     written = programs(wish, user_data, Source(file), folder, without=without)
     wrong = run(written, wish, user_data, made, connection, scripts)
     client.drop(connection, TO_READ)
@@ -224,11 +229,8 @@ def test_a_program_reads_the_file_whatever_its_form(suffix: str, made: Made, scr
 @pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.frame}") for one in WRITES])
 def test_a_program_asks_the_query_itself(wish: Asked, made: Made, scripts: Scripts, tmp_path: Path) -> None:
     client, (user_data, _) = SYSTEMS[wish.system].client, made.data[RICH_DATA]
-    definition = SYSTEMS[wish.system].tables.definition(user_data.specification, PLAIN)
-    user_data.frame.write_parquet(tmp_path / "canonical.parquet")
     with opened(wish, made) as connection:
-        client.create(connection, TO_READ, definition)
-        client.load(connection, TO_READ, tmp_path / "canonical.parquet", user_data.logical_types)
+        load(wish, user_data, connection, tmp_path)
         query = f"SELECT *, {UUID[wish.system]} AS mark FROM {namespace()}.{TO_READ} WHERE id > 100"
         rows, query = SYSTEMS[wish.system].session.answer(made.lab.endpoints, query)
         asked = data.from_frame(reading.of_memory(rows))
