@@ -61,7 +61,8 @@ def test_dates_lie_within_2025_and_reach_both_ends():
 
 def test_strings_are_words_with_a_number_that_need_no_quoting_in_any_format():
     table = pa.Table.from_batches(METRICS.build(20_000, 1))
-    strings = [table[name].to_pylist() for name, logical in analytics_metrics.LOGICAL_TYPES.items() if logical == "text"]
+    logical_types = analytics_metrics.LOGICAL_TYPES
+    strings = [table[name].to_pylist() for name, logical in logical_types.items() if logical == "text"]
     for values in strings:
         assert all(re.fullmatch(r"[a-z_]+_\d+", value) for value in values)
         assert {len(value) for value in values} <= set(range(5, 22))

@@ -45,7 +45,8 @@ def test_a_ratio_is_that_of_geometric_means_with_its_interval():
         (
             runs("s3", [1.069, 1.07, 1.071]) + runs("local", [0.999, 1.0, 1.001]),
             "",
-            "elt.duckdb.transform, 100 rows: S3 took 7 % longer: 1.07 times as long (95 % interval 1.07 to 1.07, 3 passes)",
+            "elt.duckdb.transform, 100 rows: S3 took 7 % longer: "
+            "1.07 times as long (95 % interval 1.07 to 1.07, 3 passes)",
         ),
         (
             [

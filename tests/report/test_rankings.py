@@ -253,7 +253,7 @@ def test_an_id_that_has_room_is_whole():
 
 
 def test_the_best_figure_of_a_point_is_bold():
-    (table,) = rankings(summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ()))
+    (table,) = tables([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)])
     strings = list(printable(table, 200).renderables[1].columns[2].cells)
     assert [(str(text), text.style) for text in strings] == [("5.00", "bold"), ("9.00", "")]
 

@@ -123,7 +123,10 @@ NEEDED = ("fingerprint", "run_id", "plan", "machine", "lab", "python")
     [
         *((text, "") for text in ("", "{", "[]", "null", '{"plan": 3}')),
         *(
-            (json.dumps({of: fact for of, fact in environment().items() if of != name}), f": the entry '{name}' is missing")
+            (
+                json.dumps({of: fact for of, fact in environment().items() if of != name}),
+                f": the entry '{name}' is missing",
+            )
             for name in NEEDED
         ),
     ],
