@@ -116,11 +116,11 @@ def test_files_of_another_version_are_made_again(tmp_path, monkeypatch):
     assert said == [f"building 4 of 4 files of benchmark_input in benchmark_input-{ROWS}-{FILES}-{SEED}/"]
 
 
-def test_the_disk_that_is_announced_is_enough(tmp_path):
-    for rows, files in ((100, 3), (400_000, 2)):
-        needed = benchmark_input.needed_bytes(tmp_path, rows, files, SEED)
-        table = build(tmp_path, rows, files)
-        assert sum(path.stat().st_size for path in table.folder.iterdir()) < needed
+@pytest.mark.parametrize(("rows", "files"), [(100, 3), (400_000, 2)])
+def test_the_disk_that_is_announced_is_enough(tmp_path, rows, files):
+    needed = benchmark_input.needed_bytes(tmp_path, rows, files, SEED)
+    table = build(tmp_path, rows, files)
+    assert sum(path.stat().st_size for path in table.folder.iterdir()) < needed
 
 
 def test_more_files_than_rows_are_refused(tmp_path):

@@ -87,14 +87,16 @@ def test_timestamps_of_spark_are_those_of_the_file_also_beyond_nanoseconds(tmp_p
     assert program(path, own)["at"].to_list() == moments
 
 
-def test_timestamps_of_int96_with_a_zone_are_refused_for_some_readers_drop_it(tmp_path: Path) -> None:
-    for moment in (NEAR, FAR):
-        table = pa.table({"at": pa.array([moment], pa.timestamp("us", "Europe/Berlin"))})
-        parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
-        with pytest.raises(
-            LabError, match=r'column "at": some readers ignore the time zone of INT96 timestamps; write them as INT64'
-        ):
-            reading.read(tmp_path / "a.parquet")
+@pytest.mark.parametrize("moment", [NEAR, FAR])
+def test_timestamps_of_int96_with_a_zone_are_refused_for_some_readers_drop_it(
+    tmp_path: Path, moment: dt.datetime
+) -> None:
+    table = pa.table({"at": pa.array([moment], pa.timestamp("us", "Europe/Berlin"))})
+    parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    with pytest.raises(
+        LabError, match=r'column "at": some readers ignore the time zone of INT96 timestamps; write them as INT64'
+    ):
+        reading.read(tmp_path / "a.parquet")
 
 
 def test_timestamps_of_spark_with_nanoseconds_are_kept_where_64_bits_hold_them(tmp_path: Path) -> None:
@@ -174,14 +176,16 @@ def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_chea
     assert reading.read(path).compared.endswith(f"rows of {len(names)} of 9 columns, and the nulls and ends of columns")
 
 
-def test_what_a_footer_does_not_describe_is_decoded_again_up_to_a_part_of_the_file_and_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "said"), [({}, "0 of 4 columns"), ({"b": [True, None, False] * 100_000}, "1 of 5 columns")], ids=["none", "Booleans"]
+)
+def test_what_a_footer_does_not_describe_is_decoded_again_up_to_a_part_of_the_file_and_said(
+    tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
     """Decoding all of it would take as long as reading it."""
-    columns = {f"c{place}": range(300_000) for place in range(4)}
-    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
-    assert reading.read(tmp_path / "a.parquet").compared.endswith("and the nulls and ends of 0 of 4 columns")
-    few = pa.table({**columns, "b": [True, None, False] * 100_000})
-    parquet.write_table(few, tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
-    assert reading.read(tmp_path / "a.parquet").compared.endswith("and the nulls and ends of 1 of 5 columns")
+    table = pa.table({f"c{place}": range(300_000) for place in range(4)} | more)
+    parquet.write_table(table, tmp_path / "a.parquet", write_statistics=False, use_dictionary=False)
+    assert reading.read(tmp_path / "a.parquet").compared.endswith(f"and the nulls and ends of {said}")
 
 
 def test_of_a_file_of_spark_only_the_timestamps_are_read_again_and_once(
@@ -288,13 +292,17 @@ def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
     assert again.frame.equals(own.frame)
 
 
-def test_an_interval_and_a_variant_of_parquet_are_refused_by_name(tmp_path: Path) -> None:
-    duckdb.sql("SELECT 1 AS id, INTERVAL 1 MONTH AS span").write_parquet(str(tmp_path / "a.parquet"))
-    with pytest.raises(LabError, match='column "span": no frame holds an INTERVAL of Parquet'):
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("INTERVAL 1 MONTH", "no frame holds an INTERVAL of Parquet"),
+        ("{'a': 1}::VARIANT", "frames have no VARIANT type"),
+    ],
+)
+def test_an_interval_and_a_variant_of_parquet_are_refused_by_name(tmp_path: Path, value: str, said: str) -> None:
+    duckdb.sql(f"SELECT 1 AS id, {value} AS odd").write_parquet(str(tmp_path / "a.parquet"))
+    with pytest.raises(LabError, match=f'column "odd": {said}'):
         reading.read(tmp_path / "a.parquet")
-    duckdb.sql("SELECT 1 AS id, {'a': 1}::VARIANT AS any").write_parquet(str(tmp_path / "b.parquet"))
-    with pytest.raises(LabError, match='column "any": frames have no VARIANT type'):
-        reading.read(tmp_path / "b.parquet")
 
 
 @pytest.mark.parametrize("nested", [False, True])

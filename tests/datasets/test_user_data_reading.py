@@ -69,14 +69,21 @@ def test_frames_in_memory_are_taken_as_they_are() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
         assert reading.of_memory(given).to_dicts() == frame.to_dicts()
-    with pytest.raises(LabError, match="the LazyFrame cannot be collected"):
-        reading.of_memory(frame.lazy().select("nowhere"))
-    with pytest.raises(LabError, match=r"builtins\.list is not a frame"):
-        reading.of_memory([1, 2])
-    with pytest.raises(LabError, match='two columns are named "a"'):
-        reading.of_memory(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(LabError, match='two columns are named "a"'):
-        reading.of_memory(pa.table([[1], [2]], names=["a", "a"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (pl.DataFrame({"a": [1]}).lazy().select("nowhere"), "the LazyFrame cannot be collected"),
+        ([1, 2], r"builtins\.list is not a frame"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), 'two columns are named "a"'),
+        (pa.table([[1], [2]], names=["a", "a"]), 'two columns are named "a"'),
+    ],
+    ids=["lazy", "no frame", "pandas", "pyarrow"],
+)
+def test_what_is_no_frame_with_columns_of_different_names_is_refused(given: Any, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        reading.of_memory(given)
 
 
 MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
