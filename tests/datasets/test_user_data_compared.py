@@ -142,20 +142,17 @@ def test_a_reader_that_changes_a_value_is_found(
             reading.read(path)
 
 
+@pytest.mark.parametrize(("column", "wrong"), [("i", None), ("i", 2**40), ("s", None)])
 def test_a_lost_value_far_from_the_pieces_that_are_compared_is_found_by_the_footer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, wrong: int | None
 ) -> None:
     frame = pl.DataFrame({"i": range(300_000), "s": ["x"] * 300_000})
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=100_000)
     assert "of 300,000 rows of each column, and the nulls and ends of" in reading.read(tmp_path / "a.parquet").compared
-    for wrong in (
-        pl.when(pl.col("i") == 150_000).then(None).otherwise("i").alias("i"),
-        pl.when(pl.col("i") == 150_000).then(2**40).otherwise("i").alias("i"),
-        pl.when(pl.col("i") == 150_000).then(None).otherwise("s").alias("s"),
-    ):
-        monkeypatch.setitem(columnar._READ, "parquet", lambda path, wrong=wrong: frame.with_columns(wrong))
-        with pytest.raises(LabError, match=r'column ".", row 150000: two readers'):
-            reading.read(tmp_path / "a.parquet")
+    changed = frame.with_columns(pl.when(pl.col("i") == 150_000).then(wrong).otherwise(column).alias(column))
+    monkeypatch.setitem(columnar._READ, "parquet", lambda path: changed)
+    with pytest.raises(LabError, match=f'column "{column}", row 150000: two readers'):
+        reading.read(tmp_path / "a.parquet")
 
 
 def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_cheapest_column_first(
@@ -568,15 +565,19 @@ def test_seconds_that_milliseconds_do_not_count_are_refused(of: pa.DataType, lib
         reading.of_memory(given)
 
 
-def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [pl.col("i") + 1, pl.col("o").fill_null("y"), pl.col("t").dt.offset_by("1us")],
+    ids=["integer", "object", "timestamp"],
+)
+def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.MonkeyPatch, wrong: pl.Expr) -> None:
     frame = pd.DataFrame(
         {"i": [1, 2], "o": pd.Series(["x", None], dtype=object), "t": pd.to_datetime(["2024", "2025"])}
     )
     right = memory.of_arrow
-    for wrong in (pl.col("i") + 1, pl.col("o").fill_null("y"), pl.col("t").dt.offset_by("1us")):
-        monkeypatch.setattr(memory, "of_arrow", lambda table, wrong=wrong: right(table).with_columns(wrong))
-        with pytest.raises(LabError, match=r'column ".", row \d: .* would become'):
-            reading.of_memory(frame)
+    monkeypatch.setattr(memory, "of_arrow", lambda table: right(table).with_columns(wrong))
+    with pytest.raises(LabError, match=r'column ".", row \d: .* would become'):
+        reading.of_memory(frame)
 
 
 def test_a_row_that_the_reader_of_a_map_loses_is_missed(tmp_path: Path) -> None:

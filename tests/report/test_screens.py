@@ -194,6 +194,6 @@ def test_what_is_left_out_is_counted():
     assert _cut([], 80, -3, "a.md") == []
 
 
-def test_a_run_that_has_not_begun_ends_with_nothing():
-    for asked in (ANSWERED, suite()):
-        assert closing(asked, [], [], 80) == Closing([], [])
+@pytest.mark.parametrize("asked", [ANSWERED, suite()], ids=["with answers", "without"])
+def test_a_run_that_has_not_begun_ends_with_nothing(asked):
+    assert closing(asked, [], [], 80) == Closing([], [])

@@ -134,20 +134,20 @@ def test_without_s3_and_a_cluster_there_is_no_server_of_them_no_engine_and_nothi
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_another_s3_server_is_another_image_and_the_harness_knows_which_it_is(flavour):
-    for told, name in (({}, "versitygw"), ({"LAB_S3_SERVER": "minio"}, "minio")):
-        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
-        assert services["s3"]["image"].partition(":")[0] == f"localhost/dataframe-io-lab/{name}"
-        assert services["s3"]["build"]["dockerfile"] == f"images/{name}/Dockerfile"
-        assert services["harness"]["environment"]["LAB_S3_SERVER"] == name
+@pytest.mark.parametrize(("told", "name"), [({}, "versitygw"), ({"LAB_S3_SERVER": "minio"}, "minio")])
+def test_another_s3_server_is_another_image_and_the_harness_knows_which_it_is(flavour, told, name):
+    services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
+    assert services["s3"]["image"].partition(":")[0] == f"localhost/dataframe-io-lab/{name}"
+    assert services["s3"]["build"]["dockerfile"] == f"images/{name}/Dockerfile"
+    assert services["harness"]["environment"]["LAB_S3_SERVER"] == name
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_requests_are_signed_for_the_region_of_the_s3_server(flavour):
-    for told, region in (({}, "us-east-1"), ({"LAB_S3_REGION": "eu-west-1"}, "eu-west-1")):
-        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
-        asked = services["harness"]["environment"]["LAB_S3_REGION"], services["postgres"]["environment"]["AWS_REGION"]
-        assert {services["s3"]["environment"]["VGW_REGION"], *asked} == {region}
+@pytest.mark.parametrize(("told", "region"), [({}, "us-east-1"), ({"LAB_S3_REGION": "eu-west-1"}, "eu-west-1")])
+def test_requests_are_signed_for_the_region_of_the_s3_server(flavour, told, region):
+    services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
+    asked = services["harness"]["environment"]["LAB_S3_REGION"], services["postgres"]["environment"]["AWS_REGION"]
+    assert {services["s3"]["environment"]["VGW_REGION"], *asked} == {region}
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
