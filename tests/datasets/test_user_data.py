@@ -333,7 +333,6 @@ def test_without_names_fields_of_structs_in_maps_have_none_either() -> None:
     assert own.with_names().frame["m"].to_list() == [{"a": [{"secret": 1}]}, {}]
 
 
-ENTRY = registry.one("postgres.psycopg.write_polars_copy_text")
 WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2], "who": ["a", None], "city": [None, "b"]}))
 WITH_PRICES = data.from_frame(
     pl.DataFrame({"id": [1, 2], "price": pl.Series([Decimal("1.50")] * 2, dtype=pl.Decimal(9, 2))})
@@ -342,7 +341,7 @@ ONE_ROW = data.from_frame(pl.DataFrame({"id": [1]}))
 
 
 def losing(**lossy: str) -> Any:
-    return replace(ENTRY, lossy=lossy)
+    return replace(registry.one("postgres.psycopg.write_polars_copy_text"), lossy=lossy)
 
 
 @pytest.mark.parametrize(

@@ -486,12 +486,14 @@ def test_a_reason_names_its_points_unless_it_holds_at_every_one(rows, said):
     assert reasons(cases, points(cases)) == (said,)
 
 
-LOSING = [
-    row("postgres.a.write", seconds=0.5, lossy="nulls=changed; tab=refused; nan=changed"),
-    row("postgres.b.write", seconds=0.25, lossy="zero_rows=hangs"),
-    row("postgres.c.write", seconds=0.125),
-]
-SUMMARIES = summarise(LOSING, ())
+SUMMARIES = summarise(
+    [
+        row("postgres.a.write", seconds=0.5, lossy="nulls=changed; tab=refused; nan=changed"),
+        row("postgres.b.write", seconds=0.25, lossy="zero_rows=hangs"),
+        row("postgres.c.write", seconds=0.125),
+    ],
+    (),
+)
 
 
 def test_the_table_has_a_column_for_each_fate_there_is_and_a_line_for_each_way_that_loses():
@@ -527,9 +529,6 @@ def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
 )
 def test_a_silent_change_and_a_refusal_are_never_one_mark(fates, marked):
     assert loss_marks(fates) == marked
-
-
-MEMORY = PICTURES[0]
 
 
 def test_a_load_is_set_against_the_bounds_of_writes_of_as_many_rows_and_an_unload_against_those_of_reads():
@@ -580,7 +579,7 @@ def test_a_ranking_says_how_many_workers_and_counts_their_memory():
 
 def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
     rows = [of_engine(PARTS, 2, 10.0), measured("postgres.psycopg.load_copy", 8.0, experiment="workers")]
-    picture = replace(MEMORY, where=None)
+    picture = replace(PICTURES[0], where=None)
     found = {point.name: point.y.middle for point in cases_of(picture, rows)}
     assert found == {PARTS: 180e6 + 2 * 610e6, "postgres.psycopg.load_copy": 180e6}
     nothing = replace(rows[0], peak_rss_bytes=None)
