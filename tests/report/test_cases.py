@@ -50,33 +50,33 @@ def test_every_column_with_a_unit_can_be_drawn_and_no_other():
 
 
 @pytest.mark.parametrize(
-    ("statistic", "seconds", "expected"),
+    ("picture", "rows", "figures", "failed", "outcome"),
     [
-        ("median and range", (3.0, 1.0, 1.5), (1.5, 1.0, 3.0, 3)),
-        ("mean and deviation", (1.0, 3.0), (2.0, 1.0, 3.0, 2)),
+        (TIME, [row("a", seconds=one) for one in (3.0, 1.0, 1.5)], (1.5, 1.0, 3.0, 3), "", ""),
+        (
+            replace(TIME, statistic="mean and deviation"),
+            [row("a", seconds=one) for one in (1.0, 3.0)],
+            (2.0, 1.0, 3.0, 2),
+            "",
+            "",
+        ),
+        (  # what is not ok counts neither in the figure nor in the sample
+            TIME,
+            [row("a", seconds=1.0), row("a", Status.KILLED), row("a", seconds=2.0)],
+            (1.5, 1.0, 2.0, 2),
+            "1 killed",
+            "1 killed",
+        ),
+        (TIME, [changed(row("a", Status.MISMATCH), seconds=0.001)], None, "mismatch", "mismatch"),
+        (replace(TIME, y="peak_anon_bytes"), [row("a", seconds=1.0)], None, "", "no figure"),
     ],
+    ids=["median", "mean", "a failed run", "a number of a failed run", "no figure"],
 )
-def test_figures_are_those_worked_out_by_hand(statistic, seconds, expected):
-    (point,) = cases_of(replace(TIME, statistic=statistic), [row("a", seconds=one) for one in seconds])
-    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == expected
-
-
-def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_reported():
-    rows = [row("a", seconds=1.0), row("a", Status.KILLED, error="by signal 9"), row("a", seconds=2.0)]
-    (point,) = cases_of(TIME, rows)
-    assert (point.y.n, point.y.high, point.failed, point.error) == (2, 2.0, "1 killed", "by signal 9")
-
-
-@pytest.mark.parametrize(
-    ("y", "one", "outcome"),
-    [
-        ("seconds", changed(row("a", Status.MISMATCH), seconds=0.001), "mismatch"),
-        ("peak_anon_bytes", row("a", seconds=1.0), "no figure"),
-    ],
-)
-def test_numbers_of_a_row_that_is_not_ok_are_never_drawn_and_an_ok_one_without_the_figure_says_so(y, one, outcome):
-    (point,) = cases_of(replace(TIME, y=y), [one])
-    assert (point.y, point.outcome) == (None, outcome)
+def test_figures_are_those_worked_out_by_hand_and_what_has_none_says_why(picture, rows, figures, failed, outcome):
+    (point,) = cases_of(picture, rows)
+    found = point.y and (point.y.middle, point.y.low, point.y.high, point.y.n)
+    assert (found, point.failed, point.outcome) == (figures, failed, outcome)
+    assert point.error == next((one.error for one in rows if not one.ok), "")
 
 
 def test_cases_of_one_transport_under_several_conditions_are_never_mixed():

@@ -25,47 +25,53 @@ def cell(*rows, picture=KILL):
     return found
 
 
-@pytest.mark.parametrize(
-    ("found", "status", "verdict", "text"),
-    [
-        (60_000, Status.OK, Verdict.RIGHT, "60,000 of 60,000"),
-        (80_000, Status.MISMATCH, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),
-        (59_999, Status.MISMATCH, Verdict.WRONG, "59,999 of 60,000: 1 missing"),
-        (60_000, Status.MISMATCH, Verdict.WRONG, "60,000 of 60,000, wrong values"),
-        (80_000, Status.OK, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),  # whatever the status says
-        (0, Status.ERROR, Verdict.GAVE_UP, "gave up, 0 left"),
-        (20_000, Status.ERROR, Verdict.GAVE_UP, "gave up, 20,000 left"),
-        (20_000, Status.TIMEOUT, Verdict.GAVE_UP, "timeout, 20,000 left"),
-        (0, Status.UNSUPPORTED, Verdict.UNTRIED, "unsupported"),
-    ],
-)
-def test_a_cell_is_judged_by_the_rows_that_were_found(found, status, verdict, text):
-    judged = cell(counted(WAY, found, status))
-    assert (judged.verdict, judged.text) == (verdict, text)
-
-
-def test_an_ok_run_in_which_no_worker_was_killed_is_no_proof():
-    spared = counted(WAY, 60_000)
-    assert cell(changed(spared, details="expected_rows=60000; found_rows=60000")).verdict is Verdict.UNTRIED
-    wrong = counted(WAY, 70_000, Status.ERROR)
-    assert cell(changed(wrong, details="expected_rows=60000; found_rows=70000")).verdict is Verdict.GAVE_UP
-    while_changed = counted(WAY, 60_000, parameters="change=during", experiment="change")
-    assert cell(while_changed, picture=replace(KILL, x="parameter:change", where=None)).verdict is Verdict.RIGHT
-
-
-@pytest.mark.parametrize(
-    ("status", "verdict", "text"),
-    [
-        (Status.OK, Verdict.RIGHT, "ok, 97 MB"),
-        (Status.KILLED, Verdict.GAVE_UP, "killed"),
-        (Status.ERROR, Verdict.GAVE_UP, "error"),
-        (Status.MISMATCH, Verdict.WRONG, "mismatch"),
-        (Status.UNAVAILABLE, Verdict.UNTRIED, "unavailable"),
-    ],
-)
-def test_without_counted_rows_the_status_is_the_text_with_the_figure_of_what_is_ok(status, verdict, text):
+def limited(status):
+    """A run with less memory, after which no rows were counted."""
     more = {"experiment": "memory", "parameters": "rows=1000; memory_mb=256", "peak_rss_bytes": 97_000_000}
-    judged = cell(row("a.b.c", status, seconds=1.0 if status is Status.OK else None, **more), picture=MEMORY)
+    return row("a.b.c", status, seconds=1.0 if status is Status.OK else None, **more)
+
+
+@pytest.mark.parametrize(
+    ("one", "picture", "verdict", "text"),
+    [
+        (counted(WAY, 60_000), KILL, Verdict.RIGHT, "60,000 of 60,000"),
+        (counted(WAY, 80_000, Status.MISMATCH), KILL, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),
+        (counted(WAY, 59_999, Status.MISMATCH), KILL, Verdict.WRONG, "59,999 of 60,000: 1 missing"),
+        (counted(WAY, 60_000, Status.MISMATCH), KILL, Verdict.WRONG, "60,000 of 60,000, wrong values"),
+        # Whatever the status says.
+        (counted(WAY, 80_000), KILL, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),
+        (counted(WAY, 0, Status.ERROR), KILL, Verdict.GAVE_UP, "gave up, 0 left"),
+        (counted(WAY, 20_000, Status.ERROR), KILL, Verdict.GAVE_UP, "gave up, 20,000 left"),
+        (counted(WAY, 20_000, Status.TIMEOUT), KILL, Verdict.GAVE_UP, "timeout, 20,000 left"),
+        (counted(WAY, 0, Status.UNSUPPORTED), KILL, Verdict.UNTRIED, "unsupported"),
+        # An ok run in which no worker was killed is no proof.
+        (
+            changed(counted(WAY, 60_000), details="expected_rows=60000; found_rows=60000"),
+            KILL,
+            Verdict.UNTRIED,
+            "no worker was killed",
+        ),
+        (
+            changed(counted(WAY, 70_000, Status.ERROR), details="expected_rows=60000; found_rows=70000"),
+            KILL,
+            Verdict.GAVE_UP,
+            "gave up, 70,000 left",
+        ),
+        (
+            counted(WAY, 60_000, parameters="change=during", experiment="change"),
+            replace(KILL, x="parameter:change", where=None),
+            Verdict.RIGHT,
+            "60,000 of 60,000",
+        ),
+        (limited(Status.OK), MEMORY, Verdict.RIGHT, "ok, 97 MB"),
+        (limited(Status.KILLED), MEMORY, Verdict.GAVE_UP, "killed"),
+        (limited(Status.ERROR), MEMORY, Verdict.GAVE_UP, "error"),
+        (limited(Status.MISMATCH), MEMORY, Verdict.WRONG, "mismatch"),
+        (limited(Status.UNAVAILABLE), MEMORY, Verdict.UNTRIED, "unavailable"),
+    ],
+)
+def test_a_cell_is_judged_by_the_rows_that_were_found_or_else_by_the_status(one, picture, verdict, text):
+    judged = cell(one, picture=picture)
     assert (judged.verdict, judged.text) == (verdict, text)
 
 
