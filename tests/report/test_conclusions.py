@@ -92,11 +92,6 @@ def test_only_runs_that_are_ok_count_and_each_way_and_size_has_its_own_sentence(
     assert "2 passes" in lines[0]
 
 
-def test_without_comparisons_or_rows_there_is_nothing_to_say():
-    assert conclusions(runs("s3", [1.0]), []) == []
-    assert conclusions([], [S3]) == []
-
-
 SWEEP = Sweep("threads", "threads")
 
 
@@ -156,7 +151,6 @@ def test_of_rates_the_largest_is_the_fastest():
     rates = {1: [10.0, 10.1, 9.9], 2: [20.0, 20.2, 19.8]}
     (line,) = conclusions(sweep(rates, figure="bytes_per_s"), [Sweep("threads", "threads", "bytes_per_s")])
     assert "2 threads: 2.00 times as fast as 1 thread" in line
-    assert conclusions(sweep(rates), [Sweep("threads", "threads", "bytes_per_s")]) == []
 
 
 def ways(**seconds):
@@ -186,8 +180,24 @@ def test_a_stage_of_one_transport_is_set_against_another_figure_of_the_other():
     versus = Versus("its upload", "s3", "tuning.crt", "tuning.classic", "upload_seconds", "seconds")
     (line,) = conclusions(rows, [versus])
     assert "its upload (tuning.classic) took 95 % less: 0.05 times as long" in line
-    assert conclusions(rows, [Versus("a", "s3", "tuning.crt", "tuning.classic", "no_such_seconds")]) == []
-    assert conclusions(rows, [Versus("a", "another", "tuning.crt", "tuning.classic")]) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked"),
+    [
+        (runs("s3", [1.0]), []),
+        ([], [S3]),
+        (sweep({1: [10.0] * 3, 2: [20.0] * 3}), [Sweep("threads", "threads", "bytes_per_s")]),
+        (
+            ways(crt=[1.0, 1.02], classic=[2.0, 2.02]),
+            [Versus("a", "s3", "tuning.crt", "tuning.classic", "no_such_seconds")],
+        ),
+        (ways(crt=[1.0, 1.02], classic=[2.0, 2.02]), [Versus("a", "another", "tuning.crt", "tuning.classic")]),
+    ],
+    ids=["no comparison", "no rows", "no such rate", "no such figure", "another experiment"],
+)
+def test_without_comparisons_or_rows_with_their_figures_there_is_nothing_to_say(rows, asked):
+    assert conclusions(rows, asked) == []
 
 
 WAY, AGAIN = "postgres.made.read", "postgres.made.read_control"

@@ -13,9 +13,7 @@ from tests.report.cases import changed, line, row, runs, suite
 from tests.report.cluster_run import PICTURES, ROWS, counted
 from tests.report.test_charts import composed, drawn, titles, words
 
-GRIDS = [picture for picture in PICTURES if picture.form == "grid"]
-KILL = next(picture for picture in GRIDS if picture.name == "kill")
-MEMORY = next(picture for picture in GRIDS if picture.name == "memory")
+_, KILL, _, MEMORY = PICTURES
 WAY = "postgres.dask.load_parts"
 
 

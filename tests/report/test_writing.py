@@ -95,24 +95,21 @@ def test_a_run_that_has_not_begun_has_a_report_that_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "expected"),
+    ("other", "facts", "expected"),
     [
-        ("environment", "ffffffffffff", f"2 environments \\({ENVIRONMENT}, ffffffffffff\\)"),
-        ("environment", None, f"2 environments \\({ENVIRONMENT}, none\\)"),
-        ("run_id", "another-run", f"2 runs \\({RUN}, another-run\\)"),
+        ({"environment": "ffffffffffff"}, {}, f"2 environments \\({ENVIRONMENT}, ffffffffffff\\)"),
+        ({"environment": None}, {}, f"2 environments \\({ENVIRONMENT}, none\\)"),
+        ({"run_id": "another-run"}, {}, f"2 runs \\({RUN}, another-run\\)"),
+        ({}, {"fingerprint": "ffffffffffff"}, f"2 environments \\(ffffffffffff, {ENVIRONMENT}\\)"),
     ],
+    ids=["of another row", "of no environment", "of another run", "of another environment.json"],
 )
-def test_rows_of_two_environments_or_runs_are_refused_and_nothing_is_written(tmp_path, column, value, expected):
-    folder = run_folder(tmp_path, [row("a", seconds=1.0), row("b", seconds=1.0, **{column: value})])
+def test_rows_of_two_environments_or_runs_are_refused_and_nothing_is_written(tmp_path, other, facts, expected):
+    rows = [row("a", seconds=1.0), row("b", seconds=1.0, **other)]
+    folder = run_folder(tmp_path, rows, environment(**facts))
     with pytest.raises(LabError, match=expected):
         report.write(folder, suite(pictures=[TIMES]))
     assert strings(folder) == {}
-
-
-def test_rows_that_agree_with_each_other_but_not_with_the_environment_next_to_them_are_refused(tmp_path):
-    folder = run_folder(tmp_path, [row("a", seconds=1.0)], environment(fingerprint="ffffffffffff"))
-    with pytest.raises(LabError, match=f"2 environments \\(ffffffffffff, {ENVIRONMENT}\\)"):
-        report.write(folder, suite())
 
 
 NEEDED = ("fingerprint", "run_id", "plan", "machine", "lab", "python")
