@@ -188,17 +188,15 @@ def test_the_authors_figure_is_next_to_our_bar_and_says_whose_it_is():
     figures = [
         PublishedFigure("The way", mean_rows_per_s=1500.0),
         PublishedFigure("The way", rows=7, mean_rows_per_s=9.0),
+        PublishedFigure("Lost", mean_rows_per_s=200.0),
     ]
     rows = [*three(row, "a", seconds=1.0, published_row="The way"), row("b", Status.ERROR, published_row="Lost")]
-    found, root = drawn(BARS, rows, None, [*figures, PublishedFigure("Lost", mean_rows_per_s=200.0)])
+    found, root = drawn(BARS, rows, None, figures)
     assert [said for said in titles(root) if "published" in said] == [
         "The way\npublished mean rate: 1.5 k rows/s",
         "Lost\npublished mean rate: 200 rows/s",  # although ours failed
     ]
     assert "Open diamonds: the figures of the published benchmark" in found.caption
-    alone, root = drawn(replace(BARS, published=False), rows, None, figures)
-    assert not [said for said in titles(root) if "published" in said]
-    assert "published" not in alone.caption
 
 
 def test_the_authors_line_is_drawn_as_far_as_ours_goes():
@@ -210,9 +208,16 @@ def test_the_authors_line_is_drawn_as_far_as_ours_goes():
     assert "Dotted lines with open marks" in found.caption
 
 
-def test_an_authors_figure_at_another_size_is_not_announced():
-    figures = [PublishedFigure("Q", bytes=10**12, mean_seconds=60.0)]
-    found, root = drawn(replace(LINES, published=True), ladder("quick", published_row="Q"), None, figures)
+@pytest.mark.parametrize(
+    ("picture", "figure"),
+    [
+        (replace(BARS, published=False), PublishedFigure("Q", mean_rows_per_s=1500.0)),
+        (replace(LINES, published=True), PublishedFigure("Q", bytes=10**12, mean_seconds=60.0)),
+    ],
+    ids=["no figures wanted", "a figure at another size"],
+)
+def test_an_authors_figure_that_is_not_drawn_is_not_announced(picture, figure):
+    found, root = drawn(picture, ladder("quick", published_row="Q"), None, [figure])
     assert not [said for said in titles(root) if "published" in said]
     assert "published" not in found.caption
 
