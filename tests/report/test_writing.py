@@ -151,12 +151,27 @@ def test_a_report_that_cannot_be_written_is_refused_in_one_line(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.process
-def test_the_command_line_starts_without_the_plotting_library():
-    code = (
-        "import sys, harness.cli, harness.report.terminal; print('vl_convert' in sys.modules, 'jinja2' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["False", "False"]
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        (
+            "import sys, harness.cli, harness.report.terminal; "
+            "print('vl_convert' in sys.modules, 'jinja2' in sys.modules)",
+            "False False\n",
+        ),
+        (
+            "import sys; from pathlib import Path; from harness import report; from tests.report.cases import suite; "
+            "report.write(Path(sys.argv[1]), suite()); "
+            "print([name for name in sys.modules if name.startswith(('harness.registry', 'harness.transports'))])",
+            "[]\n",
+        ),
+    ],
+    ids=["no plotting library for the command line", "neither the registry nor a transport for reports"],
+)
+def test_what_takes_long_to_load_is_loaded_only_where_it_is_needed(tmp_path, code, printed):
+    folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)])
+    done = subprocess.run((sys.executable, "-c", code, folder), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
 
 
 def test_a_run_whose_plan_is_of_another_version_is_reported(tmp_path):
@@ -166,19 +181,6 @@ def test_a_run_whose_plan_is_of_another_version_is_reported(tmp_path):
     folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)], facts)
     assert [one.transport for one in report.write(folder, suite()).summaries] == ["a"]
     assert folders.read(folder).suite == "example"
-
-
-@pytest.mark.long
-@pytest.mark.process
-def test_reports_load_neither_the_registry_nor_a_transport(tmp_path):
-    folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)])
-    code = (
-        "import sys; from pathlib import Path; from harness import report; from tests.report.cases import suite; "
-        "report.write(Path(sys.argv[1]), suite()); "
-        "print([name for name in sys.modules if name.startswith(('harness.registry', 'harness.transports'))])"
-    )
-    done = subprocess.run((sys.executable, "-c", code, folder), cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 # All facts that an environment may have; a few names and versions suffice.
