@@ -240,17 +240,14 @@ def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
     (change,), _ = _changes(RATES, crossing())
     assert (change["x"], change["name"]) == (pytest.approx(0.02 / 9.8e-5), " 200 rows")
     root = composed(RATES, crossing(), tmp_path)
-    said = [text for text in titles(root) if "gives way to" in text]
-    assert len(said) == 1
-    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (95 % interval: {' to '.join(ends(change))} rows)"
+    low, high = (f"{float(f'{change[end]:.2g}'):,.0f}" for end in ("low", "high"))
+    assert [text for text in titles(root) if "gives way to" in text] == [
+        f"{QUICK}\ngives way to {STRONG}\nat 200 rows (95 % interval: {low} to {high} rows)"
+    ]
     assert NO_CHANGES not in " ".join(words(root))
     tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
     assert NO_CHANGES in " ".join(words(tied))
     assert _changes(RATES, [one for one in crossing() if one.pass_number == 1])[0] == []  # one run shows nothing
-
-
-def ends(change):
-    return [f"{float(f'{end:.2g}'):,.0f}" for end in (change["low"], change["high"])]
 
 
 def test_a_picture_of_rates_draws_of_transports_with_few_rows_alone_only_the_fastest():
