@@ -17,15 +17,29 @@ from harness.settings import ROOT
 from tests.repository.locks import LOCKS, PROJECT, entries
 
 
+GROUPS = PROJECT["dependency-groups"]
+
+
 def names(requirements):
     return {Requirement(text).name for text in requirements}
 
 
+@pytest.mark.parametrize(
+    ("group", "lock"),
+    [
+        ("build", "requirements.lock"),
+        ("dev", "requirements-dev.lock"),
+        ("docs", "requirements-docs.lock"),
+        ("native", "requirements-native.lock"),
+        ("sources", "requirements-sources.lock"),
+    ],
+)
+def test_a_group_of_dependencies_is_in_its_lock(group, lock):
+    assert names(GROUPS[group]) <= entries(lock).keys()
+
+
 def test_what_only_checks_the_lab_is_in_no_image():
-    of_images, groups = entries("requirements.lock"), PROJECT["dependency-groups"]
-    assert names(groups["build"]) <= of_images.keys()
-    assert names(groups["dev"]) <= entries("requirements-dev.lock").keys()
-    assert not names(groups["dev"]) & of_images.keys()
+    assert not names(GROUPS["dev"]) & entries("requirements.lock").keys()
     assert "requirements-dev" not in (ROOT / "images/harness/Dockerfile").read_text()
 
 
@@ -62,18 +76,14 @@ def test_pgpq_is_left_out_on_linux_on_aarch64_alone():
     assert re.search(r"^pgpq==\S+ ; .*aarch64", entries("requirements.lock")["pgpq"])
 
 
-def test_what_builds_the_site_has_its_own_lock_and_is_nowhere_else():
-    of_site, groups = entries("requirements-docs.lock"), PROJECT["dependency-groups"]
-    assert names(groups["docs"]) <= of_site.keys()
-    for other in ("requirements.lock", "requirements-dev.lock"):
-        assert not names(groups["docs"]) & entries(other).keys()
+@pytest.mark.parametrize("other", ["requirements.lock", "requirements-dev.lock"])
+def test_what_builds_the_site_is_only_in_its_own_lock(other):
+    assert not names(GROUPS["docs"]) & entries(other).keys()
 
 
 def test_what_compiles_the_library_has_its_own_lock_and_stays_nowhere():
-    of_native = entries("requirements-native.lock")
     asked = tomllib.loads((ROOT / "arrow-wire/pyproject.toml").read_text())
-    assert sorted(asked["build-system"]["requires"]) == sorted(PROJECT["dependency-groups"]["native"])
-    assert names(asked["build-system"]["requires"]) <= of_native.keys()
+    assert sorted(asked["build-system"]["requires"]) == sorted(GROUPS["native"])
     assert f"arrow-wire=={asked['project']['version']}" in PROJECT["project"]["optional-dependencies"]["tuned"]
     for other in LOCKS:
         assert not {"ziglang", "arrow-wire"} & entries(other).keys()
@@ -84,9 +94,7 @@ def test_what_compiles_the_library_has_its_own_lock_and_stays_nowhere():
 
 
 def test_what_builds_packages_without_a_wheel_is_pinned_wherever_they_are_installed():
-    of_sources = entries("requirements-sources.lock")
-    assert names(PROJECT["dependency-groups"]["sources"]) <= of_sources.keys()
-    assert all("--hash=sha256:" in text for text in of_sources.values())
+    assert all("--hash=sha256:" in text for text in entries("requirements-sources.lock").values())
     assert '{"UV_BUILD_CONSTRAINT": str(SOURCES)}' in (ROOT / "environments/uv.py").read_text()
     for path in ("images/harness/Dockerfile", "images/harness/install-engine"):
         installing = [
@@ -100,8 +108,7 @@ def test_what_builds_packages_without_a_wheel_is_pinned_wherever_they_are_instal
 @pytest.mark.parametrize("name", ["daft", "sqlalchemy-2.1"])
 def test_the_lock_of_an_environment_has_what_it_is_asked_for_with(name: str) -> None:
     locked = (ROOT / f"requirements-{name}.lock").read_text()
-    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][name]
-    for requirement in map(Requirement, asked):
+    for requirement in map(Requirement, GROUPS[name]):
         found = re.search(rf"^{requirement.name}==(\S+)", locked, re.MULTILINE)
         assert found
         assert requirement.specifier.contains(found[1])
