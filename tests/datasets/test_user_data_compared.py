@@ -174,7 +174,9 @@ def test_of_a_file_of_some_mb_a_part_is_decoded_again_and_of_every_type_the_chea
 
 
 @pytest.mark.parametrize(
-    ("more", "said"), [({}, "0 of 4 columns"), ({"b": [True, None, False] * 100_000}, "1 of 5 columns")], ids=["none", "Booleans"]
+    ("more", "said"),
+    [({}, "0 of 4 columns"), ({"b": [True, None, False] * 100_000}, "1 of 5 columns")],
+    ids=["none", "Booleans"],
 )
 def test_what_a_footer_does_not_describe_is_decoded_again_up_to_a_part_of_the_file_and_said(
     tmp_path: Path, more: dict[str, Any], said: str

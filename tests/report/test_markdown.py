@@ -210,8 +210,6 @@ def case(label, rows=None, size=None):
     return Summary(parameters=strings(label), rows=rows, bytes=size)
 
 
-
-
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [

@@ -16,7 +16,6 @@ from harness.results.environment import held_back
 from harness.settings import ROOT
 from tests.repository.locks import LOCKS, PROJECT, entries
 
-
 GROUPS = PROJECT["dependency-groups"]
 
 
