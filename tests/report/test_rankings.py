@@ -196,12 +196,6 @@ def test_missing_figures_are_empty_cells_and_never_0_and_failed_runs_are_counted
     }
 
 
-def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
-    text = shown(summarise([row("postgres.x.write_y", Status.UNSUPPORTED, error=None)], ()))
-    assert "None" not in text
-    assert "unsupported (postgres.x.write_y)" in text
-
-
 @pytest.mark.parametrize("width", [80, 100, 116, 130, 200])
 def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
     way = Summary(
@@ -479,6 +473,7 @@ def test_lines_are_by_experiment_transport_and_the_numbers_of_the_parameters():
             [scan("a", 1, Status.ERROR), scan("a", 2, seconds=1.0), scan("b", 2, Status.ERROR)],
             "error: it was error (parquet.a.scan at 1 file, 100 MB, parquet.b.scan at 2 files, 200 MB)",
         ),
+        ([row("postgres.x.write_y", Status.UNSUPPORTED, error="")], "unsupported (postgres.x.write_y)"),  # without any
     ],
 )
 def test_a_reason_names_its_points_unless_it_holds_at_every_one(rows, said):
