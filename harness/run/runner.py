@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
+from polars.exceptions import PanicException
+
 from harness.address import redact
 from harness.check import equality
 from harness.check.canonical import NotConvertible
@@ -218,6 +220,9 @@ def _outcome(suite_run: SuiteRun, run: Run) -> Outcome:
         outcome = Outcome(_SAID[type(error)], str(error))
     except NoAnswer as error:
         outcome, hung = Outcome(Status.TIMEOUT, str(error)), True
+    except PanicException:
+        stopping.check()  # polars panics if a signal comes while it runs Python
+        raise
     except Exception as error:
         outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
     outcome = _after(suite_run, run.case, outcome, hung)

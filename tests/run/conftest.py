@@ -60,7 +60,7 @@ class Rig(AnyRig):
     def _say(self, word, otherwise=None):
         self.words.append(word)
         said = self.says.get(word, otherwise)
-        if isinstance(said, Exception):
+        if isinstance(said, BaseException):
             raise said
         return said
 

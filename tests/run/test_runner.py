@@ -2,14 +2,18 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from polars.exceptions import PanicException
 
 from harness import registry
 from harness.check.canonical import NotConvertible
+from harness.machine.stopping import on_signals
 from harness.model import Case, LabError, Run, Status
 from harness.results import runs_csv
 from harness.run import fault_attribution, runner
@@ -121,6 +125,14 @@ def test_whatever_a_rig_says_or_raises_becomes_one_row_without_numbers(perform, 
     assert (row.status, row.error) == (status, said)
     assert found[-len(words) :] == words
     assert status is not Status.UNAVAILABLE or (found, logs()) == (words, {})
+
+
+def test_a_panic_of_polars_that_ctrl_c_causes_ends_the_suite_like_ctrl_c(perform):
+    with on_signals():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            perform(prepare=PanicException("called `Result::unwrap()` on an `Err` value: KeyboardInterrupt"))
 
 
 @pytest.mark.parametrize("revived", [[["made"], []], [[], ["another"]]], ids=["before the run", "another server"])
