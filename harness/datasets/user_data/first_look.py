@@ -1,6 +1,6 @@
-"""What a first look at a user's data refuses, before the libraries that read them are imported.
+"""The first look at a user's data: refusals that need none of the libraries that read them.
 
-Those imports take most of the time of a refusal. The reader, which opens a CSV here too, refuses the same.
+Their imports take most of the time of a refusal. The reader, which opens a CSV here too, refuses the same.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def _require_rows(raw: bytes, dialect: Dialect, where: str) -> None:
     """Raise LabError for a line near the beginning that is not like the header, and for a header alone."""
     whole = len(raw) <= LOOKED_AT
     records = [one for one in lenient(raw[:LOOKED_AT].decode(errors="ignore"), dialect.separator) if one]
-    is_odd = whole or any(len(record) != dialect.width for record in records[:-1])  # the last may be cut off
-    if is_odd and b'\\"' not in raw:  # which may escape a quote
+    in_doubt = whole or any(len(record) != dialect.width for record in records[:-1])  # the last may be cut off
+    if in_doubt and b'\\"' not in raw:  # which may escape a quote
         require_regular(raw, dialect, where)
     if whole and len(records) == 1:
         refuse_no_rows(dialect, where)
