@@ -32,6 +32,7 @@ _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
 BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
+_MORE = 1.5  # a budget that probably suffices has this many times the seconds that the shortest rest of a race takes
 
 Key = tuple[str, str, str, int]  # of a row
 
@@ -62,10 +63,10 @@ class Track:
 class Racing:
     """A race under way: its transports, those left out before it began, its bounds, and its rows by their keys.
 
-    `ended` says why it ended before all finalists had their passes, and is empty if it did not. With `exact`, a
-    transport that returns other types than the canonical ones is out. `begun` says that all have run once. If no
-    transport returned all values, `blamed` has the columns that each fails at alone. `waiting` are the turns of this
-    pass after `turn`.
+    `ended` says why it ended before all finalists had their passes, and is empty if it did not. If the budget was too
+    short, `enough` are the seconds of one that probably suffices. With `exact`, a transport that returns other types
+    than the canonical ones is out. `begun` says that all have run once. If no transport returned all values, `blamed`
+    has the columns that each fails at alone. `waiting` are the turns of this pass after `turn`.
     """
 
     asked: Asked
@@ -76,6 +77,7 @@ class Racing:
     track: Track
     rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
+    enough: int = 0
     exact: bool = True
     begun: bool = False
     blamed: dict[str, set[str]] = field(default_factory=dict)
@@ -112,15 +114,13 @@ class Racing:
         try:
             for turns in self.race.passes():
                 self._pass(turns, on_row)
-            converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
-            if self.race.leader(self.race.stages[0]) is None and converted:
-                self.exact = False
-                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={}, behind=set())
+            if self._admit_converted():
                 for turns in self.race.passes():
                     self._pass(turns, on_row)
         except _UsedUp:
             if not self.race.finished:
-                self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+                self.end_early(f"the budget of {self.asked.budget:.0f} s was used up")
+                self.enough = self._enough()
             return
         if not any(map(self.race.fastest, self.race.told)):
             self._blame()
@@ -128,6 +128,31 @@ class Racing:
         with suppress(_UsedUp):  # figures of bounds do not count
             for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
+
+    def end_early(self, why: str) -> None:
+        """End the race before its finalists had their passes: without a canonical result, converted ones count."""
+        self.ended = why
+        for row in self._admit_converted():
+            self._take_in(Turn(row.transport, int(row.parameters["rows"]), row.pass_number), row)
+
+    def _admit_converted(self) -> list[Row]:
+        """If no transport returned the canonical types, let those race that converted values; return their rows."""
+        if any(map(self.race.fastest, self.race.told)):
+            return []
+        rows = [row for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
+        admitted = {row.transport for row in rows}
+        self.exact = self.exact and not rows
+        self.race.told, self.race.behind = {}, set()
+        self.race.kept |= admitted.intersection(self.asked.defaults)
+        self.race.out = {name: reason for name, reason in self.race.out.items() if name not in admitted}
+        return rows
+
+    def _enough(self) -> int:
+        """Return the seconds of a budget that probably suffices: for this pass and those of the finalists."""
+        turns = [*([self.turn] if self.turn else []), *self.waiting]
+        rest = sum(self.race.prices.of(turn.transport, turn.rows) for turn in turns) + self.race.cost_of_finalists()
+        spent = self.track.now() - self.asked.started + self.asked.reserve
+        return 10 * math.ceil(max(spent + _MORE * rest, _MORE * self.asked.budget) / 10)
 
     def _blame(self) -> None:
         """Find the columns at which transports fail without a declared loss: one of each type."""
@@ -178,6 +203,8 @@ class Racing:
             return
         if reason := self._wrong(row):
             self.race.fail(turn, reason)
+            if row.ok:
+                self.race.prices.note(turn.transport, turn.rows, row.took, cost)
         else:
             self.race.tell(turn, row.took, cost)
 
@@ -214,7 +241,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
                 "give it more, or leave some out (--without, --style)"
             )
 
-    race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(defaults))
+    eligible_ids = [entry.id for entry in eligible]
+    race = Race(eligible_ids, asked.data.rows, settings.seed, frozenset(defaults), likely=asked.likely)
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # If the servers refuse the data, more time does not help.
