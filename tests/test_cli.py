@@ -2,6 +2,7 @@
 
 import csv
 import fcntl
+import gzip
 import os
 import re
 import shutil
@@ -365,10 +366,22 @@ def test_a_wrong_key_of_a_parquet_file_is_found_by_the_one_library_that_reads_it
     assert imported_by(typed, environment) & {*LARGE, "pyarrow"} == {"pyarrow"}
 
 
-def imported_by(typed: Sequence[str], environment: dict[str, str]) -> set[str]:
+@pytest.mark.process
+@pytest.mark.long
+def test_wrong_lines_at_the_start_of_standard_input_and_of_a_compressed_file_are_refused_at_a_first_look(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    wrong, typed = "a,b\n1,2\n5,6,7\n", ("recommend", "--to", "postgres", "--data")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(wrong.encode()))
+    assert imported_by((*typed, "-"), environment, wrong) & {*LARGE, "pyarrow"} == set()
+    of_file = imported_by((*typed, str(tmp_path / "a.csv.gz")), environment)
+    assert of_file & {*LARGE, "pyarrow"} == {"pyarrow"}
+
+
+def imported_by(typed: Sequence[str], environment: dict[str, str], given: str = "") -> set[str]:
     """Return the modules that a command imports that is refused with one line."""
     command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, input=given, capture_output=True, text=True, check=False)
     timed = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     said = [line for line in done.stderr.splitlines() if line not in timed]
     assert (done.returncode, len(said), said[0][:5]) == (2, 1, "lab: "), said
