@@ -310,9 +310,8 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
     Raises LabError for an impossible budget, and Stopped if the user stops it after a transport returned every value.
     """
     require_possible(one.budget)
-    suite, usual, stopped = suite_files.load(chosen.suites_dir, racing.SUITE), defaults(chosen), False
-    first = tuple(dict.fromkeys((*usual, *by_reference(chosen.results_dir, suite))))
-    one = replace(one, defaults=usual, likely=first)
+    suite, stopped = suite_files.load(chosen.suites_dir, racing.SUITE), False
+    one = replace(one, defaults=defaults(chosen), ranked=by_reference(chosen.results_dir, suite))
     with racing.opened(chosen, one, say) as under_way:
         try:
             with shown(under_way) as on_row:

@@ -16,7 +16,7 @@ from harness.datasets.user_data.losses import undeclared
 from harness.machine.calibration import contention
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
 from harness.recommend.alone import failing
-from harness.recommend.budget import FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
+from harness.recommend.budget import FEWEST, FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.summary import EXACT
@@ -241,8 +241,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
                 "give it more, or leave some out (--without, --style)"
             )
 
-    eligible_ids = [entry.id for entry in eligible]
-    race = Race(eligible_ids, asked.data.rows, settings.seed, frozenset(defaults), likely=asked.likely)
+    race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(defaults))
+    race.likely = likely(race.transports, asked)
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
     # If the servers refuse the data, more time does not help.
@@ -289,6 +289,13 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             server=rig.servers[asked.system].version,  # type: ignore[attr-defined]
         )
         yield Racing(asked, race, entries, left_out, here, track)
+
+
+def likely(names: Sequence[str], asked: Asked) -> list[str]:
+    """Return the transports that run first: the few fastest by an earlier run, the default, the others of that run."""
+    ranked = [name for name in asked.ranked if name in names]
+    default = [name for name in asked.defaults if name in names][:1]
+    return list(dict.fromkeys((*ranked[:FEWEST], *default, *ranked)))
 
 
 def deadline(asked: Asked) -> float:

@@ -193,6 +193,13 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     assert [one.transport for one in found.ruled_out] == [PARALLEL]
 
 
+def test_a_race_begins_with_the_few_fastest_of_an_earlier_run_and_the_default() -> None:
+    names = [TUNED, TEXT, PARALLEL, USUAL, PGPQ, INGEST]
+    ranked = ("of.another.direction", INGEST, PGPQ, TUNED, TEXT)
+    asked = replace(race_of(names).asked, defaults=("of.another.direction", USUAL, PARALLEL), ranked=ranked)
+    assert racing.likely(names, asked) == [INGEST, PGPQ, TUNED, USUAL, TEXT]
+
+
 def test_what_is_known_so_far_is_each_transport_at_its_most_rows_with_what_converted_values() -> None:
     under_way = race_of([TUNED, TEXT, PGPQ])
     under_way.race.rows = 100_000
