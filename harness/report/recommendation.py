@@ -455,9 +455,10 @@ def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     said += [f"{found.system} {server_in_words(server)} ({found.lab})"] if server else []
     said += [f"{found.frame} {versions[found.frame]}"] if found.frame in versions else []
     table = markdown.table(head, rows, right=(1, 2)).splitlines()
+    compared = "Not final, every value compared" if found.ended else "Every value compared"
     return [
         *table,
-        f"> Every value compared; {', '.join(said)}: `{command}{'' if found.frame == 'polars' else ' --frame pandas'}`",
+        f"> {compared}; {', '.join(said)}: `{command}{'' if found.frame == 'polars' else ' --frame pandas'}`",
     ]
 
 

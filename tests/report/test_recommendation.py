@@ -412,6 +412,7 @@ def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and
         "`lab recommend --data FILE --to postgres`",
     ]
     assert lines(replace(FOUND, frame="pandas"))[4].endswith("postgres --frame pandas`")
+    assert lines(replace(FOUND, ended="you stopped the race"))[4].startswith("> Not final, every value compared; ")
 
 
 def test_a_default_that_was_timed_on_fewer_rows_has_its_time_and_says_on_how_many() -> None:
