@@ -160,9 +160,10 @@ def _nobody(racing: Racing) -> str:
             kept = f"none of the {ran} transports that ran keeps every value of these data"
             return f"{kept}: {cause}; more time does not help"
         first = next((f"; {ran} failed, such as {name}: {reason}" for name, reason in reasons.items()), "")
+        more = f" {racing.enough}" if racing.enough else ""
         return (
-            f"{_ended(racing, 0)}; give it more (--budget{f' {racing.enough}' if racing.enough else ''}), leave some out "
-            f"(--without, --style), or continue with --resume {id_}{first}"
+            f"{_ended(racing, 0)}; give it more (--budget{more}), leave some out (--without, --style), or continue "
+            f"with --resume {id_}{first}"
         )
     # A client's message may name a column by chance.
     failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}

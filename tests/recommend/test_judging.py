@@ -175,7 +175,7 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     assert found.ended == "the budget of 40 s was used up after 1 of 3 transports"
 
 
-@pytestdef test_a_budget_that_ends_before_any_exact_result_prints_the_converted_ones_with_their_rows() -> None:
+def test_a_budget_that_ends_before_any_exact_result_prints_the_converted_ones_with_their_rows() -> None:
     under_way = race_of([TUNED, TEXT, PARALLEL, USUAL, PGPQ], defaults=(USUAL,))
     under_way.begun = False
     ran(under_way, USUAL, 4.0, 5.0, fidelity="converted: id")
@@ -184,7 +184,8 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     under_way.end_early("the budget of 40 s was used up")
     found = judging.recommendation(under_way, 40.0)
     assert (found.fastest.transport, found.fastest.values) == (TEXT, "converted: id")
-    assert found.of_default and found.of_default.seconds == 4.5
+    assert found.of_default
+    assert found.of_default.seconds == 4.5
     assert [(one.transport, one.seconds, one.rows, one.runs) for one in found.so_far] == [
         (TEXT, 2.0, 1_000, 1),
         (USUAL, 4.5, 1_000, 2),
@@ -215,7 +216,7 @@ def test_what_is_known_so_far_is_each_transport_at_its_most_rows_with_what_conve
     ]
 
 
-.mark.parametrize(
+@pytest.mark.parametrize(
     ("times", "factor"),
     [
         ({TUNED: [1.0] * 7, TEXT: [0.5, *[3.0] * 6], USUAL: [8.0] * 7}, 8.0),  # by all runs and not by one

@@ -421,7 +421,7 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
     assert of_all_rows[found["fastest"]["transport"]] <= 1.1 * min(of_all_rows.values())
 
 
-.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_race_whose_budget_was_too_short_names_one_that_is_enough(folder: Path) -> None:
     record = record_of(folder)
     short = [race(record, seed, 25.0) for seed in range(10)]
