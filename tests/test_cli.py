@@ -11,13 +11,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 import psycopg
 import pytest
+import typer
 
 from harness import registry
+from harness.cli.app import explained
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
@@ -28,7 +32,7 @@ from harness.run.lock import NAME
 from harness.settings import ROOT
 from harness.show import script
 from harness.systems import SYSTEMS
-from tests.commands import Command, refused, succeeded
+from tests.commands import STOPPED, Command, refused, succeeded
 
 REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -481,6 +485,23 @@ def test_too_few_processes_or_files_are_one_line(
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.splitlines()[-1].startswith(said), done.stderr
     assert "Traceback" not in done.stderr
+
+
+class Stopping(Decimal):
+    """A number that Ctrl-C interrupts: polars asks for its digits, and panics when Python answers with an exception."""
+
+    def as_tuple(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_polars_asks_python_for_a_value_ends_like_any_other_ctrl_c(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    stopped = explained(lambda: print(pl.Series([Stopping(1)])))
+    with pytest.raises(typer.Exit) as ended:
+        stopped()
+    assert ended.value.exit_code == STOPPED
+    assert capfd.readouterr().err.endswith("lab: stopped\n")
 
 
 @pytest.mark.process

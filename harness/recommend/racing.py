@@ -30,6 +30,7 @@ from harness.settings import Settings
 SUITE, EXPERIMENT = "matrix", "race"
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
+LEAST_SECONDS = 8.0  # for runs, however long the preparation took: something is known in any case
 BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
 _MORE = 1.5  # a budget that probably suffices has this many times the seconds that the shortest rest of a race takes
@@ -104,7 +105,7 @@ class Racing:
             bounds -= self.turn.number
         left.update({(entry.id, self.race.rows): bounds for entry in self.bounds})
         of_runs = sum(count * self.race.prices.of(*run) for run, count in left.items())
-        return max(min(of_runs, self._seconds_left()), 0.0) + self.asked.reserve
+        return max(min(of_runs, self._seconds_left()), 0.0) + max(self.asked.reserve, 0.0)
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until no rank is in doubt or the budget is used up; `on_row` gets each row.
@@ -151,7 +152,7 @@ class Racing:
         """Return the seconds of a budget that probably suffices: for this pass and those of the finalists."""
         turns = [*([self.turn] if self.turn else []), *self.waiting]
         rest = sum(self.race.prices.of(turn.transport, turn.rows) for turn in turns) + self.race.cost_of_finalists()
-        spent = self.track.now() - self.asked.started + self.asked.reserve
+        spent = self.track.now() - self.asked.started + max(self.asked.reserve, REPORT_SECONDS)
         return 10 * math.ceil(max(spent + _MORE * rest, _MORE * self.asked.budget) / 10)
 
     def _blame(self) -> None:
@@ -277,7 +278,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         entries |= {entry.id: entry for entry in here}
         race.after = len(here)
         # With other work on the machine the report takes longer.
-        asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2)))
+        reserve = max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2))
+        left = asked.budget - (time.monotonic() - asked.started)
+        asked = replace(asked, reserve=min(reserve, left - LEAST_SECONDS))
         suite_run = replace(suite_run, deadline=deadline(asked))
         track = Track(
             run_id=suite_run.request.run_id,
