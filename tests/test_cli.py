@@ -497,9 +497,12 @@ class Stopping(Decimal):
 def test_ctrl_c_while_polars_asks_python_for_a_value_ends_like_any_other_ctrl_c(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    stopped = explained(lambda: print(pl.Series([Stopping(1)])))
+    @explained
+    def command() -> None:
+        pl.Series([Stopping(1)])
+
     with pytest.raises(typer.Exit) as ended:
-        stopped()
+        command()
     assert ended.value.exit_code == STOPPED
     assert capfd.readouterr().err.endswith("lab: stopped\n")
 
