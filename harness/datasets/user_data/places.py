@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from harness.model import LabError, first_line, printable
@@ -229,7 +230,7 @@ def _from_standard_input(path: Path) -> Part:
 def standard_input(whole: bool = True) -> bytes:
     """Return all bytes of standard input, or the first that are there without taking them. Raises LabError."""
     try:
-        stream = getattr(sys.stdin, "buffer", io.BytesIO())
+        stream: Any = getattr(sys.stdin, "buffer", io.BytesIO())  # only a stream with a buffer can be looked at
         raw = bytes(stream.read() if whole else stream.peek())
     except (OSError, ValueError, AttributeError) as error:
         raise LabError(f"--data -: standard input cannot be read: {error}") from None
