@@ -16,7 +16,7 @@ from harness.datasets.user_data.losses import undeclared
 from harness.machine.calibration import contention
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
 from harness.recommend.alone import failing
-from harness.recommend.budget import FEWEST, FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
+from harness.recommend.budget import FEWEST, REPORT_SECONDS, REPORT_WORK
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.summary import EXACT
@@ -227,26 +227,17 @@ class Racing:
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
-    """Start the lab for a race. Raises LabError if none may race or the budget is too small; raises as `open_run`."""
+    """Start the lab for a race. Raises LabError if none may race; raises as `open_run`."""
     eligible, left_out = divided(asked)
     if not settings.s3_endpoint:  # a race starts no S3 server, because it might have to compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     defaults = {entry.id for entry in eligible if entry.id in asked.defaults}
 
-    def require_budget() -> None:
-        least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # rounded up: the message says this number
-        if asked.budget < least:
-            raise LabError(
-                f"--budget {asked.budget:.0f}: one pass over {len(eligible)} transports takes at least {least} s; "
-                "give it more, or leave some out (--without, --style)"
-            )
-
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(defaults))
     race.likely = likely(race.transports, asked)
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
-    # If the servers refuse the data, more time does not help.
     request = RunRequest(
         # A race decides the order of its runs, within a budget.
         settings=settings.model_copy(update={"calibration": False}),
@@ -257,7 +248,6 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         folder=asked.folder,
         say=say,
         user_data=asked.data,
-        ready=require_budget,
     )
     with open_run(request) as suite_run:
         rig, race.seed = suite_run.rig, suite_run.request.run_id
