@@ -2,6 +2,7 @@
 
 import csv
 import fcntl
+import gzip
 import os
 import re
 import shutil
@@ -10,13 +11,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 import psycopg
 import pytest
+import typer
 
 from harness import registry
+from harness.cli.app import explained
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
@@ -27,7 +32,7 @@ from harness.run.lock import NAME
 from harness.settings import ROOT
 from harness.show import script
 from harness.systems import SYSTEMS
-from tests.commands import Command, refused, succeeded
+from tests.commands import STOPPED, Command, refused, succeeded
 
 REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -365,10 +370,22 @@ def test_a_wrong_key_of_a_parquet_file_is_found_by_the_one_library_that_reads_it
     assert imported_by(typed, environment) & {*LARGE, "pyarrow"} == {"pyarrow"}
 
 
-def imported_by(typed: Sequence[str], environment: dict[str, str]) -> set[str]:
+@pytest.mark.process
+@pytest.mark.long
+def test_wrong_lines_at_the_start_of_standard_input_and_of_a_compressed_file_are_refused_at_a_first_look(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    wrong, typed = "a,b\n1,2\n5,6,7\n", ("recommend", "--to", "postgres", "--data")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(wrong.encode()))
+    assert imported_by((*typed, "-"), environment, wrong) & {*LARGE, "pyarrow"} == set()
+    of_file = imported_by((*typed, str(tmp_path / "a.csv.gz")), environment)
+    assert of_file & {*LARGE, "pyarrow"} == {"pyarrow"}
+
+
+def imported_by(typed: Sequence[str], environment: dict[str, str], given: str = "") -> set[str]:
     """Return the modules that a command imports that is refused with one line."""
     command = (sys.executable, "-X", "importtime", "-m", "harness.cli", *typed)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, input=given, capture_output=True, text=True, check=False)
     timed = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     said = [line for line in done.stderr.splitlines() if line not in timed]
     assert (done.returncode, len(said), said[0][:5]) == (2, 1, "lab: "), said
@@ -468,6 +485,26 @@ def test_too_few_processes_or_files_are_one_line(
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.splitlines()[-1].startswith(said), done.stderr
     assert "Traceback" not in done.stderr
+
+
+class Stopping(Decimal):
+    """A number that Ctrl-C interrupts: polars asks for its digits, and panics when Python answers with an exception."""
+
+    def as_tuple(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_polars_asks_python_for_a_value_ends_like_any_other_ctrl_c(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    @explained
+    def command() -> None:
+        pl.Series([Stopping(1)])
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == STOPPED
+    assert capfd.readouterr().err.endswith("lab: stopped\n")
 
 
 @pytest.mark.process

@@ -122,6 +122,8 @@ def explained(command: Callable[_Options, None]) -> Callable[_Options, None]:
             try:
                 command(*args, **kwargs)
             except BaseException as error:  # also Rust's panics, which polars raises if it cannot start a thread
+                if type(error).__name__ == "PanicException" and KeyboardInterrupt.__name__ in str(error):
+                    raise KeyboardInterrupt from None  # which Rust met in a call of Python
                 if reason := missing(error):
                     raise LabError(reason) from None
                 if isinstance(error, OSError) and error.filename is not None:

@@ -89,7 +89,7 @@ def user_data(
         first_look.require(file, options, columns, rows)
     elif given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV only; a query has its own types")
-    from harness.run.lock import require_free  # not at the top: what is refused does not wait for these
+    from harness.run.lock import require_free  # not at the top: a refusal does not wait for it
 
     require_free(chosen.lock_folder)  # a large file takes a while to read
     if file is None:

@@ -24,9 +24,9 @@ class Asked:
     `without` are excluded clients or Python modules; `style` is sync or async, empty for both. With `program` the
     winner must be a program that runs without further arguments. `budget` is the time limit in seconds, from `started`
     on by the monotonic clock. `max_memory` is the number of bytes that a transport may use. `defaults` are transports
-    that are timed in any case, the default of a direction first. `run_id` is a race to resume in `folder`. `source` is
-    the name of the data's file, if it has one and may be shown. `reserve` are the seconds of the budget for all that
-    follows the last run.
+    that are timed in any case, the default of a direction first. `ranked` are transports by their times in an earlier
+    run. `run_id` is a race to resume in `folder`. `source` is the name of the data's file, if it has one and may be
+    shown. `reserve` are the seconds of the budget for all that follows the last run.
     """
 
     data: UserData
@@ -41,6 +41,7 @@ class Asked:
     started: float = field(default_factory=time.monotonic)
     max_memory: int | None = None
     defaults: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
     run_id: str = ""
     folder: Path | None = None
     source: str = ""

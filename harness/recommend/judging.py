@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -28,10 +28,13 @@ from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, 
 from harness.report.recommendation import write as write_recommendation
 from harness.report.sections import write
 from harness.report.summary import EXACT
+from harness.results import folder as folders
+from harness.results import runs_csv
 from harness.results.row import Row
 from harness.run.redaction import of_server
 from harness.settings import Settings
 from harness.suites import suite_files
+from harness.suites.suite import Suite
 
 # A call of pandas or of polars itself that takes a connection.
 _BUILT_IN = re.compile(r"\b(?:frame|pandas|polars|pd|pl)\.(?:(?:to|read)_sql|(?:write|read)_database)\w*\(")
@@ -97,6 +100,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         bound=_bound(racing, found, largest),
         ruled_out=_ruled_out(racing),
         ended=_ended(racing, largest),
+        enough=racing.enough,
+        so_far=_so_far(racing, found),
         seconds=round(seconds, 1),
         budget=asked.budget,
         left_behind=_left_behind(race, every),
@@ -116,6 +121,14 @@ def _largest(race: Race) -> int:
     sizes = [rows for rows in race.told if race.leader(rows)]
     whole = [rows for rows in sizes if race.told[rows].keys() >= set(race.contenders)]
     return max(whole) if whole else max(sizes, key=lambda rows: (len(race.told[rows]), rows), default=0)
+
+
+def _so_far(racing: Racing, found: dict[tuple[str, int], _Times]) -> tuple[Figure, ...]:
+    """Return the figure of each transport that ran, at its most rows, if the race ended early: most rows first."""
+    race = racing.race
+    most = {name: rows for name, rows in sorted(found) if name in race.transports and racing.ended}
+    ran = (_figure(found[one], found[race.fastest(one[1]) or one[0], one[1]], race.spread) for one in most.items())
+    return tuple(sorted(ran, key=lambda one: (-one.rows, one.seconds)))
 
 
 def _ended(racing: Racing, largest: int) -> str:
@@ -146,9 +159,11 @@ def _nobody(racing: Racing) -> str:
         if count == ran and of_server(cause):
             kept = f"none of the {ran} transports that ran keeps every value of these data"
             return f"{kept}: {cause}; more time does not help"
+        first = next((f"; {ran} failed, such as {name}: {reason}" for name, reason in reasons.items()), "")
+        more = f" {racing.enough}" if racing.enough else ""
         return (
-            f"{_ended(racing, 0)}; give it more (--budget), leave some out (--without, --style), or continue with "
-            f"--resume {id_}"
+            f"{_ended(racing, 0)}; give it more (--budget{more}), leave some out (--without, --style), or continue "
+            f"with --resume {id_}{first}"
         )
     # A client's message may name a column by chance.
     failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}
@@ -280,26 +295,38 @@ def defaults(settings: Settings) -> tuple[str, ...]:
     return tuple(wanted.defaults) if wanted else ()
 
 
+def by_reference(results: Path, suite: Suite) -> tuple[str, ...]:
+    """Return the transports by their medians in the reference run; none without one."""
+    seconds: dict[str, list[float]] = {}
+    with suppress(LabError):
+        for row in runs_csv.load(folders.reference(results, suite.name) / folders.RUNS):
+            if row.ok and suite.answers and row.experiment == suite.answers.experiment:
+                seconds.setdefault(row.transport, []).append(row.took)
+    return tuple(sorted(seconds, key=lambda name: median(seconds[name])))
+
+
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
     """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
 
     Raises LabError for an impossible budget, and Stopped if the user stops it after a transport returned every value.
     """
     require_possible(one.budget)
-    one, stopped = replace(one, defaults=defaults(chosen)), False
+    suite, stopped = suite_files.load(chosen.suites_dir, racing.SUITE), False
+    one = replace(one, defaults=defaults(chosen), ranked=by_reference(chosen.results_dir, suite))
     with racing.opened(chosen, one, say) as under_way:
         try:
             with shown(under_way) as on_row:
                 under_way.perform(on_row)
         except KeyboardInterrupt:
+            under_way.end_early("you stopped the race")
             if not any(map(under_way.race.fastest, under_way.race.told)):
                 say(f"stopped before a transport returned every value; go on with --resume {under_way.track.run_id}")
                 raise
-            under_way.ended, stopped = "you stopped the race", True
+            stopped = True
         folder = under_way.track.folder
     found = recommendation(under_way, time.monotonic() - one.started)
     write_recommendation(folder, found)
-    write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
+    write(folder, suite)
     if stopped:
         raise Stopped(found, folder)
     return found, folder

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean as mean
 from statistics import median
 
-from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
+from harness.recommend.budget import FEWEST, FIRST_GUESS, RESERVE, Prices, going_on, whole_pass_fits
 from harness.report.intervals import UNKNOWN, Interval, RunSpread, estimate, interval, spread_of
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
@@ -58,7 +58,8 @@ class Race:
     `kept` are transports that are not expected to win, but whose times are wanted. They run in every stage where they
     are not slower than `patience` times the leader. `out` has the reason for each transport that dropped out, `behind`
     are those that the budget left behind. `left` returns the seconds that are left for runs. `after` is the number of
-    runs after the race, each of which takes at most as long as the winner.
+    runs after the race, each of which takes at most as long as the winner. `likely` are transports that run first in
+    the first pass, in this order: a short budget may end in it.
     """
 
     transports: Sequence[str]
@@ -68,6 +69,7 @@ class Race:
     patience: float = 20.0
     left: Callable[[], float] = lambda: math.inf
     after: int = 0
+    likely: Sequence[str] = ()
     told: dict[int, dict[str, list[float]]] = field(default_factory=dict)
     out: dict[str, str] = field(default_factory=dict)
     behind: set[str] = field(default_factory=set)
@@ -125,7 +127,11 @@ class Race:
 
     def _shuffled(self, names: list[str], rows: int, number: int) -> list[Turn]:
         chance = random.Random(f"{self.seed}/{rows}/{number}")
-        return [Turn(name, rows, number) for name in chance.sample(names, len(names))]
+        drawn = chance.sample(names, len(names))
+        if not self.told:
+            places = {name: place for place, name in enumerate(self.likely)}
+            drawn.sort(key=lambda name: places.get(name, len(places)))
+        return [Turn(name, rows, number) for name in drawn]
 
     def tell(self, turn: Turn, seconds: float, cost: float | None = None) -> None:
         """Add the time of an ok run, and its cost with the overhead."""
@@ -152,9 +158,21 @@ class Race:
         return all(len(times.get(name, ())) >= LAST_PASSES for name in self.contenders)
 
     def affords(self, turn: Turn) -> bool:
-        """Say whether a run would probably end in the time left, even if its call took twice as long as usual."""
-        rows = turn.rows
-        return self.prices.of(turn.transport, rows) + self.prices.call(turn.transport, rows) <= self.left()
+        """Say whether a run would probably end in the time left, even if its call took twice as long as usual.
+
+        The first run on these rows need only fit as estimated. In the very first pass each run may start while there is
+        time: no cost is known yet, and the deadline ends a run that takes longer.
+        """
+        name, rows = turn.transport, turn.rows
+        if turn.number == 1 and rows == self.stages[0]:
+            return self.left() > FIRST_GUESS
+        spare = self.prices.call(name, rows) if name in self.told.get(rows, {}) else 0.0
+        return self.prices.of(name, rows) + spare <= self.left()
+
+    def cost_of_finalists(self) -> float:
+        """Return the seconds of the passes on all rows that the FEWEST best transports still lack."""
+        lacking = {name: max(LAST_PASSES - self._runs(name), 0) for name in self._ranked()[:FEWEST]}
+        return sum(many * self.prices.of(name, self.rows) for name, many in lacking.items())
 
     def leader(self, rows: int) -> str | None:
         """Return the contender that others must keep up with: the one whose interval has the lowest upper end.

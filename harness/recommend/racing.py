@@ -16,7 +16,7 @@ from harness.datasets.user_data.losses import undeclared
 from harness.machine.calibration import contention
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
 from harness.recommend.alone import failing
-from harness.recommend.budget import FIRST_GUESS, REPORT_SECONDS, REPORT_WORK
+from harness.recommend.budget import FEWEST, REPORT_SECONDS, REPORT_WORK
 from harness.recommend.eligible import Asked, LeftOut, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.summary import EXACT
@@ -30,8 +30,10 @@ from harness.settings import Settings
 SUITE, EXPERIMENT = "matrix", "race"
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a busy machine
+LEAST_SECONDS = 8.0  # for runs, however long the preparation took: something is known in any case
 BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: the time limit of one run
+_MORE = 1.5  # a budget that probably suffices has this many times the seconds that the shortest rest of a race takes
 
 Key = tuple[str, str, str, int]  # of a row
 
@@ -62,10 +64,10 @@ class Track:
 class Racing:
     """A race under way: its transports, those left out before it began, its bounds, and its rows by their keys.
 
-    `ended` says why it ended before all finalists had their passes, and is empty if it did not. With `exact`, a
-    transport that returns other types than the canonical ones is out. `begun` says that all have run once. If no
-    transport returned all values, `blamed` has the columns that each fails at alone. `waiting` are the turns of this
-    pass after `turn`.
+    `ended` says why it ended before all finalists had their passes, and is empty if it did not. If the budget was too
+    short, `enough` are the seconds of one that probably suffices. With `exact`, a transport that returns other types
+    than the canonical ones is out. `begun` says that all have run once. If no transport returned all values, `blamed`
+    has the columns that each fails at alone. `waiting` are the turns of this pass after `turn`.
     """
 
     asked: Asked
@@ -76,6 +78,7 @@ class Racing:
     track: Track
     rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
+    enough: int = 0
     exact: bool = True
     begun: bool = False
     blamed: dict[str, set[str]] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class Racing:
             bounds -= self.turn.number
         left.update({(entry.id, self.race.rows): bounds for entry in self.bounds})
         of_runs = sum(count * self.race.prices.of(*run) for run, count in left.items())
-        return max(min(of_runs, self._seconds_left()), 0.0) + self.asked.reserve
+        return max(min(of_runs, self._seconds_left()), 0.0) + max(self.asked.reserve, 0.0)
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until no rank is in doubt or the budget is used up; `on_row` gets each row.
@@ -112,15 +115,13 @@ class Racing:
         try:
             for turns in self.race.passes():
                 self._pass(turns, on_row)
-            converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
-            if self.race.leader(self.race.stages[0]) is None and converted:
-                self.exact = False
-                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={}, behind=set())
+            if self._admit_converted():
                 for turns in self.race.passes():
                     self._pass(turns, on_row)
         except _UsedUp:
             if not self.race.finished:
-                self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+                self.end_early(f"the budget of {self.asked.budget:.0f} s was used up")
+                self.enough = self._enough()
             return
         if not any(map(self.race.fastest, self.race.told)):
             self._blame()
@@ -128,6 +129,31 @@ class Racing:
         with suppress(_UsedUp):  # figures of bounds do not count
             for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
+
+    def end_early(self, why: str) -> None:
+        """End the race before its finalists had their passes: without a canonical result, converted ones count."""
+        self.ended = why
+        for row in self._admit_converted():
+            self._take_in(Turn(row.transport, int(row.parameters["rows"]), row.pass_number), row)
+
+    def _admit_converted(self) -> list[Row]:
+        """If no transport returned the canonical types, let those race that converted values; return their rows."""
+        if any(map(self.race.fastest, self.race.told)):
+            return []
+        rows = [row for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
+        admitted = {row.transport for row in rows}
+        self.exact = self.exact and not rows
+        self.race.told, self.race.behind = {}, set()
+        self.race.kept |= admitted.intersection(self.asked.defaults)
+        self.race.out = {name: reason for name, reason in self.race.out.items() if name not in admitted}
+        return rows
+
+    def _enough(self) -> int:
+        """Return the seconds of a budget that probably suffices: for this pass and those of the finalists."""
+        turns = [*([self.turn] if self.turn else []), *self.waiting]
+        rest = sum(self.race.prices.of(turn.transport, turn.rows) for turn in turns) + self.race.cost_of_finalists()
+        spent = self.track.now() - self.asked.started + max(self.asked.reserve, REPORT_SECONDS)
+        return 10 * math.ceil(max(spent + _MORE * rest, _MORE * self.asked.budget) / 10)
 
     def _blame(self) -> None:
         """Find the columns at which transports fail without a declared loss: one of each type."""
@@ -178,6 +204,8 @@ class Racing:
             return
         if reason := self._wrong(row):
             self.race.fail(turn, reason)
+            if row.ok:
+                self.race.prices.note(turn.transport, turn.rows, row.took, cost)
         else:
             self.race.tell(turn, row.took, cost)
 
@@ -199,25 +227,17 @@ class Racing:
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
-    """Start the lab for a race. Raises LabError if none may race or the budget is too small; raises as `open_run`."""
+    """Start the lab for a race. Raises LabError if none may race; raises as `open_run`."""
     eligible, left_out = divided(asked)
     if not settings.s3_endpoint:  # a race starts no S3 server, because it might have to compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     defaults = {entry.id for entry in eligible if entry.id in asked.defaults}
 
-    def require_budget() -> None:
-        least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # rounded up: the message says this number
-        if asked.budget < least:
-            raise LabError(
-                f"--budget {asked.budget:.0f}: one pass over {len(eligible)} transports takes at least {least} s; "
-                "give it more, or leave some out (--without, --style)"
-            )
-
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(defaults))
+    race.likely = likely(race.transports, asked)
     bounds = bounds_of(asked)
     plan = _plan(settings, asked, race, bounds)
-    # If the servers refuse the data, more time does not help.
     request = RunRequest(
         # A race decides the order of its runs, within a budget.
         settings=settings.model_copy(update={"calibration": False}),
@@ -228,7 +248,6 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         folder=asked.folder,
         say=say,
         user_data=asked.data,
-        ready=require_budget,
     )
     with open_run(request) as suite_run:
         rig, race.seed = suite_run.rig, suite_run.request.run_id
@@ -249,7 +268,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         entries |= {entry.id: entry for entry in here}
         race.after = len(here)
         # With other work on the machine the report takes longer.
-        asked = replace(asked, reserve=max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2)))
+        reserve = max(asked.reserve, min(REPORT_WORK * contention(), asked.budget / 2))
+        left = asked.budget - (time.monotonic() - asked.started)
+        asked = replace(asked, reserve=min(reserve, left - LEAST_SECONDS))
         suite_run = replace(suite_run, deadline=deadline(asked))
         track = Track(
             run_id=suite_run.request.run_id,
@@ -261,6 +282,13 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             server=rig.servers[asked.system].version,  # type: ignore[attr-defined]
         )
         yield Racing(asked, race, entries, left_out, here, track)
+
+
+def likely(names: Sequence[str], asked: Asked) -> list[str]:
+    """Return the transports that run first: the few fastest by an earlier run, the default, the others of that run."""
+    ranked = [name for name in asked.ranked if name in names]
+    default = [name for name in asked.defaults if name in names][:1]
+    return list(dict.fromkeys((*ranked[:FEWEST], *default, *ranked)))
 
 
 def deadline(asked: Asked) -> float:

@@ -126,7 +126,9 @@ class Recommendation:
     is empty if it did not. `seconds` is the time of the whole race, of `budget`. `compared` says how much of the data
     was compared before the race, and how; empty for a polars frame, which is its own source. `source` is the name of
     its file, if it has one, and `server` is the version of the database. `rows_of_data` are more than `rows` if the
-    race ended before it came to all of them. `summaries` are those of the default and of the ties.
+    race ended before it came to all of them. `summaries` are those of the default and of the ties. If the race ended
+    early, `so_far` are the figures of all transports that ran, each at its most rows, also of those that converted
+    values. If the budget was too short, `enough` are the seconds of one that probably suffices.
     """
 
     system: str
@@ -155,6 +157,8 @@ class Recommendation:
     source: str = ""
     server: str = ""
     rows_of_data: int = 0
+    enough: int = 0
+    so_far: tuple[Figure, ...] = ()
     summaries: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -258,7 +262,7 @@ def opening(found: Recommendation) -> list[str]:
     """Return the answer: the call, its speed, its baseline, the installation, and the alternatives."""
     one = found.taken
     where = "from PyPI" if not one.beyond else f"with {' and '.join(one.beyond)}"
-    lines = [f"Take {one.name}: {significant(one.seconds)} s, {where}{_against(found)}.", pip(one)]
+    lines = [f"Take {one.name}{_yet(found)}: {significant(one.seconds)} s, {where}{_against(found)}.", pip(one)]
     fastest = found.fastest
     if fastest.transport != one.transport:
         with_ = f", with {' and '.join(fastest.beyond)}" if fastest.beyond else ""
@@ -267,6 +271,10 @@ def opening(found: Recommendation) -> list[str]:
         more = "Not shown to be faster: " if alike else f"Need the last {share:.0%}? "
         lines.append(f"{more}{fastest.name}: {significant(fastest.seconds)} s{with_}.")
     return lines
+
+
+def _yet(found: Recommendation) -> str:
+    return " so far" if found.ended else ""
 
 
 def _against(found: Recommendation) -> str:
@@ -364,7 +372,8 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
     """Yield the remaining notes for one screen; `elsewhere` says where all of `details` are."""
     if found.ended:
         runs = numbered(found.fastest.runs, "run")
-        yield f"Not final: {found.ended}; figures are of {runs}. A larger --budget tells more."
+        more = f" --budget {found.enough} is probably enough." if found.enough else ""
+        yield f"Not final: {found.ended}; figures are of {runs}.{more}"
     for one in [one for one in found.ruled_out if one.transport == found.default]:
         why = without_time(found).replace("left", "is left")
         yield f"{found.name(one.transport)}, the default, {why}: {one.reason}"
@@ -372,7 +381,8 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
         takes = "taking in" if found.operation == Operation.WRITE else "sending"
         yield f"The server alone is slower: its own statement costs more than {takes} these rows."
     if found.fastest.values != EXACT:
-        yield f"No transport gives the canonical types. Here {found.fastest.values}: converting them is not timed."
+        values = found.fastest.values
+        yield f"No transport{_yet(found)} gives the canonical types. Here {values}: converting them is not timed."
     else:
         lost = len({one.transport for one in found.ruled_out if one.kind})
         would = f" {numbered(lost, 'transport')} would change or refuse something{elsewhere}." if lost else ""
@@ -384,10 +394,9 @@ def sentences(found: Recommendation, elsewhere: str = ": see the report") -> Ite
         names = listed(list(map(found.name, ties)), _MOST_NAMES)
         yield f"{NO_DIFFERENCE.capitalize()} between {found.fastest.name} and {names}."
     if many := len(found.left_behind):
-        yield (
-            f"Not fully timed: {numbered(many, 'transport')}, maybe as fast (the race used {found.seconds:.0f} of "
-            f"{found.budget:.0f} s; rerun with --budget {2 * found.budget:.0f})."
-        )
+        rerun = "" if found.enough else f"; rerun with --budget {2 * found.budget:.0f}"
+        used = f"the race used {found.seconds:.0f} of {found.budget:.0f} s{rerun}"
+        yield f"Not fully timed: {numbered(many, 'transport')}, maybe as fast ({used})."
 
 
 def _kinds(found: Recommendation) -> str:
@@ -402,6 +411,16 @@ def details(found: Recommendation) -> Iterator[str]:
         yield f"{found.taken.transport}: {found.taken.how}"
     if found.left_behind:
         yield f"not timed on all rows: {listed(found.left_behind, _MOST_NAMES)}"
+
+
+def so_far(found: Recommendation) -> list[Table]:
+    """Return a table of what is known from a race that ended early; none of a race that did not."""
+    head = ("call", "rows", "median s", "runs", "values")
+    rows = tuple(
+        (one.name, f"{one.rows:,}", significant(one.seconds), str(one.runs), one.values.partition(":")[0])
+        for one in found.so_far
+    )
+    return [Table("Known so far, not final", head, rows, wide=frozenset({0, 4}), names=frozenset({0}))] if rows else []
 
 
 def excluded(found: Recommendation) -> list[Table]:
@@ -436,9 +455,10 @@ def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     said += [f"{found.system} {server_in_words(server)} ({found.lab})"] if server else []
     said += [f"{found.frame} {versions[found.frame]}"] if found.frame in versions else []
     table = markdown.table(head, rows, right=(1, 2)).splitlines()
+    compared = "Not final, every value compared" if found.ended else "Every value compared"
     return [
         *table,
-        f"> Every value compared; {', '.join(said)}: `{command}{'' if found.frame == 'polars' else ' --frame pandas'}`",
+        f"> {compared}; {', '.join(said)}: `{command}{'' if found.frame == 'polars' else ' --frame pandas'}`",
     ]
 
 

@@ -139,10 +139,12 @@ def write(folder: Path, suite: Suite) -> Report:
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
     recommended, unread = recommendation.kept(folder)
+    answers = None
     if recommended:  # the suite's pictures and comparisons are not about a race
         title = recommendation.title(recommended)
         suite = replace(suite, title=title, pictures=(), comparisons=(), published=(), citation="")
-    answers = [recommendation.screen(recommended), *recommendation.excluded(recommended)] if recommended else None
+        more = (*recommendation.so_far(recommended), *recommendation.excluded(recommended))
+        answers = [recommendation.screen(recommended), *more]
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarise(rows, suite.published, experiments)
     try:

@@ -166,6 +166,7 @@ def _broken(text: str, width: int, breaks: str) -> str:
 
 LINES = 40  # of one screen
 _INDENT, _GOES_ON = "     ", " \\"
+_LEAST = 6  # lines of a table of one row
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,10 @@ def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing
     table = next((one for one in shapes if _whole(one, width)), shapes[-1])
     beyond = [] if table is shapes[0] else recommendation.installs(found)
     shown = Group(*opened, printable(table, width), *map(Sentence, beyond))
-    left = room - _heights([shown], width)
-    return Closing([shown], _cut(list(recommendation.sentences(found)), width, left, "report.md"))
+    said = _cut(list(recommendation.sentences(found)), width, room - _heights([shown], width), "report.md")
+    left = room - _heights([shown], width) - lines_of(said, width)
+    known = [_shortened(one, width, left) for one in recommendation.so_far(found) if left >= _LEAST]
+    return Closing([shown, *known], said)
 
 
 def _whole(table: Table, width: int) -> bool:
@@ -231,7 +234,8 @@ def _shortened(table: Table, width: int, room: int) -> Group:
     """Return the first rows of a table, as many as fit, and one at least."""
     count = len(table.rows)
     while True:
-        title = f"{table.title}: {count} of {len(table.rows)} lines, all are in report.md"
+        cut = f": {count} of {len(table.rows)} lines, all are in report.md" if count < len(table.rows) else ""
+        title = f"{table.title}{cut}"
         shown = printable(replace(table, title=title, rows=table.rows[:count]), width)
         if count == 1 or _heights([shown], width) <= room:
             return shown

@@ -65,7 +65,6 @@ def open_run(request: RunRequest) -> Iterator[SuiteRun]:
         # Without its own packages a substitute reports what is missing.
         lacks = not_installed(rigs.REQUIRES)
         rig: AnyRig = AbsentRig(rigs.REQUIRES) if lacks else stack.enter_context(rigs.opened(request))
-        request.ready()
         facts = environment.describe(request, rig, chosen)
         folder = request.folder or settings.results_dir / request.run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")

@@ -13,6 +13,7 @@ import zstandard
 
 from harness.datasets.user_data import compared_cells, data, first_look, options, reading
 from harness.datasets.user_data.options import Options
+from harness.datasets.user_data.places import Part
 from harness.model import LabError
 from tests.commands import one_line
 from tests.datasets.user_files import loaded
@@ -237,6 +238,24 @@ def test_a_csv_that_is_refused_has_line_column_and_a_way_out(
     if " is no " not in said:  # of a value
         with one_line(f"^{re.escape(str(refused.value))}$"):
             first_look.require(path, options.of(**given))
+
+
+@pytest.mark.parametrize(
+    ("text", "skipped"),
+    [
+        ('a,b\n1,"x\ny""z""\n"\n2,""\n', 0),
+        ('a,b\n1,5\' 6" tall\n2,"y"\n', 0),
+        ('"a\nb",c\n1,2\n', 0),
+        ("\n\na;b\n1,5;x\n2,5;y\n", 0),
+        ("a\n\n\nz\n", 0),
+        ("ä,b\nö,ü\n", 0),
+        ("of May\n\na,b\n1,2\n", 1),
+    ],
+)
+def test_no_start_of_a_csv_that_is_right_is_refused_before_the_rest_is_there(text: str, skipped: int) -> None:
+    raw, part = text.encode(), Part(Path("a.csv"), "csv")
+    for end in range(len(raw) + 1):
+        first_look._of_text(raw[:end], part, options.of(skip_rows=skipped), whole=False)
 
 
 @pytest.mark.parametrize(

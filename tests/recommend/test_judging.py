@@ -175,6 +175,47 @@ def test_a_race_that_ended_in_its_first_pass_tells_what_it_knows_and_of_how_many
     assert found.ended == "the budget of 40 s was used up after 1 of 3 transports"
 
 
+def test_a_budget_that_ends_before_any_exact_result_prints_the_converted_ones_with_their_rows() -> None:
+    under_way = race_of([TUNED, TEXT, PARALLEL, USUAL, PGPQ], defaults=(USUAL,))
+    under_way.begun = False
+    ran(under_way, USUAL, 4.0, 5.0, fidelity="converted: id")
+    ran(under_way, TEXT, 2.0, fidelity="converted: id")
+    under_way._take_in(Turn(PARALLEL, OWN.rows, 1), row(PARALLEL, Status.MISMATCH))
+    under_way.end_early("the budget of 40 s was used up")
+    found = judging.recommendation(under_way, 40.0)
+    assert (found.fastest.transport, found.fastest.values) == (TEXT, "converted: id")
+    assert found.of_default
+    assert found.of_default.seconds == 4.5
+    assert [(one.transport, one.seconds, one.rows, one.runs) for one in found.so_far] == [
+        (TEXT, 2.0, 1_000, 1),
+        (USUAL, 4.5, 1_000, 2),
+    ]
+    assert found.ended == "the budget of 40 s was used up after 3 of 5 transports"
+    assert [one.transport for one in found.ruled_out] == [PARALLEL]
+
+
+def test_a_race_begins_with_the_few_fastest_of_an_earlier_run_and_the_default() -> None:
+    names = [TUNED, TEXT, PARALLEL, USUAL, PGPQ, INGEST]
+    ranked = ("of.another.direction", INGEST, PGPQ, TUNED, TEXT)
+    asked = replace(race_of(names).asked, defaults=("of.another.direction", USUAL, PARALLEL), ranked=ranked)
+    assert racing.likely(names, asked) == [INGEST, PGPQ, TUNED, USUAL, TEXT]
+
+
+def test_what_is_known_so_far_is_each_transport_at_its_most_rows_with_what_converted_values() -> None:
+    under_way = race_of([TUNED, TEXT, PGPQ])
+    under_way.race.rows = 100_000
+    for name, rows, values in ((TEXT, 10_000, "exact"), (PGPQ, 10_000, "converted: id"), (TEXT, 100_000, "exact")):
+        one = row(name, seconds=rows / 1e4, parameters=f"rows={rows}", fidelity=values)
+        under_way._take_in(Turn(name, rows, 1), one)
+    assert judging.recommendation(under_way, 40.0).so_far == ()
+    under_way.end_early("the budget of 40 s was used up")
+    found = judging.recommendation(under_way, 40.0)
+    assert [(one.transport, one.rows, one.values) for one in found.so_far] == [
+        (TEXT, 100_000, "exact"),
+        (PGPQ, 10_000, "converted: id"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("times", "factor"),
     [

@@ -63,6 +63,29 @@ def test_passes_are_whole_and_shuffled() -> None:
     assert len(set(map(tuple, orders))) > 1
 
 
+def test_the_first_pass_begins_with_the_likely_ones_and_all_others_are_shuffled() -> None:
+    names = [f"t{place:02d}" for place in range(20)]
+    turns = ran(Race(names, 5_000, 1, likely=["t07", "elsewhere", "t03"]), dict.fromkeys(names, 1.0))
+    first, second = ([name for name, _, number in turns if number == one] for one in (1, 2))
+    assert first[:2] == ["t07", "t03"]
+    assert sorted(first) == names
+    assert first[2:] != sorted(first[2:])
+    assert second[:2] != ["t07", "t03"]
+
+
+def test_the_first_pass_goes_on_while_there_is_time_however_long_its_first_run_took() -> None:
+    left, many = [40.0], 0
+    race = Race([f"t{place:02d}" for place in range(44)], 300_000, 1, left=lambda: left[0])
+    for turn in chain.from_iterable(race.passes()):
+        if not race.affords(turn):
+            break
+        cost = 3.0 if many else 25.0  # it waits for tables
+        left[0] -= cost
+        many += 1
+        race.tell(turn, 0.2, cost)
+    assert many == 6
+
+
 def test_a_failure_is_out_in_any_transport_and_has_no_time() -> None:
     race = Race(["a", "b", "usual"], 5_000, 1, frozenset({"usual"}))
     for turn in chain.from_iterable(race.passes()):

@@ -220,7 +220,6 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         ),
         (("--data", "{data}", "--to", "postgres", "--frame", "dask"), '--frame "dask": choose pandas or polars'),
         (("--data", "{data}", "--to", "postgres", "--key", "state"), "--key state: not unique"),
-        (("--data", "{data}", "--to", "postgres", "--budget", "5"), "--budget 5: one pass over"),
         (("--data", "{data}", "--to", "postgres", "--budget", "-1"), "--budget -1: give seconds above 0"),
         (("--data", "{data}", "--to", "postgres", "--max-memory", "much"), '--max-memory "much": give an amount'),
         (
@@ -277,17 +276,13 @@ def test_a_budget_that_ends_within_the_first_pass_prints_what_is_known_and_of_ho
     raced: Raced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(raced.environment, "LAB_RESULTS_DIR", str(raced.folder / "short"))
-    monkeypatch.setattr("harness.recommend.racing.FIRST_GUESS", 0.05)  # so little that no machine ends a pass in it
-    asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
-    least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
-    # The message excludes the start of the lab, and a busy machine may exceed any budget.
-    for budget in (int(least[1]) * times for times in (1, 2, 4, 8)):
-        done = raced.run(*asked, str(budget))
-        if done.returncode == 0:
-            break
-        assert f"the budget of {budget} s was used up after 0 of " in done.stderr
-    assert "Take " in done.stdout
-    assert re.search(rf"Not final: the budget of {budget} s was used up after \d+ of \d+ transports", done.stdout)
+    done = succeeded(raced.run("--data", str(raced.data), "--to", "postgres", "--external", "--budget", "2"))
+    assert re.search(r"^Take .* so far: ", done.stdout, re.MULTILINE)
+    assert re.search(r"Not final: the budget of 2 s was used up after \d+ of \d+ transports", done.stdout)
+    (folder,) = (raced.folder / "short").glob("2*")
+    ran = {row.transport for row in runs_csv.load(folder / "runs.csv") if row.ok}
+    assert {one.transport for one in recommendation.read(folder).so_far} == ran
+    assert "Known so far, not final" in (folder / "report.md").read_text()
 
 
 @pytest.fixture
@@ -418,6 +413,15 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
     assert found["seconds"] < RACED_WITHIN
     assert found["fastest"]["runs"] >= LAST_PASSES
     assert of_all_rows[found["fastest"]["transport"]] <= 1.1 * min(of_all_rows.values())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_race_whose_budget_was_too_short_names_one_that_is_enough(folder: Path) -> None:
+    record = record_of(folder)
+    short = [race(record, seed, 25.0) for seed in range(10)]
+    assert not any(one.enough for one in short)
+    assert sum(race(record, seed, one.racing.enough).enough for seed, one in enumerate(short)) >= 9
+    assert max(one.racing.enough for one in short) <= 2 * BUDGET
 
 
 def test_there_are_runs_of_every_example() -> None:

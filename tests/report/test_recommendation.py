@@ -291,11 +291,28 @@ def test_the_reasons_that_rule_transports_out_have_columns_and_how_many_they_con
 
 def test_a_race_that_was_ended_and_values_that_are_converted_are_said() -> None:
     converted = replace(FASTEST, values="converted: id")
-    found = said(ended="the budget of 9 s was used up", fastest=converted)
+    found = said(ended="the budget of 9 s was used up", enough=60, fastest=converted)
     assert found[0] == (
-        "Not final: the budget of 9 s was used up; figures are of 7 runs. A larger --budget tells more."
+        "Not final: the budget of 9 s was used up; figures are of 7 runs. --budget 60 is probably enough."
     )
-    assert "No transport gives the canonical types. Here converted: id: converting them is not timed." in found
+    assert "No transport so far gives the canonical types. Here converted: id: converting them is not timed." in found
+    assert opened(ended="the budget of 9 s was used up")[0].startswith("Take pgpq copy_binary_sorted so far: 0.125 s")
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_race_that_ended_early_has_a_table_of_each_transport_that_ran_as_long_as_the_screen_has_room(
+    width: int,
+) -> None:
+    converted = replace(SLOWER, rows=100, runs=1, values="converted: id")
+    found = replace(FOUND, ended="the budget of 9 s was used up", enough=60, so_far=(FASTEST, converted))
+    lines = [line.split() for line in screen(found, width).splitlines()]
+    assert ["psycopg", "tuned", "1,000", "0.100", "7", "exact"] in lines
+    assert ["sqlalchemy", "write_database", "100", "0.900", "1", "converted"] in lines
+    assert ["Known", "so", "far,", "not", "final"] in lines
+    many = screen(replace(found, so_far=(FASTEST,) * 60), width)
+    assert len(many.splitlines()) <= 40
+    assert "Known so far, not final: " in many
+    assert " of 60 lines, all are in report.md" in many
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -388,6 +405,7 @@ def test_it_has_what_to_take_what_it_is_set_against_the_machine_the_versions_and
         "`lab recommend --data FILE --to postgres`",
     ]
     assert lines(replace(FOUND, frame="pandas"))[4].endswith("postgres --frame pandas`")
+    assert lines(replace(FOUND, ended="you stopped the race"))[4].startswith("> Not final, every value compared; ")
 
 
 def test_a_default_that_was_timed_on_fewer_rows_has_its_time_and_says_on_how_many() -> None:

@@ -1,6 +1,6 @@
-"""What a first look at a user's data refuses, before the libraries that read them are imported.
+"""The first look at a user's data: refusals that need none of the libraries that read them.
 
-Those imports take most of the time of a refusal. The reader, which opens a CSV here too, refuses the same.
+Their imports take most of the time of a refusal. The reader, which opens a CSV here too, refuses the same.
 """
 
 from __future__ import annotations
@@ -25,36 +25,53 @@ _SMALL = 1 << 26  # bytes of a file that takes little time to open twice
 def require(path: Path, options: Options, key: Sequence[str] = (), rows: int | None = None) -> None:
     """Raise LabError for data that are not there, for wrong lines at their start, and for names that they do not have.
 
-    Standard input is not read. Also raise it for a sample of no `rows`.
+    Also raise it for a sample of no `rows`.
     """
     require_rows(rows)
     if str(path) == places.STANDARD_INPUT:
-        return
-    with places.parts(path) as found:
-        require_delimited(found[0], options)
-        if names := _names(found[0], options, key):
-            require_columns(options, names)
-            known = [*names, *(name for name, _ in found[0].hive)]
-            for name in key:
-                if name not in known:
-                    raise unknown("column for --key", name, known)
+        raw = places.standard_input(whole=False)
+        part = places.of_standard_input(raw, path)
+        require_delimited(part, options)
+        names = [] if part.compression or part.form not in places.TEXTS else _of_text(raw, part, options, False)
+    else:
+        with places.parts(path) as found:
+            part = found[0]
+            require_delimited(part, options)
+            names = _names(part, options, key)
+    if names:
+        require_columns(options, names)
+        known = [*names, *(name for name, _ in part.hive)]
+        for name in key:
+            if name not in known:
+                raise unknown("column for --key", name, known)
 
 
 def _names(part: Part, options: Options, key: Sequence[str]) -> list[str]:
-    """Return the names of a file's columns; none if finding them takes long. Raises LabError."""
+    """Return the names of a file's columns; none if they are not known without the libraries. Raises LabError."""
     if part.form == "parquet" and key:
         from pyarrow import ArrowException, parquet
 
         with suppress(ArrowException, OSError):  # the reader knows why
             return list(parquet.read_schema(part.path).names)
-    if part.form not in places.TEXTS or part.compression or part.path.stat().st_size > _SMALL:
+    if part.form not in places.TEXTS:
         return []
-    raw = part.content()
+    whole = not part.compression and part.path.stat().st_size <= _SMALL
+    return _of_text(part.content(None if whole else LOOKED_AT), part, options, whole)
+
+
+def _of_text(raw: bytes, part: Part, options: Options, whole: bool) -> list[str]:
+    """Return the names of a CSV's columns from its content, or its start. Raises LabError for what is wrong in it."""
+    if not whole:  # only whole lines, and those of ASCII's kind
+        raw = b"" if options.encoding or b"\0" in raw else raw[: raw.rfind(b"\n") + 1]
+        while part.form in places.DELIMITED and raw.count(b'"') % 2:  # its last line ends within quotes
+            raw = raw[: raw.rfind(b"\n", 0, -1) + 1]
+        if not _without_lines(raw, options.skip_rows).strip():
+            return []
     if part.form == "ndjson":
         require_utf8(raw, part.where)
         require_objects(raw if len(raw) <= LOOKED_AT else raw[: raw.rfind(b"\n", 0, LOOKED_AT) + 1], part.where)
         return []
-    return opened(raw, part, options)[2]
+    return opened(raw, part, options, whole)[2]
 
 
 def require_rows(rows: int | None) -> None:
@@ -75,8 +92,8 @@ def require_columns(options: Options, names: Collection[str]) -> None:
         raise LabError(f'--schema: no column "{other}"; there are {", ".join(names)}')
 
 
-def opened(raw: bytes, part: Part, options: Options) -> tuple[bytes, Dialect, list[str]]:
-    """Return the lines of a CSV in UTF-8, how to separate their cells, and the names of the columns.
+def opened(raw: bytes, part: Part, options: Options, whole: bool = True) -> tuple[bytes, Dialect, list[str]]:
+    """Return the lines of a CSV, or its first, in UTF-8, how to separate their cells, and the names of the columns.
 
     Raises LabError with the line, the column and the fix.
     """
@@ -92,7 +109,7 @@ def opened(raw: bytes, part: Part, options: Options) -> tuple[bytes, Dialect, li
     dialect = replace(dialect, width=len(names))
     _require_end(filled, dialect, where)
     raw = _ended(filled)
-    _require_rows(raw, dialect, where)
+    _require_rows(raw, dialect, where, whole)
     return raw, dialect, names
 
 
@@ -144,12 +161,14 @@ def _ended(raw: bytes) -> bytes:
     return raw[: len(raw) - len(end)] + end[: 2 if end[:2] == b"\r\n" else 1] if len(end) > 1 else raw
 
 
-def _require_rows(raw: bytes, dialect: Dialect, where: str) -> None:
+def _require_rows(raw: bytes, dialect: Dialect, where: str, whole: bool) -> None:
     """Raise LabError for a line near the beginning that is not like the header, and for a header alone."""
-    whole = len(raw) <= LOOKED_AT
+    short = len(raw) <= LOOKED_AT
+    whole = whole and short
     records = [one for one in lenient(raw[:LOOKED_AT].decode(errors="ignore"), dialect.separator) if one]
-    is_odd = whole or any(len(record) != dialect.width for record in records[:-1])  # the last may be cut off
-    if is_odd and b'\\"' not in raw:  # which may escape a quote
+    looked_at = records if short else records[:-1]  # the last may be cut off
+    in_doubt = whole or any(len(record) != dialect.width for record in looked_at)
+    if in_doubt and b'\\"' not in raw:  # which may escape a quote
         require_regular(raw, dialect, where)
     if whole and len(records) == 1:
         refuse_no_rows(dialect, where)

@@ -9,8 +9,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from harness.model import LabError, first_line, printable
@@ -32,6 +33,7 @@ COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
 _MAGIC_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _MARK = 6  # bytes of the longest of them
+_START = 1 << 12  # bytes that have more than the blanks before the first character
 DELIMITED = ("csv", "tsv")
 TEXTS = (*DELIMITED, "ndjson")
 _NONE_OF_HIVE = "__HIVE_DEFAULT_PARTITION__"
@@ -61,22 +63,24 @@ class Part:
         """Its name in messages."""
         return self.called or str(self.path)
 
-    def content(self) -> bytes:
-        """Return its decompressed content. Raises LabError."""
+    def content(self, most: int | None = None) -> bytes:
+        """Return its decompressed content, or the first `most` bytes of it. Raises LabError."""
         try:
-            raw = self.path.read_bytes()
-            return _decompressed(raw, self.compression) if self.compression else raw
+            if self.compression:
+                return _decompressed(self.path, self.compression, most)
+            with self.path.open("rb") as file:
+                return file.read(most)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
             raise LabError(f"cannot read {self.where}: {reason}") from None
 
 
-def _decompressed(raw: bytes, compression: str) -> bytes:
-    """Return decompressed bytes. Raises OSError or ValueError."""
+def _decompressed(path: Path, compression: str, most: int | None) -> bytes:
+    """Return the decompressed bytes of a file, `most` or all. Raises OSError or ValueError."""
     import pyarrow as pa  # here: a wrong name is found sooner
 
-    with pa.CompressedInputStream(pa.BufferReader(raw), compression) as stream:
-        return bytes(stream.read())
+    with pa.CompressedInputStream(pa.OSFile(str(path)), compression) as stream:
+        return bytes(stream.read(most))
 
 
 def suffix(path: Path) -> str:
@@ -218,16 +222,27 @@ def _by_suffix(path: Path) -> str:
 
 def _from_standard_input(path: Path) -> Part:
     """Return standard input's data as a file, because a Parquet reader seeks in it."""
+    raw = standard_input()
+    path.write_bytes(raw)
+    return of_standard_input(raw, path)
+
+
+def standard_input(whole: bool = True) -> bytes:
+    """Return all bytes of standard input, or the first that are there without taking them. Raises LabError."""
     try:
-        raw = getattr(sys.stdin, "buffer", io.BytesIO()).read()
+        stream: Any = getattr(sys.stdin, "buffer", io.BytesIO())  # only a stream with a buffer can be looked at
+        raw = bytes(stream.read() if whole else stream.peek())
     except (OSError, ValueError, AttributeError) as error:
         raise LabError(f"--data -: standard input cannot be read: {error}") from None
     if not raw:
         raise LabError("--data -: standard input is empty; send a file, as in: cat orders.csv | lab recommend --data -")
-    path.write_bytes(raw)
+    return raw
+
+
+def of_standard_input(raw: bytes, path: Path) -> Part:
+    """Return the file that has the data of standard input, with the format that these bytes show."""
     form = next((of_magic for magic, of_magic in _MAGIC.items() if raw.startswith(magic)), "")
     compression = next((name for magic, name in _MAGIC_COMPRESSED.items() if raw.startswith(magic)), "")
     part = Part(path, form or "csv", compression, called="standard input")
-    if not form and part.content().lstrip()[:1] == b"{":
-        return Part(path, "ndjson", compression, called="standard input")
-    return part
+    text = part.content(_START) if compression and path.is_file() else raw
+    return replace(part, form="ndjson") if not form and text.lstrip()[:1] == b"{" else part

@@ -46,8 +46,7 @@ class RunRequest:
     """A request to run a plan on a rig in a lab.
 
     `run_id` names the run. To complete an earlier run, `folder` is its folder. `say` announces slow steps. With
-    `traces` the run records how many cores it keeps busy. `user_data` is the user's own data, if any. `ready` is called
-    once, when the servers have accepted the data and no file is left behind yet.
+    `traces` the run records how many cores it keeps busy. `user_data` is the user's own data, if any.
     """
 
     settings: Settings
@@ -59,7 +58,6 @@ class RunRequest:
     say: Callable[[str], None] = lambda text: None
     traces: bool = False
     user_data: UserData | None = None
-    ready: Callable[[], None] = lambda: None
 
     @cached_property
     def cases(self) -> list[Case]:
