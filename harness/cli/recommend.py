@@ -99,6 +99,11 @@ def recommend(
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     require_threads()
     folder = folders.find(chosen.results_dir, resume) if resume is not None else None  # reading the data takes longer
+    if external:
+        from harness.lab import labs
+
+        with labs.external(chosen, [system]):  # refuses missing addresses
+            pass
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import judging
