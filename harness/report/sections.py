@@ -98,16 +98,17 @@ def closing(
     more: Sequence[str] = (),
     named: Callable[[str], str] = short_name,
 ) -> Closing:
-    """Return a run's last screen: its answers alone if it is `short`, otherwise also all tables of a few transports.
+    """Return a run's last screen: no tables but its answers if it is `short`, otherwise also all of a few transports.
 
     A suite that is not about frames has its crossings, or its fastest and lowest memory, and its conclusions. `more`
-    are sentences below these, as far as there is room. `named` names a transport where its id does not fit.
+    are sentences below these, as far as there is room; a `short` one without them has none. `named` names a transport
+    where its id does not fit.
     """
     of_rows = curves(suite, summaries)
     first = [fastest(of_rows, of) for of in (str, named)] if of_rows.winners else opening(suite, summaries)[:1]
     found = shapes(suite, summaries, named) or [one for table in first for one in ever_smaller(table)]
     whole = () if short else (*rankings(summaries), *published_tables(summaries, suite.published))
-    said = [] if short else [*sentences(suite, rows, summaries), *more]
+    said = [*sentences(suite, rows, summaries), *more] if more or not short else []
     return fitting(said, whole, found, width, room, answers_first=bool(suite.answers or of_rows.winners))
 
 
