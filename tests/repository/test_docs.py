@@ -312,7 +312,7 @@ def screen(monkeypatch):
 
 
 PSYCOPG2 = "postgres.sqlalchemy_psycopg2.write_polars_write_database"
-INTO_CLICKHOUSE = "clickhouse.clickhousedb.write_polars_database"
+INTO_CLICKHOUSE = "clickhouse.clickhouse_connect.write_polars_df_arrow"
 HTTP = "clickhouse.http_client.write_polars_tuned"
 
 
