@@ -102,8 +102,7 @@ def recommend(
     if external:
         from harness.lab import labs
 
-        with labs.external(chosen, [system]):  # refuses missing addresses
-            pass
+        labs.addresses(chosen, [system])
     user_data = user_data_options.user_data(chosen, data, query, key, rows, names, system, csv)
     # Imports that take longer than finding a wrong word in the command.
     from harness.recommend import judging

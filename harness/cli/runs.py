@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.run.runner import SuiteRun
     from harness.suites.suite import Suite
 
-_BESIDE_RESUME = (
+_WITH_RESUME = (
     "resume",
     "data",
     "query",
@@ -81,7 +81,7 @@ def run(
 
     chosen = settings.load()
     if resume is not None:
-        _refuse_beside_resume(context)
+        _refuse_with_resume(context)
     user_data = None
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     own = data is not None or query is not None
@@ -97,6 +97,10 @@ def run(
         plan = planned(rows)
         plans.cases(plan, registry.select)
     require_threads()
+    if external and own:
+        from harness.lab import labs
+
+        labs.addresses(chosen)
     if own:
         user_data = user_data_options.user_data(chosen, data, query, key, rows, names, query_from, csv)
     if resume is not None:
@@ -117,12 +121,12 @@ def run(
         raise typer.Exit(1)
 
 
-def _refuse_beside_resume(context: typer.Context) -> None:
+def _refuse_with_resume(context: typer.Context) -> None:
     """Raise LabError if options change the plan of a run to resume: it goes on as planned."""
     given = [
         parameter.name
         for parameter in context.command.params
-        if parameter.name not in _BESIDE_RESUME and _was_given(context, str(parameter.name))
+        if parameter.name not in _WITH_RESUME and _was_given(context, str(parameter.name))
     ]
     if given:
         raise LabError(

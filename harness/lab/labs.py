@@ -78,7 +78,7 @@ def embedded(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> I
                 servers.log,
                 {name: _program(SYSTEMS[name], service.said) for name, service in installed.items()},
                 [name for name, system in SYSTEMS.items() if system.keys_in_environment and not keys],
-                [f"{variable}={place}" for variable, place in not_used(settings).values()],
+                [f"{variable}={at}" for name, (variable, at) in not_used(settings).items() if name in systems],
             )
     except ServiceError as error:
         raise LabError(str(error)) from None
@@ -87,6 +87,11 @@ def embedded(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> I
 @contextmanager
 def external(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> Iterator[Lab]:
     """Use the servers of these databases named in the environment. Raises LabError if none is named."""
+    yield Lab("external", None, addresses(settings, systems), _shared_folder(settings), list, lambda names=None: [])
+
+
+def addresses(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> dict[str, str]:
+    """Return the addresses of these databases that the environment names. Raises LabError without one, or with some."""
     asked = [SYSTEMS[name] for name in systems]
     known = {name for system in asked for name in system.endpoints}
     endpoints = {name: uri for name, uri in settings.endpoints.items() if name in known}
@@ -96,7 +101,7 @@ def external(settings: Settings, systems: Collection[str] = tuple(SYSTEMS)) -> I
         found = [name for name in system.endpoints if name in endpoints]
         if found and len(found) < len(system.endpoints):
             raise LabError(f"--external: only {len(found)} of {variables(system)} is set; set all of them")
-    yield Lab("external", None, endpoints, _shared_folder(settings), list, lambda names=None: [])
+    return endpoints
 
 
 @contextmanager
