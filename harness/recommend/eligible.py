@@ -79,11 +79,11 @@ def divided(asked: Asked) -> tuple[list[Transport], list[LeftOut]]:
     ruled_out = {one.transport.id for one in left_out}
     eligible = [entry for entry in entries if entry.id not in ruled_out]
     if not eligible:
-        raise LabError(_nobody(left_out, asked.data))
+        raise LabError(_none_eligible(left_out, asked.data))
     return eligible, left_out
 
 
-def _nobody(left_out: Sequence[LeftOut], data: UserData) -> str:
+def _none_eligible(left_out: Sequence[LeftOut], data: UserData) -> str:
     """Say why no transport may race: the values of the data, the user's exclusions, or both."""
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import csv
 import inspect
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,9 +28,8 @@ from harness.report.intervals import Interval, RunSpread, around, estimate, rati
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.report.recommendation import write as write_recommendation
 from harness.report.sections import write
-from harness.report.summary import EXACT
+from harness.report.summary import EXACT, SUMMARY
 from harness.results import folder as folders
-from harness.results import runs_csv
 from harness.results.row import Row
 from harness.run.redaction import of_server
 from harness.settings import Settings
@@ -58,7 +58,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     largest = _largest(race)
     best = race.fastest(largest)
     if best is None:
-        raise LabError(_nobody(racing))
+        raise LabError(_none_kept(racing))
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
     fastest = _figure(of_largest[best], of_largest[best], race.spread)
     every = [
@@ -150,7 +150,7 @@ def _ran(racing: Racing) -> int:
     return len({row.transport for row in racing.rows.values()})
 
 
-def _nobody(racing: Racing) -> str:
+def _none_kept(racing: Racing) -> str:
     types, id_ = racing.asked.data.logical_types, racing.track.run_id
     reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
     if not racing.begun:
@@ -297,12 +297,13 @@ def defaults(settings: Settings) -> tuple[str, ...]:
 
 def by_reference(results: Path, suite: Suite) -> tuple[str, ...]:
     """Return the transports by their medians in the reference run; none without one."""
-    seconds: dict[str, list[float]] = {}
-    with suppress(LabError):
-        for row in runs_csv.load(folders.reference(results, suite.name) / folders.RUNS):
-            if row.ok and suite.answers and row.experiment == suite.answers.experiment:
-                seconds.setdefault(row.transport, []).append(row.took)
-    return tuple(sorted(seconds, key=lambda name: median(seconds[name])))
+    path = folders.reference(results, suite.name) / SUMMARY
+    if suite.answers is None or not path.is_file():
+        return ()
+    with path.open(newline="", encoding="utf-8") as file:
+        asked = [row for row in csv.DictReader(file) if row["experiment"] == suite.answers.experiment]
+    medians = {row["transport"]: float(row["median_seconds"]) for row in asked if row["median_seconds"]}
+    return tuple(sorted(medians, key=medians.__getitem__))
 
 
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:

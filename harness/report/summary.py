@@ -506,6 +506,7 @@ def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[
 
 FRAMES = ("pandas", "polars")
 EXACT = "exact"
+SUMMARY = "summary.csv"
 COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 
 

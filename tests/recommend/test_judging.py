@@ -25,8 +25,12 @@ from harness.recommend.eligible import Asked, LeftOut
 from harness.recommend.race import LAST_PASSES, Race, Turn
 from harness.recommend.racing import Racing, Track, failing
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, opening
+from harness.report.summary import summarise
+from harness.results import folder as folders
 from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.networks import Networks
+from harness.settings import ROOT
+from harness.suites import suite_files
 from harness.systems.postgres import client
 from tests.report.cases import row
 
@@ -490,6 +494,20 @@ def test_a_race_that_none_comes_through_asks_for_one_column_of_each_type_that_no
     under_way.race.out = dict.fromkeys(entries, 'unsupported: binary (column "raw" and 1 more) or time: TypeError')
     under_way.perform(lambda row: None)
     assert asked_for == [([NO_TIME, NO_BYTES], ["raw", "opens"])]
-    assert 'column "opens" (time) alone rules out 2, column "raw" (binary) alone rules out 1' in judging._nobody(
+    assert 'column "opens" (time) alone rules out 2, column "raw" (binary) alone rules out 1' in judging._none_kept(
         under_way
     )
+
+
+def test_the_first_pass_is_in_the_order_of_the_reference_runs_medians(tmp_path):
+    suite = suite_files.load(ROOT / "suites", "matrix")
+    assert judging.by_reference(tmp_path, suite) == ()
+    run = folders.read(ROOT / "results" / "reference" / "matrix")
+    medians = {
+        one.transport: one.median_seconds
+        for one in summarise(run.rows, suite.published)
+        if one.experiment == "matrix" and one.median_seconds
+    }
+    ranked = judging.by_reference(ROOT / "results", suite)
+    assert len(ranked) > 100
+    assert [medians[name] for name in ranked] == sorted(medians.values())
