@@ -24,7 +24,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs audit wheel test test-long test-long-beside test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs audit wheel test test-long test-long-together test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' \
@@ -96,7 +96,7 @@ down doctor logs shell psql clickhouse:
 # Processes share one lab, and wait for each other if a test must be alone. The tests of a file stay in one process,
 # which makes their fixtures once (conftest.py). Some long tests wait for most of their time: they run
 # three at a time, after the others.
-BESIDE = --dist loadfile
+BY_FILE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
 # A share of the long tests: SHARE=0/8 to 7/8
@@ -105,20 +105,20 @@ PART = $(if $(SHARE),--share '$(SHARE)')
 
 ##@ Tests
 test: $(STAMP) ## Run the daily tests on real databases
-	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
+	$(VENV)/bin/pytest -n 3 $(BY_FILE) -m 'not long'
 
-test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/8 runs an eighth
+test-long: test-long-together test-long-alone ## Run the long tests; SHARE=0/8 runs an eighth
 
-test-long-beside: $(STAMP)
-	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)
+test-long-together: $(STAMP)
+	$(VENV)/bin/pytest -n 4 $(BY_FILE) -m 'long and not alone' $(PART)
 
 test-long-alone: $(STAMP)
-	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(PART) $(ALONE)
+	$(VENV)/bin/pytest -n 3 $(BY_FILE) -m 'long and alone' $(PART) $(ALONE)
 
 test-all: check-repository test test-long ## Run all tests
 
 test-pure: $(STAMP) ## Run the tests without a database, in a minute
-	$(VENV)/bin/pytest -n 2 $(BESIDE) -m 'not long' --pure
+	$(VENV)/bin/pytest -n 2 $(BY_FILE) -m 'not long' --pure
 
 check: $(STAMP) ## Format, lint, types, layers, docs, make test
 	$(VENV)/bin/ruff format --check .

@@ -1,6 +1,6 @@
-"""Many pairs of a transport in one sitting: over one connection and, if possible, in one table.
+"""Many pairs of a transport in one batch: over one connection and, if possible, in one table.
 
-Connecting takes most of a pair's time. A sitting tries only pairs whose values should arrive, and only a success
+Connecting takes most of a pair's time. A batch tries only pairs whose values should arrive, and only a success
 counts. Every other pair is tried alone, because only that can prove a loss.
 """
 
@@ -154,7 +154,7 @@ def _sat(
     worker: Worker,
     folder: Path,
 ) -> list[Finding] | Failed:
-    """Return the findings of one sitting over all its tables, or its failure."""
+    """Return the findings of one batch over all its tables, or its failure."""
     kinds = [table.kind if isinstance(table, Gathering) else table for table in seated]
     if entry.operation is Operation.READ and (reason := "; ".join(filter(None, map(of_system.verdict, kinds)))):
         return Failed(Status.ERROR, reason)

@@ -31,7 +31,7 @@ _NOTICED_SECONDS = 5.0  # seconds within which a keeper notices that its service
 class Examination:
     """Everything prepared for the pairs: servers, S3 (or the reason without it), and the selected transports.
 
-    `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.batch`.
+    `in_batches` says whether pairs are first tried several at a time, see `harness.fidelity.batch`.
     """
 
     lab: Lab
@@ -43,7 +43,7 @@ class Examination:
     kinds: Sequence[Kind] = tuple(KINDS.values())
     command: tuple[str, ...] = COMMAND
     time_limit: float = TIME_LIMIT
-    in_sittings: bool = False
+    in_batches: bool = False
 
     @property
     def conditions(self) -> str:

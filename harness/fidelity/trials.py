@@ -4,7 +4,7 @@ One worker process per transport module takes its pairs one after the other, eac
 or a death the next pair gets a new process. Pairs that are declared to hang come last, in parallel, because each takes
 a process and its whole time limit. Nothing here is measured.
 
-An examination may begin with sittings, which are faster, see `sitting`: pairs that succeed there are not tried alone.
+An examination may begin with batches, which are faster, see `batch`: pairs that succeed there are not tried alone.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _of_module(
             if CONTROL in kinds:
                 kinds.remove(CONTROL)
                 yield control
-            if exam.in_sittings and control.fate in (Fate.EXACT, Fate.CONVERTED):
+            if exam.in_batches and control.fate in (Fate.EXACT, Fate.CONVERTED):
                 here = [kind for kind in kinds if not kind.zone]
-                for finding in _in_sittings(exam, entry, here, of_system, process):
+                for finding in _in_batches(exam, entry, here, of_system, process):
                     kinds.remove(KINDS[finding.kind])
                     yield finding
             unsupported = control.detail if control.fate is Fate.UNAVAILABLE else ""
@@ -212,10 +212,10 @@ def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witne
     return found
 
 
-def _in_sittings(
+def _in_batches(
     exam: Examination, entry: Transport, kinds: list[Kind], of_system: Witness, process: _Process
 ) -> list[Finding]:
-    """Return the findings on pairs that succeed in sittings; empty if a server is lost meanwhile."""
+    """Return the findings on pairs that succeed in batches; empty if a server is lost meanwhile."""
     found = _or_loss(
         exam,
         entry.system,

@@ -211,7 +211,7 @@ _BYTES_WITHOUT_LIMIT = 10_000_000
 _BITS = 8e-6  # Mbit per byte
 _TOXIPROXY = "toxiproxy"
 _LATEST, _MOST_LATE_MS = 9, 0.25  # number of measurements that set a delay; more lateness comes from busy cores
-_SHORTEST_MS = 0.1  # of a wire: a carrier with timers itself takes up to 0.09 ms
+_SHORTEST_MS = 0.1  # of a wire: a relay with timers itself takes up to 0.09 ms
 _WHAT_A_WIRE_TAKES = "run the lab as root on Linux with ip and tc (iproute2) and /dev/net/tun"
 
 

@@ -2,7 +2,7 @@
 
 A process of the lab carries the packets and adds the delay (`delay_relay.py`). The kernel's token bucket filter at both
 ends limits the rate, tc-tbf(8). Inside the namespace, the route to the servers' ports leads over the wire, although the
-servers listen only on 127.0.0.1, so clients keep their addresses. The carrier is a service of the lab, which its keeper
+servers listen only on 127.0.0.1, so clients keep their addresses. The relay is a service of the lab, which its keeper
 ends. Both devices end with it, so a killed lab leaves nothing behind. Loopback is another device and does not change.
 """
 
@@ -35,10 +35,10 @@ _TOOLS = ("ip", "tc")  # programs of iproute2
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 5.0
 _OVER_THE_WIRE, _NOT_OVER_IT = "10", "20"  # priorities of the namespace's routing rules, and a routing table
-_QUEUED_PACKETS = "10000"  # queued at a device before the carrier takes them: more than TCP windows allow
+_QUEUED_PACKETS = "10000"  # queued at a device before the relay takes them: more than TCP windows allow
 # Parameters of tc-tbf(8): the burst is two milliseconds of the rate, so that a busy core loses little of it; the
 # latency limits waiting packets. TCP sends no packets larger than the burst. Those would be split into frames, each of
-# which costs the carrier as much as a large packet.
+# which costs the relay as much as a large packet.
 _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
 _LARGEST_BYTES = 65_536  # bytes of a packet
 _CONGESTION = ("congctl", "cubic")  # Linux's built-in default, set so that a link is the same everywhere
@@ -89,7 +89,7 @@ class Wire:
     `reached` are the ports of this machine's loopback that the namespace reaches over the wire.
     """
 
-    carrier: int
+    relay: int
     folder: Path
     device: str
     reached: set[int] = field(default_factory=set)
@@ -97,7 +97,7 @@ class Wire:
     @property
     def namespace(self) -> str:
         """The file of the namespace at the other end."""
-        return f"/proc/{self.carrier}/ns/net"
+        return f"/proc/{self.relay}/ns/net"
 
     def limit(self, mbit_per_s: int) -> None:
         """Limit each direction to this many Mbit/s, headers included; 0: no limit."""
@@ -170,9 +170,9 @@ class Wire:
         self.at_the_other_end(lambda: _run(*command))
 
 
-def laid(carrier: int, folder: Path) -> Wire:
-    """Set up the wire of a carrier process, whose service has a folder. Raises NoWire if the kernel refuses."""
-    wire = Wire(carrier, folder, (folder / DEVICE).read_text().strip())
+def laid(relay: int, folder: Path) -> Wire:
+    """Set up the wire of a relay process, whose service has a folder. Raises NoWire if the kernel refuses."""
+    wire = Wire(relay, folder, (folder / DEVICE).read_text().strip())
     here = ADDRESSES[4 * secrets.randbelow(ADDRESSES.num_addresses // 4) + 1]
     try:
         wire.set_up(here)

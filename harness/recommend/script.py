@@ -49,13 +49,13 @@ _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "
 class Source:
     """The source of a program's data: a file, or a query to the database that it writes to.
 
-    The path of a file, or the `pattern` of several, is relative to the folder of the program, `beside`.
+    The path of a file, or the `pattern` of several, is relative to the folder of the program, `folder`.
     """
 
     file: Path | None = None
     query: str = ""
     pattern: str = ""
-    beside: Path = Path()
+    folder: Path = Path()
 
     @property
     def constant(self) -> str:
@@ -67,10 +67,10 @@ class Source:
 
     @property
     def _named(self) -> str:
-        beside = str(self.beside.absolute())
+        folder = str(self.folder.absolute())
         if self.pattern:
-            return os.path.relpath(self.pattern, glob.escape(beside))
-        return os.path.relpath(self.file or "", beside)
+            return os.path.relpath(self.pattern, glob.escape(folder))
+        return os.path.relpath(self.file or "", folder)
 
     @property
     def table(self) -> str:
@@ -263,8 +263,8 @@ def needed(entry: Transport) -> str:
 def write(path: Path, figure: Figure, data: UserData, source: Source, table: str) -> None:
     """Write a transport as a program; see `program`. Raises LabError."""
     try:
-        beside = replace(source, beside=path.absolute().parent)
-        path.write_text(program(figure, data, beside, table), encoding="utf-8")
+        placed = replace(source, folder=path.absolute().parent)
+        path.write_text(program(figure, data, placed, table), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the script {path}: {error.strerror}") from None
 

@@ -286,9 +286,9 @@ def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, li
     played += [(ALSO if place else DEFAULT, each) for place, each in enumerate(one.defaults)]
     played.append((LOWEST_MEMORY, one.lowest_memory))
     found: dict[str, tuple[Rival, list[str]]] = {}
-    for role, beside in played:
-        if beside and role in roles:
-            found.setdefault(beside.case.transport, (beside, []))[1].append(role)
+    for role, rival in played:
+        if rival and role in roles:
+            found.setdefault(rival.case.transport, (rival, []))[1].append(role)
     return found
 
 

@@ -507,11 +507,11 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     sizes = sorted({size for curve in curves.values() for size in curve})
     if not sizes:
         return None
-    beside, runs = _sizes_for(rows, sizes)
+    neighbours, runs = _sizes_for(rows, sizes)
     seconds = {
-        name: float(np.interp(rows, beside, [curve[one].took for one in beside]))
+        name: float(np.interp(rows, neighbours, [curve[one].took for one in neighbours]))
         for name, curve in curves.items()
-        if all(one in curve for one in beside)
+        if all(one in curve for one in neighbours)
     }
     if rows > sizes[-1]:
         lines = {one.transport: one.seconds(rows) for one in costs([direction]) if one.told and sizes[-1] in one.sizes}
@@ -520,7 +520,7 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     if not seconds:
         return None
     best = min(sorted(seconds), key=seconds.__getitem__)
-    leading = [case for size in beside for case in not_slower([of[size] for of in curves.values() if size in of])]
+    leading = [case for size in neighbours for case in not_slower([of[size] for of in curves.values() if size in of])]
     alike = sorted({case.transport for case in leading} - {best})
     unsure = any(case.estimate is None for case in leading)
     known = runs != _MOST.format(sizes[-1])

@@ -171,7 +171,7 @@ class Recommendation:
         return short_name(transport, self.summaries.get(transport, ""))
 
     @property
-    def beside(self) -> Figure | None:
+    def baseline(self) -> Figure | None:
         """The baseline of the recommended transport: the default, else the built-in one, else None."""
         others = (one for one in (self.of_default, self.built_in) if one and one.transport != self.taken.transport)
         return next(others, None)
@@ -279,7 +279,7 @@ def _yet(found: Recommendation) -> str:
 
 def _against(found: Recommendation) -> str:
     """Compare the recommended transport with its baseline, at the rows that both have; empty without such rows."""
-    other = found.beside
+    other = found.baseline
     one = next((one for one in (found.taken, found.taken_there) if one and other and one.rows == other.rows), None)
     if one is None or other is None:
         return ""
@@ -439,7 +439,7 @@ def excluded(found: Recommendation) -> list[Table]:
 
 def share_lines(found: Recommendation, environment: Facts) -> list[str]:
     """Return a table of the recommended transport and its baselines; below it machine, versions and command."""
-    one, other = found.taken, found.beside
+    one, other = found.taken, found.baseline
     versions = environment.get("packages", {})
     rows = [_share_row(found, one, versions)]
     if other:

@@ -54,7 +54,7 @@ def program(path: Path, own: data.UserData) -> pl.DataFrame:
     """Return the frame that the program of a file reads."""
     folder = next(parent for parent in path.parents if parent.is_dir())  # a pattern has folders that do not exist
     made: dict[str, Any] = {"glob": glob, "os": os, "__file__": str(folder / "program.py")}
-    source = script.Source(path, pattern=own.program.pattern, beside=folder)
+    source = script.Source(path, pattern=own.program.pattern, folder=folder)
     exec(source.constant + "\n" + script.load("polars", own, source, ""), made)
     found = made["load"]()
     assert isinstance(found, pl.DataFrame)

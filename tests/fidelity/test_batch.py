@@ -1,4 +1,4 @@
-"""Pairs in sittings have the same outcome as alone, and pairs that lose something are tried alone."""
+"""Pairs in batches have the same outcome as alone, and pairs that lose something are tried alone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +126,7 @@ def made(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) -> 
 def examination(made: MadeUp, lab: Lab, names: tuple[str, ...], *kinds: str) -> Examination:
     ways = [replace(registry.one(f"made.up.{name}"), system="postgres", endpoint="postgres") for name in names]
     chosen = [KINDS[kind] for kind in kinds]
-    return Examination(lab, labs.check(lab), "none", "", ways, kinds=chosen, command=made.command, in_sittings=True)
+    return Examination(lab, labs.check(lab), "none", "", ways, kinds=chosen, command=made.command, in_batches=True)
 
 
 @pytest.mark.long
@@ -148,11 +148,11 @@ def test_what_is_next_to_them_all_vouches_for_every_kind(made: MadeUp, lab_of_te
 
 
 @pytest.mark.long
-def test_pairs_come_to_the_same_in_sittings_and_alone(made: MadeUp, lab_of_tests: Lab) -> None:
+def test_pairs_come_to_the_same_in_batches_and_alone(made: MadeUp, lab_of_tests: Lab) -> None:
     names = ("write_some", "write_few_columns", "write_or_die")
     exam = examination(made, lab_of_tests, names, *ALONE, *COMING, "name_double_quote")
     findings = trials.examine(exam)
-    assert findings == trials.examine(replace(exam, in_sittings=False))
+    assert findings == trials.examine(replace(exam, in_batches=False))
     refused = [(way, "text_too_long", Fate.REFUSED) for way in names]
     lost = [("tab", Fate.CHANGED), ("newline", Fate.REFUSED), ("name_double_quote", Fate.CHANGED)]
     assert {

@@ -59,7 +59,7 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
         findings = []
         for names, alike in groupby(sorted(chosen, key=kinds_of), key=kinds_of):
             kinds = [KINDS[name] for name in names]
-            findings += trials.examine(replace(exam, chosen=list(alike), kinds=kinds, in_sittings=CHOSEN != "alone"))
+            findings += trials.examine(replace(exam, chosen=list(alike), kinds=kinds, in_batches=CHOSEN != "alone"))
         return findings
 
     return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
@@ -245,8 +245,8 @@ def test_a_client_that_goes_by_the_zone_of_its_machine_is_found_in_another_one(
         command=made.command,
         time_limit=60.0,
     )
-    for in_sittings in (False, True):
-        findings = trials.examine(replace(exam, in_sittings=in_sittings))
+    for in_batches in (False, True):
+        findings = trials.examine(replace(exam, in_batches=in_batches))
         found = {(one.transport.id.rpartition("write_")[2], one.kind): one.fate for one in findings}
         assert found == {
             ("by_the_zone", "timestamps"): Fate.EXACT,

@@ -62,7 +62,7 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
 
 
 @pytest.mark.parametrize("injure", [suspended, killed])
-def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
+def test_a_server_that_is_lost_in_a_batch_costs_no_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, injure: Callable[[psutil.Process], None]
 ) -> None:
     monkeypatch.setattr(witness, "PATIENCE_SECONDS", PATIENCE)
@@ -77,7 +77,7 @@ def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
 
     monkeypatch.setattr(batch, "findings", findings)
     with examination.opened(settings, "embedded", select(WAYS["postgres"]), select_kinds(KINDS), print) as exam:
-        found = trials.examine(replace(exam, time_limit=PATIENCE, in_sittings=True))
+        found = trials.examine(replace(exam, time_limit=PATIENCE, in_batches=True))
         assert exam.lab.pids()["postgres"] not in lost
     assert len(found) == 5
     assert [finding for finding in found if not finding.as_wanted] == []

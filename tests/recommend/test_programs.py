@@ -133,7 +133,7 @@ def programs(
         won = cast(Figure, SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=ROWS))
         path = folder / f"program_{number}.py"
         table = TO_READ if wish.operation is Operation.READ else path.stem
-        path.write_text(script.program(won, user_data, replace(source, beside=folder), table))
+        path.write_text(script.program(won, user_data, replace(source, folder=folder), table))
         written[path] = entry
         if few and len(written) == few:
             break

@@ -470,7 +470,7 @@ def test_one_over_arrow_wire_says_that_it_is_not_on_pypi_and_how_to_get_it(tmp_p
 def test_one_over_arrow_wire_has_less_than_60_lines_and_calls_it_directly(entry, kind: str, tmp_path: Path) -> None:
     frame, file = typed(entry.system, 30) if kind.startswith("typed") else rich(), tmp_path / kind
     (frame.write_csv if file.suffix == ".csv" else frame.write_parquet)(file)
-    source = Source(query="SELECT 1") if kind == "query" else Source(file, beside=tmp_path)
+    source = Source(query="SELECT 1") if kind == "query" else Source(file, folder=tmp_path)
     won = SimpleNamespace(transport=entry.id, seconds=0.25, runs=7, rows=5)
     text = script.program(won, data.from_frame(frame) if kind == "query" else data.from_file(file), source, "a_table")
     assert text.count("\n") < 60

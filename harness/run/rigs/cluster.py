@@ -66,7 +66,7 @@ class DuringCall(threading.Thread):
         try:
             while not self._over.is_set() and not self.step():
                 self._over.wait(self._seconds)
-        except Exception as error:  # the server died meanwhile, or refused
+        except Exception as error:  # the server died during it, or refused
             self.error = f"{type(error).__name__}: {error}"
 
     def finish(self) -> None:
@@ -201,7 +201,7 @@ class ClusterRig(DatabaseRig):
     settings: Settings
     unloaded: Path
     engines: Path
-    meanwhile: UnderWay = field(default_factory=UnderWay)
+    concurrent: UnderWay = field(default_factory=UnderWay)
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -222,26 +222,26 @@ class ClusterRig(DatabaseRig):
     def prepare(self, case: Case) -> DatabaseJob:
         self.settle_engines()
         job = super().prepare(case)
-        entry, beside = case.transport, self.meanwhile
-        beside.mark = uuid.uuid4().hex
+        entry, concurrent = case.transport, self.concurrent
+        concurrent.mark = uuid.uuid4().hex
         if megabytes := case.parameters.get(LIMIT):
-            beside.limit = memory_limit.make(int(megabytes) * 1_000_000)
-        job = replace(job, mark=beside.mark, limit=beside.limit)
+            concurrent.limit = memory_limit.make(int(megabytes) * 1_000_000)
+        job = replace(job, mark=concurrent.mark, limit=concurrent.limit)
         if entry.engine and job.addresses:
             self.engines.mkdir(exist_ok=True)
             number = int(case.parameters.get("workers", 1))
             workers = cluster.workers(self.settings, entry, number, job.addresses.uri, str(self.engines))
             job = replace(job, addresses=replace(job.addresses, workers=workers))
-            beside.looking = Looking(beside.mark)
+            concurrent.looking = Looking(concurrent.mark)
         system = SYSTEMS.get(entry.system)
         if system and (moment := case.parameters.get("kill")):
             # No worker is killed in a warm-up.
             job = replace(job, warmup_table="", environment=_OF_THE_KILLED)
-            beside.killing = Killing(system, self.lab.endpoints, beside.mark, str(moment))
+            concurrent.killing = Killing(system, self.lab.endpoints, concurrent.mark, str(moment))
         if system and "change" in case.parameters:
             what = (job.table, job.warmup_table, self._of(case).spec.month)
-            beside.changing = Changing(system, self.lab.endpoints, what, Path(job.warmup_destination))
-        for thread in beside.threads:
+            concurrent.changing = Changing(system, self.lab.endpoints, what, Path(job.warmup_destination))
+        for thread in concurrent.threads:
             thread.start()
         return job
 
@@ -277,7 +277,7 @@ class ClusterRig(DatabaseRig):
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare the sums of the loaded or unloaded rows with the dataset's."""
-        self.meanwhile.finish()
+        self.concurrent.finish()
         if case.transport.operation not in _PARTS:
             return super().check(case, job, answer)
         tables, system = self._of(case), case.transport.system
@@ -297,7 +297,7 @@ class ClusterRig(DatabaseRig):
     def _moments(self, tables: Tables) -> list[Sums]:
         """Return the table's sums at every time of the run."""
         moments = [tables.expected_sums]
-        if changing := self.meanwhile.changing:
+        if changing := self.concurrent.changing:
             added = tables.sums_of_first_and_last_month
             for step in range(changing.steps):
                 moments.append(moments[-1] + added[step % 2])
@@ -305,24 +305,24 @@ class ClusterRig(DatabaseRig):
 
     def _require_meanwhile(self) -> None:
         """Raise LabError if the planned change or kill did not happen."""
-        killing, changing = self.meanwhile.killing, self.meanwhile.changing
+        killing, changing = self.concurrent.killing, self.concurrent.changing
         if killing and not killing.killed:
             raise LabError(f"no worker was killed, because none had written; {killing.error}")
         if changing and not changing.steps:
             raise LabError(f"the table was not changed while it was read; {changing.error}")
 
     def _of_processes(self) -> Numbers:
-        looking = self.meanwhile.looking
+        looking = self.concurrent.looking
         if not looking or not looking.usage.processes:
             return {}
         return {"workers_peak_rss_bytes": looking.usage.peak_rss_bytes, "worker_processes": looking.usage.processes}
 
     def _killed(self) -> Numbers:
-        return {"killed": int(bool(self.meanwhile.killing.killed))} if self.meanwhile.killing else {}
+        return {"killed": int(bool(self.concurrent.killing.killed))} if self.concurrent.killing else {}
 
     def left(self, case: Case, job: DatabaseJob) -> Numbers:
         """Return how many rows remained after a load that failed because a worker was killed."""
-        self.meanwhile.finish()
+        self.concurrent.finish()
         if "kill" not in case.parameters or self.died(case):
             return {}
         tables = self._of(case)
@@ -331,12 +331,12 @@ class ClusterRig(DatabaseRig):
 
     def settle_engines(self) -> None:
         """End every process that a transport left behind, and remove its files."""
-        self.meanwhile.finish()
-        if self.meanwhile.mark:
-            marked.end(self.meanwhile.mark)
-        if self.meanwhile.limit:
-            memory_limit.remove(self.meanwhile.limit)
-        self.meanwhile.forget()
+        self.concurrent.finish()
+        if self.concurrent.mark:
+            marked.end(self.concurrent.mark)
+        if self.concurrent.limit:
+            memory_limit.remove(self.concurrent.limit)
+        self.concurrent.forget()
         for folder in (self.unloaded, self.engines):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -78,7 +78,7 @@ class Networks:
         self._found["link_is_whole"] = int(self.links.wire is not None)
         if self.links.wire is None:
             return job
-        self._bytes_before, self._cpu_before = self.links.wire.bytes(), tree_cpu_seconds(self.links.wire.carrier)
+        self._bytes_before, self._cpu_before = self.links.wire.bytes(), tree_cpu_seconds(self.links.wire.relay)
         return replace(job, namespace=self.links.wire.namespace)
 
     def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
@@ -103,7 +103,7 @@ class Networks:
         if limits_of(case) is None or isinstance(self.links, str) or self.links.wire is None:
             return self._found
         own, carried = sum(told.get(name, 0) for name in _ON_THE_WIRE), self.links.wire.bytes() - self._bytes_before
-        spent = tree_cpu_seconds(self.links.wire.carrier)
+        spent = tree_cpu_seconds(self.links.wire.relay)
         if own > carried:
             raise LabError(f"the client moved {own:,} bytes and the link {carried:,}: the client went around the link")
         self._found["link_bytes"] = carried
