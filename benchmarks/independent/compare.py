@@ -29,8 +29,10 @@ from benchmarks.independent import calls
 from harness.datasets import store
 from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
+from harness.model import LabError
 from harness.results import runs_csv
-from harness.settings import ROOT
+from harness.run.lock import require_free
+from harness.settings import ROOT, load
 from harness.systems import SYSTEMS
 
 AGREES = 0.10
@@ -134,7 +136,8 @@ def compare(rows: int = ROWS, passes: int = PASSES) -> dict[str, Pairs]:
 
 
 def main(rows: int = ROWS, passes: int = PASSES) -> int:
-    """Print the comparison, and return whether it failed."""
+    """Print the comparison, and return whether it failed. Raises LabError if another run uses this machine."""
+    require_free(load().lock_folder)
     found = compare(rows, passes)
     for name, pairs in found.items():
         plain, lab = map(median, zip(*pairs, strict=True))
@@ -144,4 +147,7 @@ def main(rows: int = ROWS, passes: int = PASSES) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(*map(int, sys.argv[1:])))
+    try:
+        raise SystemExit(main(*map(int, sys.argv[1:])))
+    except LabError as error:
+        raise SystemExit(f"lab: {error}") from None
