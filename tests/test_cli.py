@@ -244,6 +244,7 @@ def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[
     )
     assert f"{ONE_WAY} · X ·" in done.stdout
     assert done.stdout.startswith("lab: embedded (postgres 18.")
+    assert f"\n[1/3] {ONE_WAY}\n" in done.stdout
     with (tmp_path / "to" / "fidelity.csv").open(newline="") as file:
         rows = {row["kind"]: row for row in csv.DictReader(file)}
     assert {kind: row["outcome"] for kind, row in rows.items()} == {

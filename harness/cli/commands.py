@@ -12,7 +12,7 @@ import typer
 from harness import registry, settings
 from harness.cli import recommend, runs
 from harness.cli.app import app, echo, explained, new_console, put, say, short_path
-from harness.model import Fate, LabError, Origin
+from harness.model import Fate, Finding, LabError, Origin
 
 __all__ = ["app"]
 
@@ -39,12 +39,23 @@ def verify(
     # Imports that take longer than finding a wrong word in the command.
     from harness.fidelity import examination, snapshot, trials
     from harness.report import fidelity as matrix
+    from harness.run.progress import counted
 
     with examination.opened(chosen, "external" if external else chosen.name, transports, tried, echo) as exam:
         say(console, exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
-        with matrix.appending(folder) as append:
-            findings = trials.examine(exam, append)
+        total = sum(len(examination.pairs(entry, exam.kinds)) for entry in exam.chosen)
+        try:
+            with matrix.appending(folder) as append, counted(console, total) as count:
+
+                def on_finding(finding: Finding) -> None:
+                    append(finding)
+                    count(finding.transport.id)
+
+                findings = trials.examine(exam, on_finding)
+        except (KeyboardInterrupt, SystemExit):
+            say(console, f"stopped: the pairs so far are in {short_path(folder)}/fidelity.csv")
+            raise
     paths = matrix.write(folder, findings, exam.conditions)
     wrong = [finding for finding in findings if not finding.as_wanted]
     for line in (*matrix.grid(findings, console.width), *matrix.deviations(findings), *paths):

@@ -1,4 +1,4 @@
-"""Progress of a suite run: on a terminal a bar with an ETA and the last result, elsewhere one plain line a run."""
+"""Progress of a suite run or an examination: on a terminal a bar with an ETA, elsewhere plain lines."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -41,6 +41,34 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
             progress.update(task, advance=1, description=_short(row, console.width - _FIGURES), eta=eta(row))
 
         yield on_row
+
+
+@contextmanager
+def counted(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with the transport of each pair; without a terminal, a line a transport."""
+    started, done, known = time.monotonic(), 0, set[str]()
+
+    def plain(transport: str) -> None:
+        nonlocal done
+        done += 1
+        if transport not in known:
+            known.add(transport)
+            console.file.write(f"[{done}/{total}] {transport}\n")
+            console.file.flush()
+
+    if not console.is_terminal:
+        yield plain
+        return
+    with progress_bar(console, MofNCompleteColumn(), "ETA {task.fields[eta]}", wide=_WIDE) as progress:
+        task = progress.add_task("the first pair is under way", total=total, eta="-:--")
+
+        def on_pair(transport: str) -> None:
+            nonlocal done
+            done += 1
+            left = (time.monotonic() - started) / done * (total - done)
+            progress.update(task, completed=done, description=transport, eta=clock(left))
+
+        yield on_pair
 
 
 @contextmanager

@@ -94,9 +94,10 @@ def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
         everything = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)
         started = time.monotonic()
-        running.communicate(timeout=60)
+        said, _ = running.communicate(timeout=60)
         assert time.monotonic() - started < 10
     assert running.returncode == 128 + number
+    assert f"{table}\n".encode() in said
     _, left = psutil.wait_procs(everything, timeout=8)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
     assert table.read_text().count("\n") > 60
