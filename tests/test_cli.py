@@ -51,6 +51,7 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("run", "--passes", "0"), "passes 0: give a whole number of at least 1"),
         (("run", "--external"), "--external: no server is set; set LAB_"),
         (("recommend", "--data", "/dev/null", "--to", "postgres", "--external"), "--external: no server is set"),
+        (("run", "--data", "/dev/null", "--external"), "--external: no server is set"),
         (("run", "--resume", "20200101T000000Z-nowhere"), 'no run "20200101T000000Z-nowhere"'),
         (
             ("run", "--resume", "x", "--rows", "5", "--only", "*"),

@@ -28,7 +28,7 @@ from harness.report.intervals import Interval, RunSpread, around, estimate, rati
 from harness.report.recommendation import SHORT_WITHIN, Figure, Recommendation, RuledOut
 from harness.report.recommendation import write as write_recommendation
 from harness.report.sections import write
-from harness.report.summary import EXACT, SUMMARY
+from harness.report.summary import EXACT
 from harness.results import folder as folders
 from harness.results.row import Row
 from harness.run.redaction import of_server
@@ -297,7 +297,7 @@ def defaults(settings: Settings) -> tuple[str, ...]:
 
 def by_reference(results: Path, suite: Suite) -> tuple[str, ...]:
     """Return the transports by their medians in the reference run; none without one."""
-    path = folders.reference(results, suite.name) / SUMMARY
+    path = folders.reference(results, suite.name) / folders.SUMMARY
     if suite.answers is None or not path.is_file():
         return ()
     with path.open(newline="", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ from harness.report.crossings import crossing_tables, curves, fastest
 from harness.report.figures import numbered, short_name
 from harness.report.grids import outcome_sentences, outcome_tables, winner_tables
 from harness.report.rankings import every_case, losses, not_ok, published_tables, rankings
-from harness.report.summary import SUMMARY, Summary, summarise, write_summaries
+from harness.report.summary import Summary, summarise, write_summaries
 from harness.report.table import Chart, Section, Table, ever_smaller
 from harness.report.terminal import LINES, Closing, fitting
 from harness.results import folder as folders
@@ -149,7 +149,7 @@ def write(folder: Path, suite: Suite) -> Report:
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarise(rows, suite.published, experiments)
     try:
-        write_summaries(folder / SUMMARY, summaries)
+        write_summaries(folder / folders.SUMMARY, summaries)
         found = (chart(picture, rows, suite.published, folder) for picture in suite.pictures if picture.drawn)
         opened = [recommendation.picture(recommended)] if recommended else lanes(suite, summaries)
         first = directions_chart(opened)
@@ -159,7 +159,7 @@ def write(folder: Path, suite: Suite) -> Report:
             (folder / one.path).write_text(on_its_own(one.svg), encoding="utf-8")
         parts = sections(suite, environment, rows, summaries, answers, drawn)
         (folder / "report.md").write_text(markdown.report(suite, environment, parts), encoding="utf-8")
-        files = (folders.RUNS, SUMMARY, folders.ENVIRONMENT, "report.md")
+        files = (folders.RUNS, folders.SUMMARY, folders.ENVIRONMENT, "report.md")
         (folder / "report.html").write_text(page(suite, environment, rows, parts, files), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None

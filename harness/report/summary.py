@@ -506,7 +506,6 @@ def _of_the_author(case: Summary, published: Sequence[PublishedFigure]) -> dict[
 
 FRAMES = ("pandas", "polars")
 EXACT = "exact"
-SUMMARY = "summary.csv"
 COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 
 

@@ -92,7 +92,7 @@ def require(path: Path, facts: Facts) -> None:
 
 __all__ = ["Facts"]  # re-exported for readers of runs
 
-ENVIRONMENT, RUNS = "environment.json", "runs.csv"
+ENVIRONMENT, RUNS, SUMMARY = "environment.json", "runs.csv", "summary.csv"
 LATEST = "latest"  # instead of an id: means the newest run
 
 
@@ -287,7 +287,7 @@ def adopt(folder: Path, place: Path) -> None:
     (place / "pictures").mkdir(parents=True)
     pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.svg"))
     traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
-    for name in (*map(Path, (ENVIRONMENT, RUNS, "summary.csv", "report.md")), *pictures, *traces):
+    for name in (*map(Path, (ENVIRONMENT, RUNS, SUMMARY, "report.md")), *pictures, *traces):
         (place / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(folder / name, place / name)
 
