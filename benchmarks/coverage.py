@@ -11,7 +11,6 @@ with their outliers; so few make it harsher than real runs. A fifth of the 40 tr
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from benchmarks import put_between
 from harness.report.comparing import LEVEL, holm
 from harness.report.crossings import crossing, fitted
 from harness.report.intervals import (
@@ -198,10 +198,7 @@ def table(tables: int) -> str:
 
 def write(made: str) -> None:
     """Put the table into its page, after the spreads of the reference runs."""
-    text = PAGE.read_text(encoding="utf-8")
-    between = r"(<!-- benchmarks/coverage.py -->\n).*?(<!-- end -->)"
-    put = f"\n{spreads()}\n\n{made}\n"
-    PAGE.write_text(re.sub(between, lambda found: found[1] + put + found[2], text, flags=re.S), "utf-8")
+    PAGE.write_text(put_between(PAGE, "coverage.py", f"{spreads()}\n\n{made}"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ benchmarks/recorded/gateway.csv.
 from __future__ import annotations
 
 import csv
-import re
 import sys
 import textwrap
 from collections import defaultdict
@@ -26,6 +25,7 @@ from statistics import median, quantiles
 
 from scipy.stats import spearmanr
 
+from benchmarks import put_between
 from harness import settings
 from harness.model import LabError
 from harness.results import folder as folders
@@ -119,9 +119,7 @@ def read(path: Path = RECORDED) -> list[Pair]:
 
 def page(found: Sequence[Pair]) -> str:
     """Return the page with this paragraph between its marks."""
-    between = r"(<!-- benchmarks/gateway.py -->\n).*?(<!-- end -->)"
-    put = f"\n{textwrap.fill(paragraph(found), WIDTH)}\n\n"
-    return re.sub(between, lambda mark: mark[1] + put + mark[2], PAGE.read_text(encoding="utf-8"), flags=re.S)
+    return put_between(PAGE, "gateway.py", f"{textwrap.fill(paragraph(found), WIDTH)}\n")
 
 
 def write(found: Sequence[Pair]) -> None:
