@@ -50,6 +50,11 @@ class Verdict(Enum):
 
 
 _BY_SEVERITY = list(Verdict)
+_SAID = {
+    Verdict.WRONG: "rows too many or missing",
+    Verdict.GAVE_UP: "gave up or ended",
+    Verdict.UNTRIED: "not tried in all cells",
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,8 @@ def _ending(picture: Picture, row: Row) -> Ending:
     found, expected = row.details.get("found_rows"), row.details.get("expected_rows")
     if row.status in NOT_HERE:
         return Ending(Verdict.UNTRIED, str(row.status))
+    if found is None and row.status is Status.ERROR and "kill" in row.parameters:  # no worker to kill, or not counted
+        return Ending(Verdict.UNTRIED, str(row.status))
     if (found is None or expected is None) and not row.ok:
         return Ending(Verdict.WRONG if row.status is Status.MISMATCH else Verdict.GAVE_UP, str(row.status))
     if found is None or expected is None:
@@ -149,12 +156,12 @@ def _grids(suite: Suite, rows: Sequence[Row]) -> Iterator[tuple[str, Grid[Ending
 def outcome_sentences(suite: Suite, rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence for each grid: how many transports are right in every cell, and which are wrong."""
     for title, found in _grids(suite, rows):
-        tried: dict[str, set[Verdict]] = defaultdict(set)
+        every: dict[str, set[Verdict]] = defaultdict(set)
         for line, _, cell in found.every:
-            if cell.verdict is not Verdict.UNTRIED:
-                tried[found.lines[line]].add(cell.verdict)
+            every[found.lines[line]].add(cell.verdict)
+        tried = {name: of for name, of in every.items() if of != {Verdict.UNTRIED}}
         parts = [f"{title}: {sum(of == {Verdict.RIGHT} for of in tried.values())} of {len(tried)} transports right"]
-        for verdict, words in ((Verdict.WRONG, "rows too many or missing"), (Verdict.GAVE_UP, "gave up or ended")):
+        for verdict, words in _SAID.items():
             if names := [name for name, of in tried.items() if verdict in of]:
                 parts.append(f"{words}: {', '.join(names)}")
         yield "; ".join(parts)

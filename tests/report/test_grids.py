@@ -49,6 +49,8 @@ def limited(status):
             Verdict.UNTRIED,
             "no worker was killed",
         ),
+        # A load that failed had its rows counted; without a count the lab itself failed, as if it found no worker.
+        (changed(counted(WAY, 0, Status.ERROR), details=""), KILL, Verdict.UNTRIED, "error"),
         (
             changed(counted(WAY, 70_000, Status.ERROR), details="expected_rows=60000; found_rows=70000"),
             KILL,
@@ -129,6 +131,11 @@ def test_the_same_cells_are_in_a_table_and_a_sentence_names_the_wrong_ones():
         "gave up or ended: postgres.psycopg.load_copy, postgres.spark.load_jdbc"
     )
     assert [*outcome_tables(suite(), ROWS), *outcome_sentences(suite(), ROWS)] == []
+    untried = changed(counted("postgres.spark.load_copy", 0, Status.ERROR), details="")
+    both = [counted("postgres.spark.load_copy", 60_000, parameters="rows=60000; workers=2; kill=before"), untried]
+    assert list(outcome_sentences(replace(about, pictures=[KILL]), both)) == [
+        f"{KILL.title}: 0 of 1 transports right; not tried in all cells: postgres.spark.load_copy"
+    ]
 
 
 def test_a_grid_is_the_same_whatever_order_the_runs_have():
