@@ -117,9 +117,9 @@ def _outcome(picture: Picture, runs: Sequence[Row]) -> Ending:
 def _ending(picture: Picture, row: Row) -> Ending:
     """Judge one run by the rows that were found after it, or else by its status alone."""
     found, expected = row.details.get("found_rows"), row.details.get("expected_rows")
-    if row.status in NOT_HERE:
-        return Ending(Verdict.UNTRIED, str(row.status))
-    if found is None and row.status is Status.ERROR and "kill" in row.parameters:  # no worker to kill, or not counted
+    # The rows of a load that fails are counted. Without a count, the lab or a server failed, not the load.
+    lab_failed = "kill" in row.parameters and row.status is Status.ERROR and found is None
+    if row.status in NOT_HERE or lab_failed:
         return Ending(Verdict.UNTRIED, str(row.status))
     if (found is None or expected is None) and not row.ok:
         return Ending(Verdict.WRONG if row.status is Status.MISMATCH else Verdict.GAVE_UP, str(row.status))
