@@ -108,7 +108,7 @@ def _listed(sizes: np.ndarray, items: pa.Array) -> pa.Array:
 _WORDS, _LETTERS, _VOCABULARY = 250, 7, 1_024
 
 
-def _long_texts(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+def _long_strings(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
     """Return strings of 2,000 bytes, 2,012 bytes a row in Arrow.
 
     A string has 250 words of seven letters out of 1,024, roughly as compressible as prose. Postgres compresses and
@@ -143,7 +143,7 @@ _DISTINCT = {"country": 12, "device": 40, "campaign": 1_000}  # column -> number
 _LABELS = {name: [f"{name}_{number:03d}" for number in range(count)] for name, count in _DISTINCT.items()}
 
 
-def _repeated_texts(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+def _repeated_strings(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
     """Return short repeated strings, three as categories and three as text, about 65 bytes a row in Arrow.
 
     Categories are LowCardinality(String) in ClickHouse (Enum8 and Enum16 with the profile `enum`), text in Postgres.
@@ -186,7 +186,7 @@ SPECIFICATIONS = (
         nullable=True,
     ),
     _shape("lists", {"readings": "array(int32)", "labels": "array(text)"}, _lists, bytes_a_row=140),
-    _shape("long_texts", {"text": "text"}, _long_texts, bytes_a_row=2_200),
+    _shape("long_strings", {"text": "text"}, _long_strings, bytes_a_row=2_200),
     _shape(
         "narrow_numbers",
         {"place": "int32", "count": "int32", "total": "int64", "share": "float64", "measure": "float64"},
@@ -194,9 +194,9 @@ SPECIFICATIONS = (
         bytes_a_row=80,
     ),
     _shape(
-        "repeated_texts",
+        "repeated_strings",
         dict.fromkeys(_DISTINCT, "category") | {f"{name}_text": "text" for name in _DISTINCT},
-        _repeated_texts,
+        _repeated_strings,
         bytes_a_row=120,
         labels=_LABELS,
     ),

@@ -192,8 +192,8 @@ SHAPES = {name: spec for name, spec in store.specifications().items() if spec.co
 BYTES_A_ROW = {  # as the modules say
     "narrow_numbers": 40,
     "wide_numbers": 1_336,
-    "long_texts": 2_012,
-    "repeated_texts": 65,
+    "long_strings": 2_012,
+    "repeated_strings": 65,
     "half_nulls": 42,
     "decimals_and_moments": 56,
     "lists": 51,
@@ -229,7 +229,7 @@ def test_every_database_has_a_table_of_every_shape(name: str, system: str) -> No
 
 def test_the_categories_of_a_shape_have_enum_columns_of_their_labels_in_clickhouse_and_no_other_shape_has() -> None:
     of = SYSTEMS["clickhouse"].tables.definition
-    made = of(SHAPES["repeated_texts"], "enum") or ""
+    made = of(SHAPES["repeated_strings"], "enum") or ""
     assert "`country` Enum8('country_000' = 1, " in made or "country Enum8('country_000' = 1, " in made
     assert "'campaign_999' = 1000)" in made
     assert "country_text String" in made or "`country_text` String" in made
@@ -241,8 +241,8 @@ def test_every_second_value_is_missing_where_half_of_them_are_to_be(tmp_path: Pa
     assert all(0.45 < series.null_count() / 2_000 < 0.55 for series in frame if series.name != "id")
 
 
-def test_a_long_text_has_2000_bytes(tmp_path: Path) -> None:
-    frame = pl.read_parquet(store.ensure(tmp_path, "long_texts", 20, 7).path)
+def test_a_long_string_has_2000_bytes(tmp_path: Path) -> None:
+    frame = pl.read_parquet(store.ensure(tmp_path, "long_strings", 20, 7).path)
     assert frame["text"].str.len_bytes().unique().to_list() == [2_000]
     assert frame["text"].n_unique() == 20
 
