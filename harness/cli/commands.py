@@ -72,7 +72,9 @@ def verify(
 @app.command()
 @explained
 def docs(
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a page is stale")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail if a page, or a figure in README, is stale")
+    ] = False,
     reference: Annotated[
         list[str] | None,
         typer.Option(help="First make this run the reference of its suite; repeat it for runs hours apart"),
@@ -95,6 +97,11 @@ def docs(
         echo(f"{'stale' if check else 'written'}: {path}")
     if check and stale:
         raise LabError('generated pages are stale; run "lab docs" and commit them')
+    if check and (names := pages.outdated()):
+        raise LabError(
+            f"README's figures are older than the code of {', '.join(names)}; "
+            "replace the reference run (docs/dev/maintain.md)"
+        )
 
 
 _MARKS = {True: "ok  ", None: "--  ", False: "FAIL"}

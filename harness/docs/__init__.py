@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from harness.docs import catalogue, readme, reference, tables
+from harness.docs.readme import outdated
 from harness.docs.reference import adopt
 from harness.model import LabError
 from harness.report import markdown
@@ -82,7 +83,7 @@ def differences() -> tuple[Path, str]:
     return gateway, _LISTED.sub(lambda found: found[1] + items, gateway.read_text(encoding="utf-8"))
 
 
-__all__ = ["adopt", "pages", "stale", "write"]
+__all__ = ["adopt", "outdated", "pages", "stale", "write"]
 
 
 def stale(app: typer.Typer) -> list[Path]:

@@ -183,17 +183,13 @@ def _legend(found: Sequence[Leaders]) -> Iterator[str]:
             f"`tuned` needs [arrow-wire]({page}), not on PyPI: `make install` builds it. It sorts rows by the "
             "key, may use several connections, and builds the index of an empty table afterwards, under a lock."
         )
-        yield _changed_since(every)
 
 
-def _changed_since(cases: Sequence[Summary]) -> str:
-    """Say how many calls in the table have other code than their figures were measured with; empty if none has."""
-    calls = {case.transport: f"{case.client} `{apart(case.transport)}`" for case in cases}
-    _, run, _ = reference.of(SUITE)
-    changed = dict.fromkeys(calls[name] for name in environment.changed(calls, run.environment))
-    if not changed:
-        return ""
-    return f"The code of {len(changed)} of these {len(set(calls.values()))} calls has changed since the run."
+def outdated() -> list[str]:
+    """Return the transports in the table whose code differs from the one measured, sorted."""
+    suite, run, summaries = reference.of(SUITE)
+    found = shown(answers(suite.answers, summaries)) if suite.answers else []
+    return environment.changed(sorted({case.transport for one in found for case in one.shown if case}), run.environment)
 
 
 def _few_rows() -> str:

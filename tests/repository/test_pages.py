@@ -8,8 +8,10 @@ from functools import cache
 from types import SimpleNamespace
 
 import pytest
+from typer import Exit
 
 from harness import docs, registry
+from harness.cli import commands
 from harness.cli.commands import app
 from harness.datasets.hostile.common_kinds import KINDS
 from harness.docs import catalogue, reference, tables
@@ -100,6 +102,18 @@ def test_the_page_of_a_client_that_is_gone_is_stale_and_removed(pages):
     assert docs.write(app) == [left]
     assert not left.exists()
     assert docs.stale(app) == []
+
+
+def test_the_check_fails_if_a_transport_of_readme_has_other_code_than_its_figure(pages, monkeypatch, capsys):
+    docs.write(app)
+    commands.docs(check=True)
+    sources = reference.of("matrix")[1].environment["sources"]
+    monkeypatch.setitem(sources, "postgres.psycopg.read_pandas_rows", "changed")  # in no row of README
+    commands.docs(check=True)
+    monkeypatch.setitem(sources, "postgres.psycopg.write_polars_tuned", "changed")
+    with pytest.raises(Exit, match="2"):
+        commands.docs(check=True)
+    assert "older than the code of postgres.psycopg.write_polars_tuned; replace" in capsys.readouterr().err
 
 
 def test_writing_what_is_fresh_touches_nothing(pages):
