@@ -337,9 +337,10 @@ def _faster(one: Curve, other: Curve, rows: int) -> bool:
     return slower(other[rows].estimate, one[rows].estimate)
 
 
+_NAMED = 3  # transports in a cell; the tables of each size have the others
 _SPANS = (
-    "the fewest transports that are not shown to be slower than anybody at the rows of their line; others that are not "
-    "either, at some of these rows, are listed next to them",
+    "the fewest transports that are not shown to be slower than anybody at the rows of their line; next to them others "
+    f"that are not either: the {_NAMED} at most rows by name",
     "faster from: the rows at which the medians of this transport and of the one above cross, straight lines between "
     "the sizes that were run; the interval: docs/explanation/suites/crossings.md",
 )
@@ -435,9 +436,11 @@ def fastest(found: Curves, named: Callable[[str], str] = str) -> Table:
                 between += "" if crossing.shown else ", not shown"
             elif crossing:
                 at = "not known"
-            ties = "; ".join(f"{named(name)} at {_sizes(sizes)}" for name, sizes in part.ties.items())
+            often = sorted(part.ties.items(), key=lambda item: -len(item[1]))
+            said = [f"{named(name)} at {_sizes(sizes)}" for name, sizes in often[:_NAMED]]
+            said += [f"{len(often) - _NAMED} more"] if len(often) > _NAMED else []
             name = named(part.transport) + (" ?" if part.unsure else "")
-            ties = ties or ("the only exact one" if one.alone else "")
+            ties = "; ".join(said) or ("the only exact one" if one.alone else "")
             rows.append((subject(one.direction, found.directions), _sizes(part.sizes), name, at, between, ties))
     unsure = any(part.unsure for one in found.winners for part in one.spans)
     notes = (*_SPANS, *(["? so few runs of a size show nothing: by the medians alone"] if unsure else []))

@@ -188,7 +188,7 @@ def test_the_smallest_shape_has_the_default_of_a_direction_above_the_fastest_and
         ("  fastest", ""),
         ("  from PyPI", "1.1×"),
     ]
-    assert table.notes[0] == "the first line of a direction is its default"
+    assert table.notes[0] == "the first line of a direction is its default; seconds are medians"
     without = AnswersWanted(experiment="matrix", defaults=["postgres.none.*"], beyond_pypi=["*.quick.*"])
     table = shapes(replace(suite(), answers=without), summarise(every(), ()))[-1]
     assert [row[0] for row in table.rows] == ["pandas to Postgres", "  fastest", "  from PyPI"]
