@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, PositiveFloat, ValidationError
 
 from harness.model import Facts, LabError, Status, printable
 from harness.results import runs_csv
@@ -57,6 +57,11 @@ class _MemberFacts(BaseModel):
     fingerprint: _Text
 
 
+class _CalibrationFacts(BaseModel):
+    now: dict[str, PositiveFloat]
+    best: dict[str, PositiveFloat]
+
+
 class _AllFacts(BaseModel):
     """The facts that reports and comparisons use; those with a default may be missing in an old run."""
 
@@ -74,6 +79,7 @@ class _AllFacts(BaseModel):
     code: _CodeFacts = _CodeFacts()
     sources: dict[str, str] = {}
     together: list[_MemberFacts] = []
+    calibrations: list[_CalibrationFacts] = []
     measurement: dict[str, object] = {}
     load_average_at_start: list[float] = []
 
