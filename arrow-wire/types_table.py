@@ -106,7 +106,9 @@ CLIENTS = {
 def figures() -> str:
     """Return the best exact median of each client in the reference run, by database, operation and frame."""
     with (REFERENCE / "summary.csv").open(encoding="utf-8", newline="") as file:
-        runs = [run for run in csv.DictReader(file) if run["status"] == "ok" and run["fidelity"] == "exact"]
+        every = [run for run in csv.DictReader(file) if run["status"] == "ok" and run["fidelity"] == "exact"]
+    runs = [run for run in every if run["experiment"] == "matrix"]  # other experiments have other tables
+    existing = [run for run in every if run["experiment"] == "existing"]
     columns = [(s, o, f) for s in ("postgres", "clickhouse") for o in ("write", "read") for f in ("polars", "pandas")]
     shown = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
     lines = [
@@ -116,24 +118,35 @@ def figures() -> str:
     for client, pattern in CLIENTS.items():
         cells = []
         for system, operation, frame in columns:
-            found = [
-                float(run["median_seconds"])
-                for run in runs
-                if (run["system"], run["operation"], run["frame"]) == (system, operation, frame)
-                and re.fullmatch(pattern, run["transport"].partition(".")[2])
-            ]
-            cells.append(f"{min(found):.3f}" if found else "-")
+            cells.append(best(runs, pattern, (system, operation, frame)))
         lines.append(f"| {client} | " + " | ".join(cells) + " |")
     rows, passes = {run["rows"] for run in runs if run["operation"] in ("write", "read")}, {run["n"] for run in runs}
-    run_id = json.loads((REFERENCE / "environment.json").read_text("utf-8"))["run_id"]
+    facts = json.loads((REFERENCE / "environment.json").read_text("utf-8"))
+    ids = ", ".join(f"`{one['run_id']}`" for one in facts.get("together", [facts]))
     note = (
-        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Each client's"
+        f"Seconds, medians of {max(map(int, passes))} calls, {int(max(rows)):,} rows: {ids} of the lab. Each client's"
     )
     note += " fastest call that changes no value; `-`: it has none."
-    return "\n".join([*lines, "", note, PREDATES])
+    ours, other = (
+        " and ".join(best(existing, CLIENTS[client], ("postgres", "write", frame)) for frame in ("polars", "pandas"))
+        for client in ("arrow-wire", "pgpq (over psycopg)")
+    )
+    wrote = (
+        "Writes go into an empty table, of which arrow-wire builds the index afterwards. Into a table with rows, which"
+    )
+    wrote += f" keeps its index, polars and pandas take {ours} with arrow-wire, {other} with pgpq."
+    return "\n".join([*lines, "", note, wrote])
 
 
-PREDATES = "The run is older than this version of arrow-wire."
+def best(runs: list[dict[str, str]], pattern: str, of: tuple[str, str, str]) -> str:
+    """Return the least median of a client's transports for a database, an operation and a frame; `-` without one."""
+    found = [
+        float(run["median_seconds"])
+        for run in runs
+        if (run["system"], run["operation"], run["frame"]) == of
+        and re.fullmatch(pattern, run["transport"].partition(".")[2])
+    ]
+    return f"{min(found):.3f}" if found else "-"
 
 
 def table() -> str:
