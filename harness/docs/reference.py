@@ -18,7 +18,7 @@ from harness.report.summary import Summary, summarise
 from harness.report.table import Table
 from harness.results import folder as folders
 from harness.results.environment import differing, made_on
-from harness.results.folder import StoredRun
+from harness.results.folder import Facts, StoredRun
 from harness.results.runs_csv import as_text
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -33,8 +33,8 @@ def adopt(*given: Path) -> Path:
     """Make a run, or several together, the committed reference of their suite, and return its new folder.
 
     Raises LabError for a run that has not ended, lacks the default size, all transports or enough passes, or is of
-    uncommitted code. Several runs must have the same plan, data, versions, machine and transports' code, and must not
-    begin too near to each other.
+    uncommitted code. Several runs must have the same plan but for its passes, and the same data, versions, machine and
+    transports' code, and must not begin too near to each other.
     """
     runs = sorted(map(folders.read, given), key=_begun)
     suite = suite_files.load(ROOT / "suites", runs[0].suite)
@@ -77,7 +77,7 @@ def _faults_together(runs: list[StoredRun], suite: Suite) -> Iterator[str]:
     first = runs[0].environment
     for before, run in pairwise(runs):
         other = run.environment
-        found = [name for name in differing(first, other) if name not in _MAY_DIFFER]
+        found = [name for name in differing(*map(_without_passes, (first, other))) if name not in _MAY_DIFFER]
         found += [] if made_on(other, first["machine"]) else ["machine"]
         ours, theirs = (facts.get("sources", {}) for facts in (first, other))
         found += [f"code of {name}" for name in sorted(ours.keys() | theirs) if ours.get(name) != theirs.get(name)][:3]
@@ -88,6 +88,10 @@ def _faults_together(runs: list[StoredRun], suite: Suite) -> Iterator[str]:
                 f"{before.name} and {run.name} began within two hours; runs of a reference begin at least two hours "
                 "apart, so that a slow spell of the machine is not in all of them"
             )
+
+
+def _without_passes(facts: Facts) -> Facts:
+    return facts | {"plan": {name: value for name, value in facts["plan"].items() if name != "passes"}}
 
 
 @cache

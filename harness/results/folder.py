@@ -208,7 +208,7 @@ def join(runs: Sequence[StoredRun], folder: Path) -> None:
     The environment is that of the first run; `together` has the facts in which the runs differ.
     """
     every = [run.environment for run in runs]
-    first, passes, begun = every[0], every[0]["plan"]["passes"], 0
+    first, passes, begun = every[0], 0, 0
     facts = dict(first)
     if len(runs) > 1:
         own = [
@@ -217,15 +217,15 @@ def join(runs: Sequence[StoredRun], folder: Path) -> None:
             if name in ("run_id", "fingerprint") or any(one.get(name) != first.get(name) for one in every)
         ]
         facts |= {
-            "plan": first["plan"] | {"passes": passes * len(runs)},
+            "plan": first["plan"] | {"passes": sum(one["plan"]["passes"] for one in every)},
             "runs": sum(one["runs"] for one in every),
             "calibrations": [each for one in every for each in one.get("calibrations", ())],
             "together": [{name: one.get(name) for name in own} for one in every],
         }
     (folder / ENVIRONMENT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    for place, run in enumerate(runs):
+    for run in runs:
         rows = [
-            replace(row, pass_number=(row.pass_number or 0) + place * passes, order=(row.order or 0) + begun)
+            replace(row, pass_number=(row.pass_number or 0) + passes, order=(row.order or 0) + begun)
             for row in run.every
         ]
         runs_csv.append(folder / RUNS, *rows)
@@ -233,6 +233,7 @@ def join(runs: Sequence[StoredRun], folder: Path) -> None:
             if (trace := trace_path(run.folder, before.order or 0, before.transport)).is_file():
                 (folder / "traces").mkdir(exist_ok=True)
                 shutil.copyfile(trace, trace_path(folder, row.order or 0, row.transport))
+        passes += run.environment["plan"]["passes"]
         begun = max(row.order or 0 for row in rows)
 
 
