@@ -3,13 +3,18 @@
     .venv/bin/python -m benchmarks.independent.compare [rows] [passes]
 
 The lab brings up the servers and makes the data; the calls know nothing of it. Each plain call is next to one of the
-lab, first in every other pass. A call that gets much new memory spends most of its CPU time in the kernel, which takes
-two or three times as long in some minutes as in others: only neighbours compare. The median of their ratios is within
-10 % of 1, or the transport gets as many passes again. If the median of all is not, either, the command ends with 1.
+lab, first in every other pass, because the kernel needs more CPU time in some minutes than in others. The median of
+their ratios is within 10 % of 1, or the transport gets as many passes again. If the median of all is not, either, the
+command ends with 1.
 
-On two busy cores 100,000 rows and 5 passes take 8 minutes (2026-11-28). A read into pandas takes more in the lab if
-Python collects all garbage during the call. Its worker has imported polars, so there are more objects to look at: in
-query_df 0.055 s of CPU time instead of 0.045 s.
+It does so on a virtual machine that returns free memory to its host (free page reporting). There a new page of memory
+costs 2 to 12 us of the kernel's time, more if nothing used it lately. The lab's processes hold more memory, so its
+calls get such pages more often. query_arrow had 5,100 page faults on both sides and the same user time, but 0.02 to
+0.08 s of kernel time (2026-11-29).
+
+On two cores 100,000 rows and 5 passes take 9 minutes. A read into pandas takes more in the lab if Python collects all
+garbage during the call. Its worker has imported polars, so there are more objects to look at: in query_df 0.055 s of
+CPU time instead of 0.045 s.
 """
 
 from __future__ import annotations
