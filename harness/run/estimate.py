@@ -129,8 +129,8 @@ def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_lim
 
 def scaled(cases: Sequence[Case], earlier: Sequence[Row]) -> int:
     """Return the number of cases without an earlier row: their time is scaled from other cases."""
-    timed = {(row.transport, row.label) for row, _ in _timed(earlier)}
-    return sum((case.transport.id, case.label) not in timed for case in cases)
+    known = {(row.transport, row.label) for row in earlier}
+    return sum((case.transport.id, case.label) not in known for case in cases)
 
 
 def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -> list[float] | None:
