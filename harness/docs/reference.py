@@ -13,6 +13,7 @@ from harness.docs.tables import COMMENT
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.answers import NoContender, no_contenders
+from harness.report.merging import packages
 from harness.report.sections import sections
 from harness.report.summary import Summary, summarise
 from harness.report.table import Table
@@ -33,8 +34,8 @@ def adopt(*given: Path) -> Path:
     """Make a run, or several together, the committed reference of their suite, and return its new folder.
 
     Raises LabError for a run that has not ended, lacks the default size, all transports or enough passes, or is of
-    uncommitted code. Several runs must have the same plan but for its passes, and the same data, versions, machine and
-    transports' code, and must not begin too near to each other.
+    uncommitted code. Several runs must have the same plan but for its passes, and the same data, machine, transports'
+    code and versions of what the transports use, and must not begin too near to each other.
     """
     runs = sorted(map(folders.read, given), key=_begun)
     suite = suite_files.load(ROOT / "suites", runs[0].suite)
@@ -74,10 +75,11 @@ def _faults_together(runs: list[StoredRun], suite: Suite) -> Iterator[str]:
     """Yield why runs, the earliest first, are not published together."""
     if suite.answers and len(runs) < RUNS:
         yield f"{len(runs)} of {suite.name}: a reference has at least {RUNS} runs; give --reference for each"
-    first = runs[0].environment
+    first, needed = runs[0].environment, packages(*runs)
     for before, run in pairwise(runs):
         other = run.environment
-        found = [name for name in differing(*map(_without_passes, (first, other))) if name not in _MAY_DIFFER]
+        found = differing(_comparable(first, needed), _comparable(other, needed))
+        found = [name for name in found if name not in _MAY_DIFFER]
         found += [] if made_on(other, first["machine"]) else ["machine"]
         ours, theirs = (facts.get("sources", {}) for facts in (first, other))
         found += [f"code of {name}" for name in sorted(ours.keys() | theirs) if ours.get(name) != theirs.get(name)][:3]
@@ -90,8 +92,10 @@ def _faults_together(runs: list[StoredRun], suite: Suite) -> Iterator[str]:
             )
 
 
-def _without_passes(facts: Facts) -> Facts:
-    return facts | {"plan": {name: value for name, value in facts["plan"].items() if name != "passes"}}
+def _comparable(facts: Facts, needed: set[str]) -> Facts:
+    plan = {name: value for name, value in facts["plan"].items() if name != "passes"}
+    versions = facts.get("packages", {})
+    return facts | {"plan": plan, "packages": {name: versions.get(name) for name in sorted(needed)}}
 
 
 @cache

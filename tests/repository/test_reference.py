@@ -160,6 +160,14 @@ def test_another_commit_and_kernel_do_not_matter_if_the_code_of_the_transports_i
     assert [one["code"]["commit"] for one in folders.members(kept.environment)] == ["abc", "def"]
 
 
+def test_a_package_that_no_transport_uses_does_not_matter(a_run):
+    uses = {name: ["polars"] for name in (WRITE, f"{WRITE}_again")}
+    runs = [a_run(hour, packages={"polars": "2.0"} | more, uses=uses) for hour, more in ((0, {"ray": "2"}), (2, {}))]
+    assert reference.adopt(*runs)
+    with pytest.raises(LabError, match="differ in packages"):
+        reference.adopt(*runs, a_run(4, packages={"polars": "2.1"}, uses=uses))
+
+
 FOLDER = ROOT / "results" / "reference"
 NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
 each = pytest.mark.parametrize("name", NAMES)
