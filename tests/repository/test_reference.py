@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
@@ -175,6 +177,18 @@ each = pytest.mark.parametrize("name", NAMES)
 
 def facts(name):
     return json.loads((FOLDER / name / "environment.json").read_text())
+
+
+@each
+def test_published_figures_have_five_passes_in_three_runs_hours_apart_except_those_of_the_cluster(name):
+    runs, passes = (1, 1) if name == "cluster" else (reference.RUNS, reference.PASSES)
+    assert len(folders.members(facts(name))) >= runs
+    assert facts(name)["plan"]["passes"] >= passes
+    begun = {}
+    for run in csv.DictReader((FOLDER / name / "runs.csv").open()):
+        began = datetime.fromisoformat(run["started_at"])
+        begun[run["run_id"]] = min(begun.get(run["run_id"], began), began)
+    assert all(later - earlier >= reference.APART for earlier, later in pairwise(sorted(begun.values())))
 
 
 def test_every_suite_has_a_reference_run_and_nothing_else_is_there():
