@@ -78,7 +78,7 @@ def _whole_arrows(text: str) -> Markup:
 
 def _breakable(text: str) -> Markup:
     """Return a string as HTML with possible breaks after a dot or underscore of identifiers; a copy has no break."""
-    return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
+    return Markup(re.sub(r"(?<=\w)([._])(?=[^\W\d])", r"\1<wbr>", str(_whole_arrows(text))))
 
 
 def pinned(rows: Sequence[Row]) -> list[markdown.Fact]:

@@ -11,7 +11,7 @@ from harness.model import Status
 from harness.report.answers import leaders
 from harness.report.charts import chart
 from harness.report.markdown import facts
-from harness.report.page import _whole_arrows, page
+from harness.report.page import _breakable, _whole_arrows, page
 from harness.report.rankings import every_case
 from harness.report.sections import headline, sections
 from harness.report.summary import summarise
@@ -121,6 +121,10 @@ def test_a_name_in_backticks_is_code_and_nothing_else_is():
     assert str(_whole_arrows("call `to_sql(x)`, not `<b>` -> `")) == (
         'call <code>to_sql(x)</code>, not `&lt;b&gt;` <span class="whole">-&gt;</span> `'
     )
+
+
+def test_a_line_breaks_within_an_identifier_but_not_within_a_number():
+    assert _breakable("postgres.x.read_all: 0.00349 s") == "postgres.<wbr>x.<wbr>read_<wbr>all: 0.00349 s"
 
 
 def test_the_headline_counts_cases_runs_and_endings():
