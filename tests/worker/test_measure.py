@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+import zlib
 from dataclasses import dataclass
 
 import pytest
@@ -30,6 +33,7 @@ from harness.worker.measure import (
     read_memory,
     read_steal_seconds,
     read_throttled_seconds,
+    wait_for_other_threads,
 )
 
 MB = 1_000_000
@@ -121,6 +125,24 @@ def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
     """)
     done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
     assert 0 <= float(done.stdout) < 50e-6
+
+
+@linux
+@pytest.mark.parametrize(("thread_seconds", "least", "most"), [(0.0, 0.0, 0.05), (0.2, 0.15, 0.45), (2.0, 0.45, 1.5)])
+def test_the_clock_starts_when_no_other_thread_runs_or_after_half_a_second(thread_seconds, least, most):
+    zeros, until = bytes(MB), time.monotonic() + thread_seconds
+
+    def compute():
+        while time.monotonic() < until:
+            zlib.crc32(zeros)  # releases the interpreter's lock
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    started = time.monotonic()
+    wait_for_other_threads()
+    waited = time.monotonic() - started
+    thread.join()
+    assert least <= waited <= most
 
 
 @pytest.mark.process
