@@ -7,10 +7,10 @@ lab, first in every other pass, because the kernel needs more CPU time in some m
 their ratios is within 10 % of 1, or the transport gets as many passes again. If the median of all is not, either, the
 command ends with 1.
 
-It does so on a virtual machine that returns free memory to its host (free page reporting). There a new page of memory
-costs 2 to 12 us of the kernel's time, more if nothing used it lately. The lab's processes hold more memory, so its
-calls get such pages more often. query_arrow had 5,100 page faults on both sides and the same user time, but 0.02 to
-0.08 s of kernel time (2026-11-29).
+The processes of both sides use no huge pages. query_arrow fills 17 of them (2 MB each). A virtual machine that returns
+free memory to its host returns those, and the next process that uses one waits until the host has found memory for it.
+On such a machine the kernel took 0.01 to 0.09 s for the same call, and more in the lab, whose processes use up the huge
+pages at hand before the call. Samples of both sides differed in nothing but the clearing of pages (2026-11-29).
 
 On two cores 100,000 rows and 5 passes take 9 minutes. A read into pandas takes more in the lab if Python collects all
 garbage during the call. Its worker has imported polars, so there are more objects to look at: in query_df 0.055 s of
@@ -19,6 +19,7 @@ CPU time instead of 0.045 s.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -40,6 +41,7 @@ from harness.run.lock import require_free
 from harness.settings import ROOT, load
 from harness.systems import SYSTEMS
 
+_PR_SET_THP_DISABLE = 41  # prctl(2), and processes started later inherit it
 AGREES = 0.10
 ROWS, PASSES, WARMUP = 100_000, 5, 1_000
 DATASET, TABLE, WARMUP_TABLE = "analytics_metrics", "independent", "independent_warmup"
@@ -143,6 +145,8 @@ def compare(rows: int = ROWS, passes: int = PASSES) -> dict[str, Pairs]:
 def main(rows: int = ROWS, passes: int = PASSES) -> int:
     """Print the comparison, and return whether it failed. Raises LabError if another run uses this machine."""
     require_free(load().lock_folder)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
     found = compare(rows, passes)
     for name, pairs in found.items():
         plain, lab = map(median, zip(*pairs, strict=True))
