@@ -12,7 +12,7 @@ free memory to its host returns those, and the next process that uses one waits 
 On such a machine the kernel took 0.01 to 0.09 s for the same call, and more in the lab, whose processes use up the huge
 pages at hand before the call. Samples of both sides differed in nothing but the clearing of pages (2026-11-29).
 
-On two cores 100,000 rows and 5 passes take 9 minutes. A read into pandas takes more in the lab if Python collects all
+On two cores 100,000 rows and 5 passes take 6 minutes. A read into pandas takes more in the lab if Python collects all
 garbage during the call. Its worker has imported polars, so there are more objects to look at: in query_df 0.055 s of
 CPU time instead of 0.045 s.
 """
